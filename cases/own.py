@@ -122,14 +122,14 @@ class OwnFamily(Family):
         return Case(spec, legal, _trial(companion, replace(node, outputs=node.operator.outputs), inputs))
 
     def features(self, spec: Any) -> frozenset[str]:
-        """Those of its node; of a forbidden model what it breaks."""
+        """Features of its node; of a forbidden model what it breaks."""
         if not spec.illegal:
             return self.node_features(spec.node, self.inputs(spec))
         topic = next(one.topic for one in self.forbidden if one.id == spec.illegal)
         return frozenset({"illegal", f"illegal:{topic}"})
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """Those that some case has."""
+        """Features that some case has."""
         return frozenset().union(*map(self.features, self.profile("full", op, version)))
 
     def content(self, spec: Any) -> Iterator[bytes]:

@@ -294,7 +294,7 @@ def _titles(subject: Subject, findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def _grouped(changes: Sequence[tuple[str, Change]]) -> tuple[Group, ...]:
-    """By finding, the largest group first; in each the shortest ids first, since they have the fewest features."""
+    """Groups by finding, the largest first; in each the shortest ids first, since they have the fewest features."""
     groups: dict[str, list[Change]] = {}
     for title, change in changes:
         groups.setdefault(title, []).append(change)

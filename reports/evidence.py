@@ -70,7 +70,7 @@ class ElementShown:
 
     @property
     def off(self) -> int:
-        """By how many levels it is not among those that are right."""
+        """The number of levels by which it is not among those that are right."""
         least, most = self.bounds or (0, 0)
         return int(max(least - (self.got or 0), (self.got or 0) - most, 0))
 

@@ -21,7 +21,7 @@ BANDS = (
 """(upper end of |error| / radius, class of the colour, words); from the third on it is outside."""
 
 _UNKEPT = "\u2013"
-"""Where padding is not zero: a convention is broken, and nobody is wrong by any number of bounds."""
+"""Places where padding is not zero: a convention is broken, and nobody is wrong by any number of bounds."""
 
 
 def band(ratio: float | None) -> str:

@@ -198,11 +198,11 @@ class Axis:
     # The space
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        """By name, that of the axis or of one of its fields, what an operator version has; empty where it lacks it."""
+        """Domains that a version has, by name of the axis or of one of its fields; empty where it lacks the axis."""
         return NOTHING
 
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        """By field with few values those that a case may have; the default alone where the version lacks the axis."""
+        """Values that a case may have, of fields with few; the default alone where the version lacks the axis."""
         domains = self.domains(operator)
         return {
             f.name: self._simplest_first(choices_of(domains[f.name])) if f.name in domains else (f.default,)
@@ -224,7 +224,7 @@ class Axis:
         return row
 
     def drawn(self, st: Any) -> Mapping[str, Any]:
-        """By field, of Hypothesis's strategies (`st`), the one of its values, where these cannot be listed."""
+        """Strategies of Hypothesis (`st`) for values that cannot be listed, by field."""
         return NOTHING
 
     # What it does
@@ -259,7 +259,7 @@ class Axis:
         return iter(())
 
     def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        """By field values that stand for all that contexts and needs tell apart."""
+        """Values that stand for all that contexts and needs tell apart, by field."""
         return self.choices(operator)
 
     def relations(self, operator: OperatorVersion) -> tuple[Rule, ...]:

@@ -36,7 +36,7 @@ class Observed:
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """Those that the node carries."""
+        """Attributes that the node carries."""
         return self.node.attributes
 
     @cached_property

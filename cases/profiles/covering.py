@@ -105,7 +105,7 @@ class _Combinations(Generic[Value]):
         return row
 
     def missing_in(self, row: Row[Value]) -> NDArray[np.intp]:
-        """Those of a row's combinations that no row before has had. Values that no axis has are in none."""
+        """Combinations of a row that no row before has had. Values that no axis has are in none."""
         numbers = np.array([known.get(row[name], -1) for name, known in zip(self._values, self._numbers, strict=True)])
         chosen = numbers[self._groups]
         places: NDArray[np.intp] = self._begins + (chosen * self._steps).sum(axis=1)

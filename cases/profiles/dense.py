@@ -30,7 +30,7 @@ from .covering import Counter
 __all__ = ["LEVELS", "Supported", "dense_spec", "dense_specs", "levels_of", "supports"]
 
 Supported = Mapping[str, Collection[Any]]
-"""For axes of the space, named as the fields of CaseSpec, the values that a case may have; an axis that is not named
+"""Values that a case may have on axes of the space, named as the fields of CaseSpec; an axis that is not named
 may have any. ``activations`` are names of functions that a node may list, and none may be listed where it is empty;
 values of ``outputs`` are tuples."""
 

@@ -27,7 +27,7 @@ def fresh_specs(
     types: Collection[str] = (),
     lacks: Collection[str] = (),
 ) -> tuple[Any, ...]:
-    """So many cases of :func:`fresh_stream`, which says what is drawn and what is raised."""
+    """The first cases of :func:`fresh_stream`, which says what is drawn and what is raised."""
     return tuple(itertools.islice(fresh_stream(seed, ops, versions, types, lacks), count))
 
 
@@ -58,7 +58,7 @@ def fresh_stream(
 def recurrent_fresh(
     op: str, seed: int | str, versions: Collection[int], types: Collection[str], lacks: Collection[str]
 ) -> Iterator[CaseSpec] | None:
-    """Those of LSTM, GRU or RNN. Raises ValueError where nothing is left of the operator."""
+    """Fresh cases of LSTM, GRU or RNN. Raises ValueError where nothing is left of the operator."""
     return _of(op, seed, versions, types, lacks) if _there(op, versions, types) else None
 
 

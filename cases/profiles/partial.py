@@ -41,7 +41,7 @@ _LEFT_OUT: Mapping[str, tuple[int, Collection[Any]]] = {
     **{name: _BY_AXIS[name] for name in _PINNED},
     "N": (1, (1,)),
 }
-"""By axis, in how many of sixteen cases it is left out, and what is left then. The shares are a choice, by what the
+"""The number of sixteen cases in which an axis is left out, and what is left then. The shares are a choice, by what the
 runtimes and providers that were looked at lack: layout 1 nearly all of them, a bias none."""
 
 _LATER = {name: lacked for name, lacked in _BY_AXIS.items() if name not in PINNED_AXES}

@@ -137,7 +137,7 @@ class RecurrentFamily(CellFamily):
     operators = tuple(CELLS)
 
     def profile(self, name: str, op: str, version: int) -> Sequence[CaseSpec]:
-        """By the rules of :mod:`.profiles`."""
+        """The profile by the rules of :mod:`.profiles`."""
         return tuple(recurrent_profile(name, op, version))
 
     def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:

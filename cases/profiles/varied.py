@@ -45,7 +45,7 @@ _HELD: tuple[dict[str, Any], ...] = (
 
 
 def varied(op: str, version: int) -> Iterator[CaseSpec]:
-    """Those of one operator version."""
+    """Cases of one operator version."""
     if version == versions_of(op)[-1]:
         yield from _rare(op, version)
         yield from _large(op, version)

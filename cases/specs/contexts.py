@@ -71,7 +71,7 @@ class ContextSpace(ABC):
     @property
     @abstractmethod
     def occurring(self) -> Mapping[str, Sequence[Any]]:
-        """By field the values that stand for all that contexts and needs tell apart."""
+        """Values that stand for all that contexts and needs tell apart, by field."""
 
     @property
     @abstractmethod
@@ -339,7 +339,7 @@ class _Table:
         return len(self._codes)
 
     def holding(self, key: object, fields: Fields, holds: Callable[[Any], bool]) -> Mask:
-        """In which rows it holds: asked once for each combination of the fields. `key` stands for ``holds``."""
+        """The rows in which it holds: asked once for each combination of the fields. `key` stands for ``holds``."""
         if key not in self._answers:
             names = [name for name in self._values if name in fields]
             size, place = 1, np.zeros(self.count, np.intp)

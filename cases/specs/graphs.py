@@ -168,7 +168,7 @@ def _shared(name: str, formal: Sequence[str] | Arrays) -> set[str]:
 
 
 def _moves(spec: RecurrentSpec) -> tuple[Move, ...]:
-    """From Y to the X of the next one: directions stand one behind the other in the last dimension."""
+    """Moves from Y to the X of the next one: directions stand one behind the other in the last dimension."""
     if spec.directions == 1:
         return (Move("Squeeze", (2 if spec.layout else 1,)),)
     joined = Move("Reshape", (0, 0, spec.directions * spec.H))

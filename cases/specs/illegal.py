@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 @cache
 def all_violations(kind: Any = CaseSpec) -> Mapping[str, Violation]:
-    """By id all that the axes of a class of cases forbid, and those that its operators lack."""
+    """Violations by id: all that the axes of a class of cases forbid, and those that its operators lack."""
     forbidden = (violation for axis in (*kind.axes, *kind.lacking) for violation in axis.forbidden)
     return MappingProxyType({violation.id: violation for violation in in_pinned_order(forbidden, kind.pinned_order)})
 
@@ -42,7 +42,7 @@ def violation_of(spec: RecurrentSpec) -> Violation | None:
 
 @cache
 def inherited_violations(op: str, version: int, kind: Any) -> tuple[Violation, ...]:
-    """Those that break the document of an operator with cases of its own, by the clause of their topic."""
+    """Violations of the document of an operator with cases of its own, by the clause of their topic."""
     return tuple(violation for violation in violations_of(op, version, kind) if _breaks(op, version, violation, kind))
 
 

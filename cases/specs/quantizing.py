@@ -49,7 +49,7 @@ QUANTIZED = tuple(f"qdq-{integers}" for integers in INTEGERS)
 _OWN_BY_CHANNEL = 13
 """The first opset whose DequantizeLinear takes an axis."""
 _FIRST_OPSET = {8: 10, 16: 21, 32: 10}
-"""By bits, that of QuantizeLinear and DequantizeLinear."""
+"""The first opset that has QuantizeLinear and DequantizeLinear of so many bits."""
 _ELSEWHERE = "com.microsoft"
 """The domain that has both for what an opset of ONNX's lacks."""
 _DIGITS = 10
@@ -169,7 +169,7 @@ def _trial(trial: Trial, feeds: tuple[Feed, ...], codecs: Codecs, *, raises: boo
 
 
 def _input_codecs(feeds: Sequence[Feed], manner: _Manner) -> dict[str, Codec]:
-    """Those of what is quantized among the inputs; of B last, which may depend on others."""
+    """Codecs of what is quantized among the inputs; of B last, which may depend on others."""
     names = [name for name in feeds[-1].inputs if name != "sequence_lens" and manner.holds(name)]
     codecs: dict[str, Codec] = {}
     for name in sorted(names, key=lambda name: name == "B"):
@@ -196,7 +196,7 @@ def _by_channel(name: str, arrays: Sequence[Array], manner: _Manner) -> Codec:
 
 
 def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, manner: _Manner) -> dict[str, Codec]:
-    """From what the node computes of the dequantized inputs."""
+    """Codecs of the outputs, from what the node computes of the dequantized inputs."""
     names = [name for name in node.outputs if manner.holds(name)]
     if not names:
         return {}

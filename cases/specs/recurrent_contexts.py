@@ -45,7 +45,7 @@ class RecurrentContexts(ContextSpace):
         return _relations(self._op, self._axes)
 
     def needs(self, names: frozenset[str], *, half: bool = False) -> tuple[Need, ...]:
-        """In the words of :mod:`....reference.faults.parts`."""
+        """Needs of parts, in the words of :mod:`....reference.faults.parts`."""
         chosen = names - _EXCUSED if half else names
         needs = _needs(self._axes)
         return tuple(needs[name] for name in sorted(chosen if chosen & _STEPLESS else chosen | {"some-step"}))
@@ -96,7 +96,7 @@ def _contexts(op: str, axes: tuple[Axis, ...]) -> tuple[Context, ...]:
 
 @cache
 def _by_version(op: str, axes: tuple[Axis, ...]) -> Mapping[str, Mapping[int, tuple[Any, ...]]]:
-    """By field and version the values that stand for all."""
+    """Values that stand for all, by field and version."""
     fields: dict[str, dict[int, tuple[Any, ...]]] = {}
     for operator in _versions(op):
         for axis in axes:

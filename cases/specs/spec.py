@@ -160,7 +160,7 @@ class RecurrentSpec(Specification):
 
     @classmethod
     def known_versions(cls, op: str) -> Sequence[int]:
-        """Those of its operators."""
+        """Versions of its operators."""
         if op not in cls.operators:
             raise ValueError(f"op is {_either(cls.operators)}, not {op!r}")
         return versions_of(op)

@@ -94,7 +94,7 @@ class Bound:
         return {formal: source.of(tensors) for formal, source in self.inputs.items()}
 
     def fed_from(self, fed: Arrays) -> dict[str, Array]:
-        """Those of its inputs, by formal name, that are graph inputs as they are."""
+        """Inputs, by formal name, that are graph inputs as they are."""
         sources = (self.inputs or {}).items()
         return {formal: fed[s.tensor] for formal, s in sources if not s.moves and s.tensor in fed}
 

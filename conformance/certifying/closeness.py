@@ -30,7 +30,7 @@ Same: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], bool]
 """Tell whether two values that are not equal say the same; the third is the claimed record that they stand in."""
 
 Tolerances: TypeAlias = Mapping[str, "Same | Tolerances"]
-"""By key which fields have a tolerance. What is not named must be equal."""
+"""Fields that have a tolerance, by key. What is not named must be equal."""
 
 
 def unlike(

@@ -80,7 +80,7 @@ class Records:
 
 
 Pages = Callable[[Path, StatementRecord, SuiteRecord, MeasuredRecord], Mapping[str, bytes]]
-"""From a run folder and what is stated to the pages that people read, by their paths in the package."""
+"""A function from a run folder and what is stated to the pages that people read, by their paths in the package."""
 
 
 def some_nonce() -> str:

@@ -54,7 +54,7 @@ def spec_of(probe: Probe) -> Spec | None:
 
 
 def interpretations_of(probes: Mapping[str, Probe], results: Sequence[Result]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """By operator and open question the answers that passing results give, the usual one first. More than one is an
+    """Answers that passing results give to open questions of operators, the usual one first. More than one is an
     inconsistency: a target may take any of them, but the same one everywhere."""
     votes: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for result in results:

@@ -34,7 +34,7 @@ def own_sources() -> str:
 
 
 def case_digests(probes: Iterable[Probe]) -> dict[str, str]:
-    """By operator version a digest of cases, with every byte of what they are made of."""
+    """A digest of the cases of each operator version, with every byte of what they are made of."""
     specs = defaultdict(list)
     for probe in probes:
         if isinstance(probe, SpecProbe):

@@ -23,7 +23,7 @@ _NOT_CORE = {
     "smoke": "is below core",
     BLOCK: "stands beside core, by whose cases levels are given: certify a lane by core, such as TARGET+qdq-u8",
 }
-"""By profile without levels, why it has none."""
+"""The reason for which a profile has no levels."""
 
 
 def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:

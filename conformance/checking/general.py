@@ -39,7 +39,7 @@ def layout_of(subject: NodeSubject) -> int:
 
 
 def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
-    """By input, the shape that the document prints for it in the node's layout; of several the one of the rank that is
+    """Shapes that the document prints for inputs in the node's layout; of several the one of the rank that is
     given."""
     layout, forms = layout_of(subject), subject.operator.tensors
     shapes = {}

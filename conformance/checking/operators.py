@@ -64,7 +64,7 @@ class CheckedOperator:
 
 @cache
 def judged_operators() -> Mapping[tuple[str, str], CheckedOperator]:
-    """By domain and name, old names included."""
+    """Operators that are judged, by domain and name, old names included."""
     table: dict[tuple[str, str], CheckedOperator] = {}
     for operator in OPERATORS.values():
         document = operator.document

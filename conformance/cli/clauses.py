@@ -100,7 +100,7 @@ def _plain(clause: Clause) -> dict[str, Any]:
 
 
 def _paragraphs(found: Sequence[Clause]) -> Iterator[RenderableType]:
-    """For each clause a line with its id, then what it says: five columns would be too narrow to read side by side."""
+    """Lines of clauses, each with its id, then what it says: five columns would be too narrow to read side by side."""
     for clause in found:
         id, status, versions, text, source = _columns(clause)
         of = "all versions" if versions == "all" else f"versions {versions}"

@@ -96,8 +96,8 @@ def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:
 
 
 def _scores(specs: Iterable[Spec], written: Collection[str]) -> Iterator[str]:
-    """For each operator how many faults "X goes wrong when Y [and Z]" what is written shows to a runner with that
-    tolerance; cases of special numbers or of great size count for nothing."""
+    """The number of faults "X goes wrong when Y [and Z]" of each operator that what is written shows to a runner with
+    that tolerance; cases of special numbers or of great size count for nothing."""
     by_op: dict[str, list[Spec]] = {}
     for spec in specs:
         if spec.id in written and measurable(spec):

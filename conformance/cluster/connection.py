@@ -1,4 +1,4 @@
-"""How a cluster is reached: the address of its scheduler, who may be behind it, and clusters of this machine alone."""
+"""The way to a cluster: the address of its scheduler, who may be behind it, and clusters of this machine alone."""
 
 from __future__ import annotations
 

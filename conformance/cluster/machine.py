@@ -1,4 +1,4 @@
-"""What happens on a machine of the cluster: its targets carry out batches, and judge them there."""
+"""A machine of the cluster: its targets carry out batches, and judge them there."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class _Tensor(NamedTuple):
 
 
 def _tensors(node: PortableNode) -> dict[str, _Tensor]:
-    """By formal name the inputs of a node that are there."""
+    """Inputs of a node that are there, by formal name."""
     given = zip(node.operator.inputs, node.located.node.input, strict=False)
     return {formal: _Tensor(id(node.located.scope), name, formal) for formal, name in given if name}
 

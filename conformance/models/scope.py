@@ -139,7 +139,7 @@ class Scope:
 
     @cached_property
     def producers(self) -> dict[str, tuple[int, int]]:
-        """For every name that a node here gives, the node's number and the output's."""
+        """The number of the node that gives a name here, and of its output, by name."""
         return {name: (k, o) for k, node in enumerate(self.nodes) for o, name in enumerate(node.output) if name}
 
     @cached_property

@@ -78,7 +78,7 @@ def drawn_probes(
     types: tuple[str, ...] = (),
     lacks: tuple[str, ...] = (),
 ) -> list[Probe]:
-    """So many fresh cases of some operators, versions and types, without some contexts; empty tuples mean all,
+    """Fresh cases of some operators, versions and types, without some contexts; empty tuples mean all,
     and of operators ONNX's own.
 
     Raises UnknownName for an operator, a version or a type that fresh cases cannot have, or not together.

@@ -95,7 +95,7 @@ class WrapProbe:
 
 
 CaseProbe: TypeAlias = SpecProbe | WrapProbe
-"""Whatever is made of a case's values: others like it can be tried."""
+"""Probes that are made of a case's values: others like them can be tried."""
 
 
 def _quantized(name: str) -> frozenset[str]:

@@ -136,7 +136,7 @@ def _shown(
 def _failing(
     operator: Operator, node: Node, feed: Feed, got: Arrays, expects: ExpectationsBy, way: Way
 ) -> NDArray[np.bool_]:
-    """For each direction whether some judged number of it is wrong in this way, (D,)."""
+    """A mask of directions (D,) in which some judged number is wrong in this way."""
     interpretations, accuracy = way
     resolved = operator.resolve(node, feed.inputs, interpretations)
     failing = np.zeros(len(resolved.directions), bool)

@@ -48,7 +48,7 @@ class Reach:
 
     @property
     def scores(self) -> dict[str, tuple[tuple[int, int], tuple[int, int]]]:
-        """By operator the pairs and the triples that the cases hold everything for, each with how many there are."""
+        """Pairs and triples of each operator that the cases hold everything for, with how many there are."""
         scores = {op: tally.score(faults_of(op)) for op, tally in self._tallies.items()}
         return {op: (score.pairs, score.triples) for op, score in scores.items()}
 

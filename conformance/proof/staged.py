@@ -22,8 +22,8 @@ __all__ = ["Arrays", "Implementation", "judge_staged", "staged_outcome"]
 Arrays = Mapping[str, NDArray[Any]]
 
 Implementation = Callable[[Node, Arrays], Arrays]
-"""From a node and its inputs to the outputs that it asks for, by name: what is left out is missing. An IllegalNode that
-it raises is a refusal."""
+"""A function from a node and its inputs to the outputs that it asks for, by name: what is left out is missing. An
+IllegalNode that it raises is a refusal."""
 
 Lists = tuple[NDArray[Any] | None, ...]
 

@@ -79,7 +79,7 @@ def levels_of(op: str, trial: Trial) -> OpenLevels:
 
 
 def undecided(cases: Iterable[OpenLevels], attempts: Iterable[MovedLevels]) -> Iterator[Undecided]:
-    """By operator and bits."""
+    """Numbers that levels leave undecided, by operator and bits."""
     counts: dict[tuple[str, int], Counter[int]] = {}
     for case in cases:
         if case.counts:

@@ -22,7 +22,7 @@ _SHOWING = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 
 
 def shown_elements(results: Iterable[Result]) -> dict[str, ShownRecord]:
-    """For each type the elements of results that agree or are inconclusive, and how many of them show something."""
+    """Elements of results that agree or are inconclusive, and how many of them show something, by type."""
     by_type: dict[str, ShownRecord] = {}
     for result in results:
         if result.verdict in _SHOWING and result.elements:
@@ -33,7 +33,7 @@ def shown_elements(results: Iterable[Result]) -> dict[str, ShownRecord]:
 
 
 def shown_line(shown: Mapping[str, ShownRecord]) -> str:
-    """In one line: the share of elements whose bounds are small enough to show something."""
+    """The share of elements whose bounds are small enough to show something, in one line."""
     shares = ", ".join(
         f"{kind} {100 * record['judged'] // record['elements']} %"
         for kind, record in shown.items()
@@ -64,7 +64,7 @@ def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
 
 
 def followed_line(followed: Sequence[FollowedRecord]) -> str:
-    """In one line: where the target reads a document otherwise than its letter, in words."""
+    """The places where the target reads a document otherwise than its letter, in one line."""
     generous: dict[str, list[str]] = defaultdict(list)
     for each in followed:
         if each["generous"]:

@@ -111,7 +111,7 @@ class EvidenceRecord(TypedDict):
 
 
 class LevelsRecord(TypedDict):
-    """By how many levels the quantized outputs of an operator are off, with levels of so many bits.
+    """The number of levels by which the quantized outputs of an operator are off, with levels of so many bits.
 
     ``off`` and ``wrong`` are pairs of levels and cases: those of right and inaccurate results, and those of wrong ones.
     ``within`` is the largest of the former, null where there is none.

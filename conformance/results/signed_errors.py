@@ -73,7 +73,7 @@ def digits_left(bias: float, kind: str) -> float:
 
 
 def biased_types(results: Iterable[Result]) -> dict[str, str]:
-    """For each type whose errors lean to one side with certainty what that leaves, as ``22 of 24 digits``."""
+    """Digits that are left to types whose errors lean to one side with certainty, as ``22 of 24 digits``."""
     return {kind: digits_text(bias, kind) for kind, bias in biases(results).items() if "digits" in bias}
 
 
@@ -83,13 +83,13 @@ def digits_text(bias: Bias, kind: str) -> str:
 
 
 def grades(results: Sequence[Result], declared: str) -> dict[str, str]:
-    """For each type the tightest class that all cases of a target meet; types with a wrong result have none."""
+    """The tightest class of each type that all cases of a target meet; types with a wrong result have none."""
     wrong = {result.type for result in results if result.verdict is Verdict.WRONG}
     return {kind: name for kind, name in passing_grades(results, declared).items() if kind not in wrong}
 
 
 def passing_grades(results: Iterable[Result], declared: str) -> dict[str, str]:
-    """For each type the tightest class that all cases of a target meet but those with wrong results: how accurate it is
+    """The tightest class of each type that all cases of a target meet but those with wrong results: how accurate it is
     where it is right."""
     classes: dict[str, set[str]] = defaultdict(set)
     results = list(results)

@@ -29,7 +29,7 @@ class RunBegun:
 
 @dataclass(frozen=True)
 class TargetBegun:
-    """It is a target's turn; nothing of it has been started yet."""
+    """A target's turn has come; nothing of it has been started yet."""
 
     lines: ClassVar[Sequence[Line]] = ()
     run: Run

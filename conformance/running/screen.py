@@ -177,7 +177,7 @@ def _notes(results: Sequence[Result]) -> Iterator[Remark]:
 
 
 def _extent(findings: Sequence[Mapping[str, Any]]) -> str:
-    """In how many cases of what: ``14 cases, 2 of them new, GRU, LSTM, float32``."""
+    """The number of cases, and of what: ``14 cases, 2 of them new, GRU, LSTM, float32``."""
     count, new = sum(len(f["cases"]) for f in findings), sum(f["new"] for f in findings)
     some = [f"{new} of them new"] if 0 < new < count else []
     names = [name for key in ("operators", "types") for f in findings for name in f[key]]

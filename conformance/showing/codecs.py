@@ -11,7 +11,7 @@ __all__ = ["codec_text", "codecs_of"]
 
 
 def codecs_of(node: Node) -> dict[str, str]:
-    """By name of an input or output that is held as levels: their type, and the numbers that they stand for."""
+    """Codecs by name of an input or output that is held as levels: their type, and the numbers that they stand for."""
     names = [*node.operator.inputs, *node.outputs]
     return {name: codec_text(node.codecs[name]) for name in names if name in node.codecs}
 

@@ -59,8 +59,8 @@ def spread(work: Callable[[Piece], Done], pieces: Iterable[Piece], jobs: int) ->
 
 
 class Pool:
-    """So many processes, started when there is enough to do; a context manager that leaves none behind. They end with
-    this process, however that ends. One job is this process alone."""
+    """Processes that share work, started when there is enough to do; a context manager that leaves none behind. They
+    end with this process, however that ends. One job is this process alone."""
 
     def __init__(self, jobs: int = 1, *, alone: int = ALONE, together: int = _TOGETHER) -> None:
         """`alone`: pieces that are done here first; `together`: those that are sent at once."""

@@ -38,7 +38,7 @@ class Question:
 
 
 QUESTIONS: dict[str, Question] = {}
-"""By name, those of every document that is known."""
+"""Questions of every document that is known, by name."""
 
 
 def ask(questions: Collection[Question]) -> None:

@@ -18,7 +18,7 @@ _PREFIXES: Mapping[str, str] = {
     "com.amd.quark": "Extended",
     "com.vai.quantize": "Vitis",
 }
-"""By domain, what stands before ONNX's names."""
+"""The prefix of ONNX's names in each domain."""
 
 
 def quantizes(domain: str, op_type: str) -> str:

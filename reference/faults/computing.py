@@ -66,7 +66,7 @@ class Computed(ABC):
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """By their names in the document (``seq_length``), as the inputs have them."""
+        """Sizes that the inputs have, by their names in the document (``seq_length``)."""
         sizes = {"num_directions": len(self.directions)}
         for name in self.operator.inputs:
             array = getattr(self, name, None)

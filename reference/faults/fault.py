@@ -108,7 +108,7 @@ Wrong = Callable[[Compute, Any], Outputs]
 
 
 Alteration = Callable[[Any], Any]
-"""From a computation to another one, which is then made rightly."""
+"""A function from a computation to another one, which is then made rightly."""
 
 
 @dataclass(frozen=True)

@@ -399,7 +399,7 @@ def _within(shown: NDArray[np.float64], prediction: Prediction, name: str, w: Bu
 
 
 def _whole(faults: Sequence[Fault]) -> tuple[Fault, ...]:
-    """Those of some faults that are made wherever they can be."""
+    """Faults among some that are made wherever they can be."""
     return tuple(fault for fault in faults if not fault.partial)
 
 

@@ -26,7 +26,8 @@ __all__ = ["STATE_CODEC", "AtLevels", "HalfAway", "Levels", "Truncating", "Wrapp
 Arrays = Mapping[str, NDArray[Any]]
 Codecs = Mapping[str, Codec]
 Levels = Callable[[Node, Arrays], tuple[Node, Arrays]]
-"""From a node and its inputs, levels among them, to those that an implementation with a fault computes rightly."""
+"""A function from a node and its inputs, levels among them, to those that an implementation with a fault computes
+rightly."""
 
 STATE_CODEC = "state"
 """The name, among a node's codecs, of one that the state goes from step to step in."""

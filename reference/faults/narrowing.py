@@ -218,7 +218,7 @@ def _in_functions(
 
 
 def of_function(name: str) -> Narrowing:
-    """What is done to arguments and results of functions is done to those of that name only."""
+    """Do to arguments and results of functions of that name only what is done to those of all."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:

@@ -313,7 +313,7 @@ class Operator(ABC):
         return frozenset()
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        """By which arithmetics a target that declares an accuracy class is judged."""
+        """Arithmetics by which a target that declares an accuracy class is judged."""
         return Classes((accuracy,))
 
     def roundings(self, arithmetic: str) -> AccuracyClass | None:

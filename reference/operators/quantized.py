@@ -52,8 +52,8 @@ _OPERANDS = 3.0
 roundings more for each product, of which a sum of n has n at least."""
 
 _CEILINGS = {8: 2, 16: 64}
-"""By bits, how many levels a class may leave open. Two of 256 are as much as a target may be off before faults that are
-smaller pass for roundings; of 65,536 it is 64, and an 8-bit grid still has four times as much."""
+"""The number of levels that a class may leave open, by bits. Two of 256 are as much as a target may be off before
+faults that are smaller pass for roundings; of 65,536 it is 64, and an 8-bit grid still has four times as much."""
 
 
 def ceiling(bits: int) -> int:
@@ -130,7 +130,7 @@ class Quantized(Operator):
         return self.operator.resolve(_plain(node), _numbers(node, inputs), interpretations)
 
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
-        """Those of the node, and what goes from step to step."""
+        """Interpretations of the node, and what goes from step to step."""
         touched = self.operator.touched(_plain(node), _numbers(node, inputs))
         several = self._resolved(node, inputs, None).T > 1
         return touched | {STATE.name} if several and _state_codec(node) is not None else touched

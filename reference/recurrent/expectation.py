@@ -97,7 +97,7 @@ class Expectation:
 
 
 ExpectationsBy = Callable[[str, Interpretations | None], list[Expectation]]
-"""From an accuracy class and interpretations to what the outputs of one run must be."""
+"""A function from an accuracy class and interpretations to what the outputs of one run must be."""
 
 
 def expect(

@@ -125,7 +125,7 @@ def cell_named(op_type: str) -> Cell:
 
 
 Illegal = Callable[[str, str], IllegalNode]
-"""From the topic of a clause and a message to what is raised."""
+"""A function from the topic of a clause and a message to the error that is raised."""
 
 
 def format_of_inputs(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> Format:

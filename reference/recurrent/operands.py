@@ -20,7 +20,7 @@ class Operands(Protocol):
     """The operands of products, equal to others that make the same of all numbers."""
 
     def beside(self, runs: int) -> Operands:
-        """Those of so many runs side by side in the batch (:mod:`.stacking`), each by itself."""
+        """Operands of so many runs side by side in the batch (:mod:`.stacking`), each by itself."""
 
     def of_inputs(self, X: Number, lengths: NDArray[np.int64]) -> Number:
         """The operand that X (T, N, I), in processing order, goes in as."""
@@ -34,4 +34,4 @@ class Operands(Protocol):
 
 
 OperandRules = Callable[[Interpretations], Operands]
-"""From what a target follows where the document is open to what goes into products."""
+"""A function from what a target follows where the document is open to what goes into products."""

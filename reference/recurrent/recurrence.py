@@ -60,7 +60,7 @@ class Computation:
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """In the order of Y's axis."""
+        """Directions in the order of Y's axis."""
         return self.configuration.directions
 
     def direction_axis(self, output: str) -> int:
@@ -180,10 +180,10 @@ class Shared:
     """Parts of computations that interpretations of one node have in common.
 
     inputs
-        By direction, and what interpretations say of the operands. Classes with the same sums have them in common.
+        Inputs by direction and what interpretations say of the operands. Classes with the same sums share them.
     walks
-        By direction, and all that interpretations say of its steps: what they say of empty rows and of outputs is none
-        of it.
+        Traces by direction and all that interpretations say of its steps: what they say of empty rows and of outputs is
+        none of it.
     """
 
     inputs: dict[_Asked, Inputs] = field(default_factory=dict)

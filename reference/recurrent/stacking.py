@@ -28,7 +28,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> list[Expected]:
-    """For each run what its outputs must be, to be asked with an accuracy class and interpretations: see
+    """Expectations of each run's outputs, to be asked with an accuracy class and interpretations: see
     :class:`.expectation.Expecting`.
 
     several
@@ -139,5 +139,5 @@ class _Placed(Expected):
     place: int
 
     def agreements(self, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
-        """Those of all runs, of which this is one."""
+        """Agreements of all runs, of which this is one."""
         return self.stack.agreements(self.place, accuracy, interpretations)

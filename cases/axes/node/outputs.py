@@ -28,8 +28,8 @@ def output_subsets(operator: OperatorVersion) -> tuple[tuple[str, ...], ...]:
 
 
 def _by_position(operator: OperatorVersion, wanted: Set[str]) -> tuple[str, ...]:
-    """Those outputs, and those that the version demands, each in its place; an empty string keeps the place of one that
-    is not asked for."""
+    """Outputs that are wanted or that the version demands, each in its place; an empty string keeps the place of one
+    that is not asked for."""
     named = [name if name in wanted | operator.required_outputs else "" for name in operator.outputs]
     while not named[-1]:
         named.pop()

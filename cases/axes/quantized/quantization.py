@@ -30,7 +30,7 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
     # What sessions do beyond running is said of float models.
     **{field.name: (field.default,) for axis in EVENTFUL for field in axis.fields},
 }
-"""By field the values that quantized cases may have."""
+"""Values that quantized cases may have, by field."""
 
 
 def can_be_quantized(operator: OperatorVersion) -> bool:

@@ -14,4 +14,4 @@ from .waves import WAVES
 __all__ = ["EVENTFUL"]
 
 EVENTFUL: tuple[Axis, ...] = (REWEIGHED, NEARLY, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT)
-"""In the order in which phases take them. Cases are measured, and quantized, without."""
+"""Axes of sessions, in the order in which phases take them. Cases are measured, and quantized, without."""

@@ -24,7 +24,7 @@ _LARGER = {
     "states": (("initial_h", "initial_c"), 7),
 }
 _STEEP = {"float16": 5, "float64": 11}
-"""By which power of two X is larger, for e^x of some arguments to leave the range of the type; 8 in other types."""
+"""The power of two by which X is larger, for e^x of some arguments to leave the range of the type; 8 in other types."""
 _NEEDS = {"bias": "bias", "peepholes": "peepholes", "states": "initial"}
 _PLAIN = ("dense", "small", "large")
 

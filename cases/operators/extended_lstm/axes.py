@@ -138,7 +138,7 @@ def _sizes(of: Any) -> Mapping[str, bool]:
 
 
 class _Fill(Axis):
-    """By tensor how much of its range the numbers use: more than 1 saturates."""
+    """The part of its range that a tensor's numbers use: more than 1 saturates."""
 
     name = "fill"
     fields = (Field("fill", tuple[tuple[str, float], ...], ()),)

@@ -45,7 +45,7 @@ HIGHEST, MIDDLE = 65535, 32768
 Affine = tuple[float, int]
 
 _WIDE = {"x": 3.0, "w": 0.5, "r": 0.5, "b": 0.5}
-"""By tensor from where on its numbers are large: about the middle of what dense cases have."""
+"""The size from which on a tensor's numbers are large: about the middle of what dense cases have."""
 _NARROW = 0.6  # how far outputs must be representable on both sides; of narrower ranges it shows how they end
 COARSE = 2.0**-9  # a y_scale at which roundings show in few digits
 IN_RANGE = 0.999

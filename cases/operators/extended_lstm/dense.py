@@ -200,7 +200,7 @@ class _Draw:
         return float(np.float32(scale * (1 + self._choose.below(256) / 1024))), zero_point
 
     def _weights(self, reach: float, terms: int, other: Affine | None) -> Affine:
-        """Those with which sums of so many products do not shut the gates: of numbers of one sign they grow with the
+        """Weights with which sums of so many products do not shut the gates: of numbers of one sign they grow with the
         number of terms, else with its root."""
         scale, zero_point = self._affine(reach)
         leaning = [abs(z - MIDDLE) > 24000 for z in (zero_point, *([other[1]] if other is not None else []))]

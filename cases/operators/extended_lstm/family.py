@@ -41,7 +41,7 @@ class _Extended(RecurrentFamily):
     larger = MappingProxyType({"T": 3, "I": 3, "H": 5})  # a second row is another subject for those who have one only
 
     def profile(self, name: str, op: str, version: int) -> Sequence[Any]:
-        """By the rules of :mod:`.profile`."""
+        """The profile by the rules of :mod:`.profile`."""
         return extended_profile(name)
 
     def features(self, spec: Any) -> frozenset[str]:
@@ -55,7 +55,7 @@ class _Extended(RecurrentFamily):
         return groups_with(spec.features & {"illegal"} or spec.features | always)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """Those of all cases that there are."""
+        """Features of all cases that there are."""
         return _all_features()
 
     def content(self, spec: Any) -> Iterator[bytes]:
@@ -66,7 +66,7 @@ class _Extended(RecurrentFamily):
             yield inputs_of(spec, 1)["X"].tobytes()
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """By its axes."""
+        """Features of a node, by its axes."""
         observed: Any = Observed(node, inputs, resolve(node.attributes, inputs))
         features = (axis.observe(observed) for axis in EXTENDED_AXES)
         return frozenset(name for told in features for name, there in told.items() if there)

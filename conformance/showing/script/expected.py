@@ -1,4 +1,4 @@
-"""What the outputs of a case must be, as a statement of its script."""
+"""Numbers that the outputs of a case must be, as a statement of its script."""
 
 from __future__ import annotations
 

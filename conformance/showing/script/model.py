@@ -68,7 +68,7 @@ def _dimension(dimension: onnx.TensorShapeProto.Dimension) -> str:
 
 
 def _own(trial: Trial, nodes: Sequence[onnx.NodeProto]) -> Iterator[Node | None]:
-    """Those of a graph's nodes that the case is about, each in its place: the last of its kind where it is one."""
+    """Nodes of a graph that the case is about, each in its place: the last of its kind where it is one."""
     named = {bound.name: bound.node for bound in trial.subject.nodes}
     last = max((place for place, node in enumerate(nodes) if node.op_type == trial.node.op_type), default=-1)
     for place, node in enumerate(nodes):

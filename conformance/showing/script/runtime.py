@@ -1,4 +1,4 @@
-"""How a script calls each runtime: a text that defines `run`, from a number of FEEDS to outputs by name."""
+"""The call of each runtime in a script: a text that defines `run`, from a number of FEEDS to outputs by name."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def lengths_of_run_before(compute: Compute, c: Computation) -> Outputs:
 
 
 def _kept(memory: MutableMapping[str, Any], c: Computation, names: Collection[str]) -> Mapping[str, Array]:
-    """Those inputs as they came first, where all of them have the same shapes now; nothing elsewhere."""
+    """Inputs as they came first, where all of them have the same shapes now; nothing elsewhere."""
     there = {name: c.inputs[name] for name in names if name in c.inputs}
     first: Mapping[str, Array] = memory.setdefault("packed", {name: array.copy() for name, array in there.items()})
     fits = {n: a.shape for n, a in there.items()} == {n: a.shape for n, a in first.items()}

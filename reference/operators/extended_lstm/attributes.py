@@ -35,7 +35,7 @@ class Given:
 
 
 def codecs_of(operator: OperatorVersion) -> Mapping[str, Stated]:
-    """By tensor the attributes that say how it is quantized."""
+    """Attributes that say how tensors are quantized, by tensor."""
     return {name: form.codec for name, form in operator.tensors.items() if isinstance(form.codec, Stated)}
 
 

@@ -53,7 +53,7 @@ class KernelAttributes:
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> KernelAttributes:
-        """From a node's attributes. Raises KeyError for one that the kernel demands and does not find."""
+        """Read a node's attributes. Raises KeyError for one that the kernel demands and does not find."""
         return cls(
             int(attributes["hidden_size"]),
             {name: np.float32(attributes[f"{name}_scale"]) for name in "xwrby"},
@@ -179,7 +179,7 @@ class _Plan:
 
     @classmethod
     def of(cls, p: KernelAttributes, W: Integers, R: Integers, B: Integers) -> _Plan:
-        """From int16 weights W (2, 4H, I), R (2, 4H, H) and biases B (2, 8H)."""
+        """Make one from int16 weights W (2, 4H, I), R (2, 4H, H) and biases B (2, 8H)."""
         H, I = p.hidden_size, W.shape[-1]
         s = p.scales
         with np.errstate(all="ignore"):

@@ -95,7 +95,7 @@ class _ExtendedLSTM(Operator):
         return Classes(right, tuple(name for name in ARITHMETICS if name not in right), telling=True)
 
     def roundings(self, arithmetic: str) -> AccuracyClass | None:
-        """Those of its floats. What levels cost is no rounding to a format."""
+        """Roundings of its floats. What levels cost is no rounding to a format."""
         return None if arithmetic == "fixed-point" else super().roundings(ARITHMETICS.get(arithmetic, arithmetic))
 
     def expect(
