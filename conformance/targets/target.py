@@ -72,6 +72,7 @@ _PLAIN = (
     "opencv",
     "mnn",
     "ncnn",
+    "sofie",
     "quark",
     "rknn",
 )

@@ -46,6 +46,7 @@ ADAPTERS = {
     "opencv": "opencv.py",
     "mnn": "mnn.py",
     "ncnn": "ncnn.py",
+    "sofie": "sofie.py",
     "quark": "quark.py",
     "rknn": "rknn.py",
     "backend": "backend.py",

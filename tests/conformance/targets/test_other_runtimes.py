@@ -1,4 +1,4 @@
-"""IREE, emx-onnx-cgen, OpenCV, MNN and ncnn, for real: what they compute, and what they leave out."""
+"""IREE, emx-onnx-cgen, OpenCV, MNN, ncnn and SOFIE, for real: what they compute, and what they leave out."""
 
 from __future__ import annotations
 
@@ -44,13 +44,22 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("opencv", "GRU", {**RAGGED, **BOTH}, Verdict.WRONG),
         ("mnn", "RNN", {"activations": ("Relu",)}, Verdict.WRONG),
         ("mnn", "LSTM", {"type": "float16"}, Verdict.UNSUPPORTED),
-        *[(name, "RNN", OVERRIDDEN, Verdict.UNSUPPORTED) for name in ("emx-onnx-cgen", "mnn", "ncnn")],
+        *[(name, "RNN", OVERRIDDEN, Verdict.UNSUPPORTED) for name in ("emx-onnx-cgen", "mnn", "ncnn", "sofie")],
         ("ncnn", "LSTM", {}, Verdict.UNSUPPORTED),  # weights that are fed
         ("ncnn", "LSTM", CONSTANT, Verdict.PASS),
         *[("ncnn", op, {**CONSTANT, **STATES}, Verdict.PASS) for op in ("LSTM", "RNN")],
         ("ncnn", "GRU", CONSTANT, Verdict.WRONG),  # the reset gate is applied behind the product
         ("ncnn", "GRU", {**CONSTANT, "linear_before_reset": 1}, Verdict.PASS),
         ("ncnn", "LSTM", {**CONSTANT, "clip": 0.5}, Verdict.WRONG),
+        *[("sofie", op, CONSTANT, Verdict.PASS) for op in ("LSTM", "RNN")],
+        ("sofie", "GRU", CONSTANT, Verdict.WRONG),  # the reset gate acts on what the state comes to in another place
+        (
+            "sofie",
+            "GRU",
+            {**CONSTANT, "linear_before_reset": 1},
+            Verdict.UNSTABLE,
+        ),  # a run goes on where the last one ended
+        ("sofie", "LSTM", {**CONSTANT, **REVERSE}, Verdict.UNSUPPORTED),
     ],
     ids=str,
 )
@@ -64,5 +73,5 @@ def test_what_becomes_of_a_node(name: str, op: str, change: dict[str, Any], verd
 
 
 def test_they_are_known_by_name() -> None:
-    for name in ("iree", "emx-onnx-cgen", "opencv", "mnn", "ncnn"):
+    for name in ("iree", "emx-onnx-cgen", "opencv", "mnn", "ncnn", "sofie"):
         assert parse_target(name).adapter == name

@@ -30,6 +30,7 @@ IMPORTED = {
     "opencv": ("cv2",),
     "mnn": ("MNN", "_tools"),
     "ncnn": ("ncnn",),
+    "sofie": ("sofie",),
     "rknn": ("rknn", "rknn.api"),
 }
 SIZES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}
