@@ -16,13 +16,22 @@ import typer
 from ..judging.judgement import Verdict
 from ..probes.selection import UnknownName
 from ..running.confirmation import verdicts_now
-from ..targets.target import Target, TargetError
+from ..targets.target import Target, TargetError, table_names
 from ..workers.process import TargetUnavailable
-from .command import TargetsFile, app, command_given, targets_of
+from .command import app, command_given, targets_of
 from .display import could_not_start
 from .terminal import fail, put, say, warn, why
 
 __all__ = ["diff", "gallery", "report", "site"]
+
+TargetsFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--targets-file",
+        metavar="FILE",
+        help="Named targets; ./targets.toml where there is one. May be repeated: the first that has a name counts.",
+    ),
+]
 
 
 @app.command()
@@ -125,7 +134,7 @@ def gallery(
         Path | None,
         typer.Option("--cases", metavar="DIR", help="Folder for the smallest cases, as ONNX test-case directories."),
     ] = None,
-    targets_file: TargetsFile = None,
+    targets_file: TargetsFiles = None,
 ) -> None:
     """Write a page on what runtimes do: a paragraph for each finding, with the command that shows it.
 
@@ -144,7 +153,7 @@ def gallery(
         fail(" ".join(problems))
     entries = entries_of(readable)
     shown = []
-    for entry, now in zip(entries, _run_again([entry.wanted for entry in entries], targets_file), strict=True):
+    for entry, now in zip(entries, _run_again([entry.wanted for entry in entries], targets_file or []), strict=True):
         if entry.shown_by(now):
             shown.append(entry)
         else:
@@ -159,21 +168,22 @@ def gallery(
     raise typer.Exit(int(len(shown) < len(entries)))
 
 
-def _run_again(cases: Sequence[tuple[str, str, str]], targets_file: Path | None) -> list[Verdict | None]:
+def _run_again(cases: Sequence[tuple[str, str, str]], files: Sequence[Path]) -> list[Verdict | None]:
     """The outcome of each case now, run in a process of its own; None where that cannot be tried. A case is the name of
     its target, its own name on a command line, and its id."""
     wanted: dict[str, dict[str, None]] = {}
     for target, name, _ in cases:
         wanted.setdefault(target, {})[name] = None
-    again = {target: _verdicts(target, list(names), targets_file) for target, names in wanted.items()}
+    again = {target: _verdicts(target, list(names), files) for target, names in wanted.items()}
     return [again[target].get(id) for target, _, id in cases]
 
 
-def _verdicts(name: str, ids: Sequence[str], targets_file: Path | None) -> dict[str, Verdict]:
+def _verdicts(name: str, ids: Sequence[str], files: Sequence[Path]) -> dict[str, Verdict]:
     """The outcomes of cases on the target of that name now; where that cannot be tried, none, and a word."""
     verdicts: dict[str, Verdict] = {}
     try:
-        (target,) = targets_of([name], targets_file)
+        named = (file for file in files if name.partition("+")[0] in table_names(file))
+        (target,) = targets_of([name], next(named, files[0] if files else None))
         for id in ids:
             verdicts |= _verdict(target, id)
     except TargetError as error:
@@ -206,7 +216,7 @@ def site(
             help="Run the smallest case of each finding once more, in a process of its own.",
         ),
     ] = False,
-    targets_file: TargetsFile = None,
+    targets_file: TargetsFiles = None,
 ) -> None:
     """Write a static site: which runtime computes what rightly, and since which release.
 
@@ -225,7 +235,7 @@ def site(
         fail(" ".join(problems) or "no run could be read, so there is nothing to show")
     try:
         page, remarks = write_site(
-            readable, out, _command_shown(), partial(_run_again, targets_file=targets_file) if again else None
+            readable, out, _command_shown(), partial(_run_again, files=targets_file or []) if again else None
         )
     except OSError as error:
         fail(why(error))

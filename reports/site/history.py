@@ -50,6 +50,14 @@ class Course:
         return _title(self.finding)
 
     @property
+    def note(self) -> str:
+        """The reason on a list of known failures, or else its conditions; empty where the title has them."""
+        finding = self.finding
+        if self.member.why:
+            return self.member.why
+        return f"{finding.when}: {finding.conditions}" if finding.conditions not in self.title else ""
+
+    @property
     def page(self) -> str:
         """The path of its page from the site's folder on."""
         return f"findings/{self.runtime.slug}-{self.number:03d}-{slug(self.title)[:60].strip('-')}.html"
@@ -92,7 +100,9 @@ class Course:
         first, last = failing[0], failing[-1]
         if len(versions) == 1:
             return f"seen in {versions[0]}, the only release that was tried"
-        return f"{self._since(versions, first)}; {self._until(versions, last)}"
+        between = [version for version in versions[first:last] if self.states[version] == RIGHT]
+        without = f"; not in {', '.join(between)}" if between else ""
+        return f"{self._since(versions, first)}{without}; {self._until(versions, last)}"
 
     def _since(self, versions: list[str], first: int) -> str:
         if not first:
@@ -145,12 +155,14 @@ def courses_of(runtime: Runtime) -> list[Course]:
 
 
 def _key(finding: Finding) -> tuple[str, ...]:
-    """Key by which a finding is the same in two releases: its fault, or else its title, on which operators, and why."""
+    """Key by which a finding is the same in two releases: its fault, the reason on a list, or else its title and
+    conditions; by the operators, too, where there is no fault."""
     kind = finding.kind if finding.section == ASIDE else ""
     if finding.fault:
         return finding.fault, kind
     (member,) = finding.members
-    return (_title(finding), kind, member.why or finding.conditions, *sorted(member.operators))
+    told = (member.why,) if member.why else (_title(finding), finding.conditions)
+    return (*told, kind, *sorted(member.operators))
 
 
 def _title(finding: Finding) -> str:

@@ -29,6 +29,11 @@ class Release:
     version: str
     subject: Subject
 
+    @property
+    def profile(self) -> str:
+        """The profile that it was run with."""
+        return self.subject.run.info["profile"]
+
     @cached_property
     def findings(self) -> list[Finding]:
         """The results that are shown of it: all but what it declines."""

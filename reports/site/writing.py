@@ -201,7 +201,7 @@ def _runtime_record(runtime: Runtime) -> dict[str, Any]:
                 "version": release.version,
                 "run": release.subject.run.info["started"],
                 "onnxspec": release.subject.run.info["onnxspec"],
-                "profile": release.subject.run.info["profile"],
+                "profile": release.profile,
                 "seconds": release.subject.info["seconds"],
                 "operators": {name: dict(tally.verdicts) for name, tally in release.tallies.items()},
                 "types": {name: dict(tally.verdicts) for name, tally in release.types.items()},

@@ -192,3 +192,56 @@ def test_a_case_that_the_suite_has_no_more_costs_its_own_finding_and_no_other(
     assert done.exit_code == 1
     assert f"unknown case {gone[0]!r}" in done.output
     assert done.output.count("not shown again: ") == 1
+
+
+def test_findings_of_several_files_of_targets_are_each_tried_on_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name goes to the first file that has it, with what a lane adds to it."""
+    verdicts, asked = {row["case"]: Verdict(row["verdict"]) for row in sample_results()}, dict[str, Path | None]()
+    files = {name: tmp_path / f"{name}.toml" for name in ("others", "mine", "theirs")}
+    for name, path in files.items():
+        path.write_text(f'[{name}]\nadapter = "onnxruntime"\n', encoding="utf-8")
+    own = sample_info(sample_results())["targets"][0]["name"]
+    files["mine"].write_text(f'["{own}"]\nadapter = "onnxruntime"\n', encoding="utf-8")
+
+    def targets_of(names: Sequence[str], file: Path | None) -> list[Target]:
+        asked.update(dict.fromkeys(names, file))
+        return [Target(names[0], "onnxruntime")]
+
+    monkeypatch.setattr(report, "targets_of", targets_of)
+    monkeypatch.setattr(report, "verdicts_now", lambda target, ids: {case: verdicts[case] for case in ids})
+    given = [word for path in files.values() for word in ("--targets-file", str(path))]
+    out = str(tmp_path / "site")
+    arguments = ["site", str(release(tmp_path, "1.10")), "--again", *given, "--out", out]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert asked == {own: files["mine"]}
+
+
+def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:
+    """Memory that was not written is right by chance, now and then."""
+    for version, there in (("1.1", "1.10"), ("1.2", "1.9"), ("1.3", "1.10")):
+        run = release(tmp_path, there)
+        info = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        info["targets"][0]["description"]["version"] = version
+        (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+        run.rename(tmp_path / f"run-{version}")
+    runs, _ = read_runs([tmp_path / f"run-{version}" for version in ("1.1", "1.2", "1.3")])
+    page, _ = write_site(runs, tmp_path / "site", "")
+    findings = {one["finding"]: one for one in read(page.parent / "runtimes" / "some-runtime.json")["findings"]}
+    assert findings[COUPLED]["seen"] == "in 1.1 already, the oldest release that was tried; not in 1.2; still in 1.3"
+
+
+def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
+    """Told in other words in another release, since other cases showed it there."""
+    runs = [release(tmp_path, "1.9"), release(tmp_path, "1.11")]
+    for run, conditions in zip(runs, ("", "both directions"), strict=True):
+        info = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        one = next(one for one in info["targets"][0]["findings"] if one["title"].lower().startswith("clip"))
+        one |= {"why": "Clip is not applied.", "fault": "", "conditions": conditions, "title": f"clip {conditions}"}
+        (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+    page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
+    own = read(page.parent / "runtimes" / "some-runtime.json")["findings"]
+    (clip,) = [one for one in own if one["finding"].lower().startswith("clip")]
+    assert clip["releases"] == {"1.9": "fails", "1.11": "fails"}
