@@ -74,8 +74,8 @@ def means(finding: Finding) -> str:
     if finding.section == REFUSED:
         return f"{meaning} A model with such a node cannot be run there as it is."
     if finding.known:
-        return f"{meaning} It is listed among the known faults of this target, so it does not fail the run."
-    return f"{meaning} No list of known faults names it, so it fails the run."
+        return f"{meaning} It is on the list of known failures of this target, so it does not fail the run."
+    return f"{meaning} It is on no list of known failures, so it fails the run."
 
 
 def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:

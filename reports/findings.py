@@ -213,8 +213,8 @@ def _finding(
     clauses = tuple(_clause(name, known) for name in entry["clauses"])
     expected = entry["expected"]
     section = _section(kind, expected)
-    only = "As far as was tried, only with" if entry["tried"] else "Seen only with"
-    when = "Seen with" if entry.get("passing") else only
+    only = "Fails only with" if entry["tried"] else "All that fail have"
+    when = "Fails with, not always" if entry.get("passing") else only
     key = (
         section,
         in_words(title, verdict, reason),

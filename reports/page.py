@@ -101,6 +101,7 @@ def render(
         chosen=bool(told) and all(each.answer.chosen for each in told.values()),
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
+        models=[(run, [subject for subject in subjects if subject.run is run]) for run in runs if run.nodes],
         disagreements=DISAGREEMENTS if disagreements_of(subjects) else "",
         problems=problems,
         sections=[
@@ -231,8 +232,8 @@ def template(name: str) -> Template:
 
 
 SECTIONS = (
-    (NEW, "New", "Not in the expected-failure file: these decide that the run fails."),
-    (KNOWN, "Known", "Listed, each with its reason, in the target's expected-failure file; they do not fail the run."),
+    (NEW, "New", "On no list of known failures: these make the run fail."),
+    (KNOWN, "Known", "On the target's list of known failures, each with its reason; they do not fail the run."),
     (
         VALIDATION,
         "Input validation",

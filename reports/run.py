@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..conformance.judging.judgement import Verdict
-from ..conformance.results.folder import NoRun, RunFolder, read_folder
+from ..conformance.results.folder import NODE_CASES, NoRun, RunFolder, read_folder
 from ..conformance.results.records import SCHEMA, RunRecord, TargetRecord
 from .legible import legible, shortened
 from .results import NOTHING, Results, columns_of
+
+if TYPE_CHECKING:
+    from ..conformance.extraction.cases import NodeCase
+
+_LARGEST = 4_000_000
+"""Bytes of a list of nodes; a longer one is none of ours."""
 
 NO_TARGET: TargetRecord = {
     "name": "",
@@ -53,6 +61,9 @@ NO_RUN: RunRecord = {
 """A ``run.json`` that is not there, or cannot be read."""
 
 
+_SHOWN_OF_NODES = ("node", "operator", "case", "data", "why")
+
+
 @dataclass(frozen=True)
 class Run:
     """One run directory. ``info`` is its ``run.json``, in which all texts are legible, `NO_RUN` where there is none;
@@ -69,6 +80,20 @@ class Run:
     def described(self) -> bool:
         """Tell whether there is a ``run.json``."""
         return self.info is not NO_RUN
+
+    @cached_property
+    def nodes(self) -> tuple[NodeCase, ...]:
+        """The nodes of the model whose nodes were run, in its order; none where cases of a profile were."""
+        from ..conformance.extraction.cases import NODES, NodeCase, read_nodes
+
+        file = self.path / NODE_CASES / NODES
+        try:
+            if file.is_symlink() or not file.is_file() or file.stat().st_size > _LARGEST:
+                return ()
+            nodes = [legible(asdict(node)) for node in read_nodes(file.parent)]
+        except (OSError, ValueError, RecursionError):
+            return ()
+        return tuple(NodeCase(**node) for node in nodes if all(isinstance(node[key], str) for key in _SHOWN_OF_NODES))
 
 
 def read_run(path: Path) -> Run:

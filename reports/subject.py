@@ -71,6 +71,12 @@ class Subject:
         return tally
 
     @cached_property
+    def verdicts(self) -> dict[str, str]:
+        """The verdict on each case."""
+        results = self.run.results
+        return {results.case[row]: results.kinds[k].verdict for row, k in enumerate(results.kind_of) if k in self.kinds}
+
+    @cached_property
     def types(self) -> list[TypeRow]:
         """One row per element type, in order of name."""
         results = self.run.results

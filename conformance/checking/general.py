@@ -140,7 +140,7 @@ def _lengths(subject: NodeSubject, steps: int | None) -> Iterator[Outcome]:
     try:
         own = subject.lengths()
     except NotConstant as why:
-        yield Missing("lengths", f"what sequence_lens holds: it {why}")
+        yield Missing("lengths", f"the values of sequence_lens, which {why}")
         return
     if own is None:
         return

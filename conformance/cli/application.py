@@ -171,7 +171,7 @@ class App(typer.Typer):
 app = App(
     name="onnxspec",
     cls=Commands,
-    help="Does this runtime compute what the operator's document says, on every legal configuration?",
+    help="Does this runtime compute what the ONNX specification says, on every legal configuration?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

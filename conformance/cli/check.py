@@ -15,12 +15,13 @@ from ..checking.check import check_model
 from ..checking.measured import MeasuredError, read_measured
 from ..checking.plain import plain
 from ..checking.problem import Checked, Level
-from ..checking.rule import Rule, rules
+from ..checking.rule import MEASURED, Rule, rules
 from ..checking.sarif import sarif
 from ..checking.suppression import SuppressionError, read_suppressions, suppressed, unused
 from ..checking.text import lines_of, summary
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
+from ..results.support import listed
 from .command import app
 from .terminal import console_on, fail, put, say, warn
 
@@ -73,6 +74,8 @@ def check(
         everything.append(checked)
         if form == "text":
             _show(checked)
+            if recorded is not None and _compared(checked):
+                say(f"  measured: no recorded failure of {listed(list(recorded.tried))} concerns these nodes")
         elif form == "github":
             put("".join(f"{line}\n" for line in github_annotations(checked)))
     idle = [str(entry) for entry in unused(everything, entries)]
@@ -104,6 +107,14 @@ def _show(checked: Checked) -> None:
     console = console_on(sys.stdout)
     for line, level in lines_of(checked):
         console.print(line, style=_STYLES[level], markup=False, emoji=False, soft_wrap=True)
+
+
+def _compared(checked: Checked) -> bool:
+    """Tell whether every node was compared with runs, and nothing of them came up."""
+    measured = f"model.{MEASURED}"
+    told = [each.rule for each in (*checked.problems, *checked.unchecked)]
+    broken = any(problem.level is Level.ERROR for problem in checked.problems)
+    return bool(checked.nodes) and not checked.inconclusive and not broken and measured not in told
 
 
 def _tell_rules(asked: str | None) -> None:

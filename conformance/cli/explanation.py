@@ -47,6 +47,9 @@ def print_explanation(
     """Print an explanation. Tables of numbers keep their width: a number cut short is a wrong one."""
     for part in explanation_of(probe, outcomes, judgement, accuracy, diagnosis):
         if isinstance(part, Table) and part.title is not None:
+            # Apart, since a table breaks its title at its own width.
+            console.print(Text(str(part.title), "italic"))
+            part.title = None
             part.width = Measurement.get(console, console.options.update(max_width=_WIDEST), part).maximum
         if isinstance(part, Table) and not part.show_header:
             part.width = min(console.width, _LEGIBLE)
@@ -110,7 +113,7 @@ def _explained(diagnosis: Single) -> Iterator[Text]:
             style="dim",
         )
     elif diagnosis.faults and not diagnosis.certain:
-        yield Text("  Nothing but this case speaks for it: no fresh cases were foretold.", style="dim")
+        yield Text("  Nothing but this case speaks for it: it was not confirmed on new cases.", style="dim")
 
 
 def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[Text]:
@@ -125,7 +128,7 @@ def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[T
         yield line
         if judgement.elements:
             counted = f"{judgement.judged} of {judgement.elements} elements judged"
-            yield Text(f"{counted}; worst |error| / bound {ratio_text(judgement.worst)}")
+            yield Text(f"{counted}; largest error / error bound: {ratio_text(judgement.worst)}")
         if judgement.flags:
             yield Text("flags: " + ", ".join(judgement.flags))
     else:

@@ -82,7 +82,7 @@ class Divergence:
 
     def _numbers(self) -> str:
         got, must = apart(self.got, self.must)
-        number = f"{got}, must be {must} within {self.bound:.3g}"
+        number = f"{got}, must be {must}, error bound {self.bound:.3g}"
         if self.measure is None:
             return number
         units = abs(self.got - self.must) / self.measure.size

@@ -102,7 +102,7 @@ def _output(name: str, got: NDArray[Any], must: NDArray[Any], rtol: float, atol:
         Verdict.WRONG,
         "value" if np.isfinite(one[index]) else "nonfinite",
         {"output": name, "index": list(index), "step": None},
-        f"{place} is {one[index]:.9g}, the given output is {other[index]:.9g}, within {allowed[index]:.3g}",
+        f"{place} is {one[index]:.9g}, the given output is {other[index]:.9g}, tolerance {allowed[index]:.3g}",
         worst,
         judged=got.size,
     )

@@ -185,7 +185,7 @@ NO_FAILURE: Mapping[str, str] = {
     "equations give.",
     "mixed": "The document leaves this open, and any answer to it is right; but a target has to keep to one answer, "
     "and this one gives different ones in different cases.",
-    "biased": "Each result is within its radius, but the errors lean to one side and do not average out.",
+    "biased": "Each result is within its error bound, but the errors lean to one side and do not average out.",
 }
 """Kinds of findings that fail no case, and why each is worth knowing. The others are called by their verdicts."""
 

@@ -156,7 +156,9 @@ def answer_of(
     broke = sum(t.times for t in tried if t.verdict == Verdict.UNSUPPORTED.value and not t.clean)
     declined = sum(t.times for t in tried if t.verdict in DECLINED)
     started = not tried or any(t.verdict != Verdict.UNAVAILABLE.value for t in tried)
-    remark = "" if not lists_used else f", {new:,} new" if new else ", all known"
+    remark = (
+        "" if not lists_used else ", all known" if not new else ", all new" if new >= failed > 1 else f", {new:,} new"
+    )
     # Who refuses everything refuses forbidden models, too.
     telling = [t for t in tried if t.reason not in OF_FORBIDDEN] or tried
     if not failed and not any(t.verdict == Verdict.PASS.value for t in telling):
@@ -180,7 +182,7 @@ def answer_of(
             state, badge, conforms = "lacks", lacking[:1].upper() + lacking[1:], f"{lacking}, {right}"
     else:
         state = "few" if lists_used and not new and failed <= FEW * judged else "departs"
-        badge = f"Fails {failed:,} of {judged:,} ({_percent(failed, judged)}){remark}"
+        badge = f"{_percent(failed, judged)} fail{remark}".capitalize()
         failing = f"{failed:,} of {judged:,} judged {'fails' if failed == 1 else 'fail'}"
         failing += "".join(f", {words}" for words in open_words)
         failing += f", {declined:,} not supported" if chosen and declined else ""

@@ -56,11 +56,11 @@ def failure_text(
     """
     rows: list[tuple[str, str]] = []
     if judgement.verdict in _BY_NUMBERS:
-        # `worst` is infinite where no radius allows what is there.
-        ratio = f"|error| / radius is {ratio_text(judgement.worst)} at worst"
-        beyond = ratio if judgement.worst < FAR else "at worst |error| is far outside of the radius"
+        # `worst` is infinite where no bound allows what is there.
+        ratio = f"at worst |error| is {ratio_text(judgement.worst)} times its error bound"
+        beyond = ratio if judgement.worst < FAR else "at worst |error| is far outside of its error bound"
         rows.append(
-            ("radius", f"{beyond}, by class {accuracy}; {judgement.judged} of {judgement.elements} elements judged")
+            ("bound", f"{beyond}, by class {accuracy}; {judgement.judged} of {judgement.elements} elements judged")
         )
     if judgement.clause is not None:
         clause = clause_named(judgement.clause)

@@ -92,9 +92,7 @@ def _runs(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[_Run]:
             for name, array in runs[-1].outputs.items()
         )
         if same and "Y" in other.outputs and len(runs[-1].outputs) == len(trial.node.outputs):
-            title = (
-                "The case asks for no Y: this is the one of the same node with all outputs, which else returns the same"
-            )
+            title = "The case asks for no Y: this is from a run of the same node with all outputs; the others agree"
             runs[-1] = replace(other, title=". ".join(filter(None, (runs[-1].title, title))))
     return runs
 
@@ -304,7 +302,7 @@ def _steps_table(
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     has_target = "Y" in comparison.outputs
     beside = ("got", _error_of(comparison, "Y")) if has_target else ()
-    for name in ("", "step", "x", *steps.numbers, "Y must be", "within", *beside):
+    for name in ("", "step", "x", *steps.numbers, "Y must be", "error bound", *beside):
         table.add_column(name, justify="right", no_wrap=True)
     before = -1
     for s in _shown_steps(c.T, length, interesting):
@@ -331,7 +329,7 @@ def _states_table(comparison: Comparison, place: tuple[int, int, int]) -> Table:
             title += ", which is wrong: not the correct final state"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     names = [name for name in comparison.run.node.outputs if name != "Y"]
-    for title in ("", "must be", "within", "got", _error_of(comparison, *names)):
+    for title in ("", "must be", "error bound", "got", _error_of(comparison, *names)):
         table.add_column(title, justify="right", no_wrap=True)
     for name in names:
         checked = check(comparison, name, place)
@@ -370,7 +368,7 @@ class CheckedElement:
         must = ["inconclusive", ""] if self.doubtful else [value, f"{self.radius:.2g}"]
         got = "" if self.got is None else shown
         if self.convention:
-            return [value, "convention", got, "not kept" if self.outside else ""]
+            return [value, "convention", got, "differs (allowed)" if self.outside else ""]
         if self.levels and not self.doubtful:
             least, most = right_levels(self.value, self.radius)
             off = "" if self.got is None else f"{max(least - self.got, self.got - most, 0):.0f}"

@@ -127,7 +127,7 @@ def _expected_and_got(chosen: Chosen) -> Iterator[str]:
         return
     if numbers is not None and numbers.title:
         yield f"{plain(numbers.title)}.\n"
-    yield "| element | must be | within | got |"
+    yield "| element | must be | error bound | got |"
     yield "| --- | --- | --- | --- |"
     yield from (_row(row) for row in shown.values())
     if numbers is not None and numbers.from_reported:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import CLAUSES, result, sample_info, write_run
+from .conftest import CLAUSES, add_evidence, exhibit, result, sample_info, write_run
 from .conftest import finding as whole_finding
 from .test_finding_page import pages
 from .test_report import report
@@ -52,7 +52,7 @@ def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Pat
     page, _ = report(tmp_path / "report", diagnosed)
     first = page.text("finding-1")
     assert SUMMARY in first
-    assert "As far as was tried, only withthe reverse direction" in first  # two cells of a list
+    assert "Fails only withthe reverse direction" in first  # two cells of a list
     assert "lengths.ignored explains 3 cases by itself and 1 together with clip.ignored (1)." in first
     assert first.count("A row of length L has L steps.") == 1  # the three operators say the same
     assert all(f"{op.lower()}.lengths" in first for op in OPERATORS)
@@ -68,6 +68,18 @@ def test_a_finding_that_rests_on_no_numbers_is_explained_by_no_count(tmp_path: P
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [accepted]))
     assert "accepts.types" in page.text("finding-1")
     assert "explains" not in page.text("finding-1")
+
+
+def test_a_finding_that_is_only_consistent_with_a_fault_is_not_told_to_have_none(tmp_path: Path) -> None:
+    rows = [wrong("odd"), result("fine")]
+    lead = finding("Consistent with: ignores clip", "wrong", ["odd"], fault="clip.ignored", searched=False)
+    run = run_with(tmp_path / "run", rows, [lead])
+    add_evidence(run, {"odd": exhibit("odd") | {"diagnosis": []}})
+    page, _ = report(tmp_path / "report", run)
+    (own,) = pages(tmp_path / "report", run)
+    for text in (page.text("finding-1"), own.whole):
+        assert "The numbers are consistent with clip.ignored; that is not proven." in text
+        assert "were tried on" not in text
 
 
 def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path) -> None:
@@ -111,7 +123,7 @@ def test_no_failure_is_claimed_of_what_a_finding_says_is_lost(tmp_path: Path) ->
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [lost | {"verdict": "pass"}]))
     held = page.text("answer").split("No failure with")[1]
     assert held.startswith("bias")
-    assert "NaN" not in held.split("Passes with")[0]
+    assert "NaN" not in held.split("Right results with")[0]
 
 
 def test_a_crash_has_nothing_that_could_be_explained(tmp_path: Path) -> None:

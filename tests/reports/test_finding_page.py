@@ -31,7 +31,7 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
         "input_forget keeps the input gate where the document keeps the forget gate",
         "With input_forget set, the input gate is 1 minus the forget gate.",
         "stated: the document says so",
-        "No list of known faults names it, so it fails the run.",
+        "It is on no list of known failures, so it fails the run.",
         NEW_CASE,
         "Y, Y_h, Y_c = LSTM <hidden_size: int = 3> (X, W, R)",
         "LSTM-14 in a model of opset 14; outputs asked for: Y, Y_h, Y_c.",

@@ -83,7 +83,7 @@ def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, t
     assert messages == []
     answer = page.text("answer")
     assert "onnxruntime 1.31.1 on LSTM" in answer
-    assert "Fails 39 of 240 (16 %), 3 new" in answer
+    assert "16 % fail, 3 new" in answer
     assert "Conforms no (39 of 240 judged fail)" in " ".join(answer.replace("Conforms", "Conforms ").split())
     assert "3 new failures, 36 known" in answer
     assert "Runs, right or wrongLSTM; float16, float32, float64; versions 1 to 22" in answer
@@ -99,7 +99,7 @@ def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, t
 def test_known_faults_alone_do_not_make_the_answer_a_departure(tmp_path: Path) -> None:
     rows = [result("a"), result("b", verdict="wrong", expected=True)]
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
-    assert "Fails 1 of 2 (50 %), all known" in page.text("answer")
+    assert "50 % fail, all known" in page.text("answer")
     assert "no failure beyond it" in page.text("answer")
 
 
@@ -295,3 +295,27 @@ def test_two_targets_of_one_run_are_counted_apart(tmp_path: Path) -> None:
     assert "LSTM-14, clip, other: 1 wrong" in titles
     assert "LSTM-14, default, onnxruntime: 2 pass" in titles
     assert not any("clip, onnxruntime" in title for title in titles)
+
+
+def test_a_models_nodes_head_the_page_by_their_paths(tmp_path: Path) -> None:
+    rows = [result("enc.LSTM"), result("dec.LSTM", verdict="unsupported")]
+    info = sample_info(rows)
+    info["selection"] |= {"directories": ["run/cases"]}
+    run = write_run(tmp_path / "run", rows, info)
+    nodes = [
+        {"node": "/enc/LSTM", "operator": "LSTM-14", "case": "enc.LSTM", "data": "your data, one run"},
+        {"node": "/dec/LSTM", "operator": "LSTM-14", "case": "dec.LSTM", "data": "your data, one run"},
+        {"node": "/loop/<img src=x>", "operator": "GRU-14", "why": "is illegal: no W"},
+    ]
+    (run / "cases").mkdir()
+    (run / "cases" / "nodes.json").write_text(json.dumps(nodes), encoding="utf-8")
+    page, _ = report(tmp_path / "report", run)
+    answer = page.text("answer")
+    assert "Nodes of the model" in answer
+    told = ["/enc/LSTM", "pass", "/dec/LSTM", "unsupported", "/loop/", "not run: is illegal: no W"]
+    assert sorted(told, key=answer.index) == told
+    assert not page.all("img")
+    for foreign in ("[", '[{"node": 1}]', '[{"node": 1, "operator": []}]', "{}", "3"):
+        (run / "cases" / "nodes.json").write_text(foreign, encoding="utf-8")
+        page, _ = report(tmp_path / "report", run)
+        assert "Nodes of the model" not in page.text("answer")

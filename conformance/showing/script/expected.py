@@ -35,7 +35,7 @@ def expected_of(case: Case, accuracy: str) -> Iterator[str]:
     trial = case.trial
     touched, type_name = touched_by(trial), case.spec.type
     right = operator_for(trial.node).classes(accuracy, type_name).right
-    yield "# What each output must be, and its radius (infinite: nothing is demanded), run by run."
+    yield "# What each output must be, and its error bound (infinite: nothing is demanded), run by run."
     yield "EXPECTED = {"
     seen: set[bytes] = set()
     for name, interpretations in itertools.product(right, Interpretations().alternatives(touched)):

@@ -69,12 +69,12 @@ for interpretation, expected in EXPECTED.items():
             elif value.size:
                 ratio = ratios({got}, value, radius, {largest})
                 at = np.unravel_index(int(ratio.argmax()), ratio.shape)
-                must = f"expected {{value[at]:.9g}}, radius {{radius[at]:.3g}}, |error|/radius {{ratio[at]:.3g}}"
+                must = f"expected {{value[at]:.9g}}, error bound {{radius[at]:.3g}}, |error|/bound {{ratio[at]:.3g}}"
                 lines.append(f"  {{place}}{{[int(i) for i in at]}}: got {{float({got}[at]):.9g}}, {{must}}")
                 worst[interpretation] = max(worst[interpretation], float(ratio[at]))
     print("\\n".join(dict.fromkeys(lines)))
 least = min(worst.values())
-print(f"worst |error|/radius: {{least:.3g}}:", "outside" if least > 1 else "inside")
+print(f"worst |error|/bound: {{least:.3g}}:", "outside" if least > 1 else "inside")
 sys.exit(least > 1)
 """
 

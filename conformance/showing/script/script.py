@@ -85,7 +85,7 @@ def _comparison(case: Case, accuracy: str, runtime: Runtime) -> _End:
         largest=repr(FORMATS[case.spec.type].largest),
     )
     sentences = (
-        "Each output is compared with a computation in float64. Its radius is what arithmetic of the class",
+        "Each output is compared with a computation in float64. Its error bound is what arithmetic of the class",
         f"{accuracy!r} may be off by; exits 1 where an output is outside of it.",
     )
     lines = ("", *expected_of(case, accuracy), "", *runtime.lines.strip().splitlines(), "", *comparison.splitlines())

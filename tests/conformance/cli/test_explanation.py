@@ -85,7 +85,7 @@ def test_without_a_target_all_that_is_expected_is_there() -> None:
         assert re.search(rf"^  {re.escape(clause.id)} +{clause.status} +\w+", text, re.MULTILINE)
     ((title, columns, *steps),) = _tables(text)
     assert title.split() == ["Step", "by", "step,", "reverse,", "row", "0,", "unit", "0"]
-    assert columns.split() == ["step", "x", "i", "o", "f", "c", "C", "H", "Y", "must", "be", "within"]
+    assert columns.split() == ["step", "x", "i", "o", "f", "c", "C", "H", "Y", "must", "be", "error", "bound"]
     assert [line.split()[:2] for line in steps] == [["0", "3"], ["1", "2"], ["2", "1"], ["3", "0"]]
     assert "part" not in _numbers(text)
 
@@ -160,7 +160,7 @@ def test_ratio_and_radius_are_those_of_the_verdict() -> None:
     outcome = staged_outcome(case.trial, _changed(change))
     judgement = judge(case.trials, [outcome])
     ((_, _, *steps),) = _tables(_printed(case, outcome))
-    radius = re.search(r"within (\S+)", judgement.message)
+    radius = re.search(r"error bound (\S+)", judgement.message)
     assert radius is not None
     assert float(steps[2].split()[-3]) == pytest.approx(float(radius[1]), rel=0.05)
     assert float(steps[2].split()[-1]) == pytest.approx(judgement.worst, rel=0.05)
@@ -198,7 +198,7 @@ def test_padding_that_is_not_zero_breaks_a_convention_only() -> None:
     sentence = "row 1, unit 2): Y[3, 0, 1, 2] is 7, must be 0 (lstm.padding.zero; only a convention says so)"
     assert sentence in " ".join(text.split())
     ((_, _, *steps),) = _tables(text)
-    assert steps[-1].split() == [">", "padding", "3", "0", "convention", "7", "not", "kept"]
+    assert steps[-1].split() == [">", "padding", "3", "0", "convention", "7", "differs", "(allowed)"]
 
 
 def test_a_case_without_y_is_shown_by_the_y_of_its_companion() -> None:
@@ -209,7 +209,7 @@ def test_a_case_without_y_is_shown_by_the_y_of_its_companion() -> None:
         return run_recurrent_fault(chosen, node, inputs)
 
     text = _explained(spec, implementation)
-    assert "The case asks for no Y: this is the one of the same node with all outputs" in text
+    assert "The case asks for no Y: this is from a run of the same node with all outputs" in text
     assert "First difference at step 0 (forward, row 0, unit " in text
     alone = _printed(build_case(spec), staged_outcome(build_case(spec).trial, implementation))
     assert "First difference at the end (forward, row 0, unit " in alone
@@ -335,7 +335,7 @@ def test_the_accuracy_class_sets_the_radius() -> None:
         print_explanation(
             SpecProbe(case.spec), [outcome], Judgement(Verdict.PASS), Console(file=file, width=150), accuracy
         )
-        return float(_tables(file.getvalue())[0][2].split()[9])  # step, seven numbers, must be, within
+        return float(_tables(file.getvalue())[0][2].split()[9])  # step, seven numbers, must be, error bound
 
     assert radius("flushing") > radius("standard")
     with pytest.raises(ValueError, match="no accuracy class 'lax'"):

@@ -176,8 +176,8 @@ def test_a_failure_says_what_a_person_needs(project: pytest.Pytester) -> None:
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "wrong (value): Y[[]2, 0, 0, 0[]] (step 2, forward, row 0) is *, must be * within * (lstm.equations)*",
-            "  radius    |error| / radius is *e+* at worst, by class standard; * of * elements judged",
+            "wrong (value): Y[[]2, 0, 0, 0[]] (step 2, forward, row 0) is *, must be *, error bound * (*equations)*",
+            "  bound     at worst |error| is *e+* times its error bound, by class standard; * of * elements judged",
             "  clause    lstm.equations (stated, Equations): *",
             "  node      LSTM-14(X[[]*[]], W[[]*[]], R[[]*[]], B[[]*[]]) -> Y, Y_h, Y_c, float32; hidden_size=*",
             f"  repeat    PYTHONPATH={project.path} onnxspec explain lstm-14.float32.*bias* --target backend:late",

@@ -106,14 +106,14 @@ def test_a_right_result_on_onnxruntime(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().endswith(": inside")
     assert "run 1, Y[" in done.stdout
-    assert "|error|/radius 0." in done.stdout
+    assert "|error|/bound 0." in done.stdout
 
 
 def test_what_onnxruntime_leaves_unwritten_shows_every_time(tmp_path: Path) -> None:
     done = _run(tmp_path, replace(PLAIN, T=0, initial="all"))
     assert done.returncode == 1, done.stderr
-    assert "Y_c[0, 0, 0]: got nan, expected 0, radius 0, |error|/radius inf" in done.stdout
-    assert done.stdout.rstrip().endswith("worst |error|/radius: inf: outside")
+    assert "Y_c[0, 0, 0]: got nan, expected 0, error bound 0, |error|/bound inf" in done.stdout
+    assert done.stdout.rstrip().endswith("worst |error|/bound: inf: outside")
 
 
 def test_a_crash_of_onnxruntime_is_a_crash_of_the_script(tmp_path: Path) -> None:
