@@ -420,9 +420,11 @@ def commands(document: str) -> list[str]:
 
 
 def test_the_changelog_begins_with_this_version() -> None:
-    newest = re.search(r"^## (\S+)$", text_of("CHANGELOG.md"), re.MULTILINE)  # what is in work says so behind it
+    newest = re.search(r"^## (\S+)( \(in work\))?$", text_of("CHANGELOG.md"), re.MULTILINE)
     assert newest is not None
-    assert newest[1] == PROJECT["project"]["version"]
+    assert PROJECT["project"]["version"] == newest[1] + (".dev0" if newest[2] else "")
+    minor = newest[1].rpartition(".")[0]
+    assert f"**Status: {minor}{', in work' if newest[2] else ''}.**" in text_of("README.md")
 
 
 def test_ci_runs_the_commands_of_the_readme() -> None:
