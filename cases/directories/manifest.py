@@ -25,7 +25,7 @@ MANIFEST = "manifest.json"
 LICENCE = "Apache-2.0"
 SCHEMA = 1
 
-# What is not finished begins like this, also after a process that was killed.
+# Folders that are not finished begin like this, also after a process that was killed.
 _ASIDE = ".onnxspec-"
 
 # By whose conforming arithmetic a case must be fair: that of a target which declares nothing.

@@ -19,7 +19,7 @@ of 2048 units takes 128 MiB; and what is read is held four times over: as bytes,
 DEPTH = 64
 """Folders below the one that was asked for. Paths end at 4,096 characters anyway."""
 
-# What the judging of a case costs grows with its steps and with the multiplications in them. A step takes some 300 us
+# The cost of judging a case grows with its steps and with the multiplications in them. A step takes some 300 us
 # at least, so the usual room allows 40 seconds of those; and 2**38 multiplications, about a minute.
 _BYTES_A_STEP = 1 << 12
 _MULTIPLY_ADDS_A_BYTE = 1 << 9

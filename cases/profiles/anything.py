@@ -68,7 +68,7 @@ def _value(random: Random, axis: Any) -> Any:
     if axis.between is not None and random.random() < 0.25:
         low, high = axis.between
         return round(random.uniform(low, high) * 64) / 64 or None
-    # What is rare in profiles is rare here too.
+    # Values that are rare in profiles are rare here too.
     if axis.rare and random.random() < (0.15 if axis.share is None else axis.share):
         return random.choice(axis.rare)
     return random.choice(axis.values)

@@ -171,7 +171,7 @@ class _Block:
 
     def ends_of_ranges(self) -> Iterator[CaseSpec]:
         """Attributes that many refuse, large sizes, long sums, subnormal numbers."""
-        # What many refuse: no hidden_size, and names of functions in another letter case.
+        # Forms that many refuse: no hidden_size, and names of functions in another letter case.
         if self.first:
             yield from self._twice(
                 {**self.base, "bias": True, "hidden_size": False, "activations": "lower-case"}, T=1, N=1

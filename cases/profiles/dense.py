@@ -55,7 +55,7 @@ LEVELS: Mapping[str, Supported] = MappingProxyType(
 )
 """Nested parts of the space, from what every runtime begins with to all that there is of numbers."""
 
-# What a draw may be, each value as often as is its weight. Sizes stand on both sides of the numbers at which kernels
+# Values of a draw, each as often as is its weight. Sizes stand on both sides of the numbers at which kernels
 # change their ways: blocks of 1, 2, 4, 8, 16 and 32, even and odd tails.
 _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
@@ -253,7 +253,7 @@ def _widened(spec: CaseSpec | None, supported: Supported, choose: Counter) -> Ca
         return None
     changes: dict[str, Any] = {}
     sizes, functions, size = choose.below(_WIDE), choose.below(_WIDE // 2), BEYOND[choose.below(len(BEYOND))]
-    # What no output shows step by step has a bound that grows with every step.
+    # Steps that no output shows have a bound that grows with each of them.
     if sizes == 0 and ("Y" in spec.outputs or size["T"] < _LONG):
         changes |= size
         if size["T"] > _LONG:

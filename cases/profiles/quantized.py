@@ -20,7 +20,7 @@ from .covering import cover
 
 __all__ = ["quantized_cases"]
 
-# What a kernel of levels treats in a way of its own. What stands twice is in more rows.
+# Values that a kernel of levels treats in a way of its own. Those that stand twice are in more rows.
 _BESIDE: Mapping[str, tuple[Hashable, ...]] = {
     "direction": ("bidirectional", "forward", "reverse"),
     "size": ("small", "square", "single-row"),

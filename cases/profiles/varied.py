@@ -83,7 +83,7 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
     ]
     held = list(_held([str(one["fed"]) for one in rare.pop("fed")]))
     del rare["held"]
-    # What is constant hides no zeros, what is overridden no size of numbers, and no session the end of an attribute;
+    # Constants hide no zeros, overridden ones no size of numbers, and no session the end of an attribute;
     # and of none of them are others in the run before, or equal, but for the tensor that is constant or zero.
     together = (
         (rare.pop("constant"), rare.pop("zeros"), rare.pop("nearly")),
@@ -91,7 +91,7 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
         ([change for changes in rare.values() for change in changes], ends),
     )
     for number, change in enumerate(change for lists in together for change in _abreast(rich, lists)):
-        # What changes no model shares one.
+        # Cases that differ in no part of the model share one.
         shared = not {"constant", "held"} & change.keys() and "zeros" in change
         row = {**rich, "type": "float32" if shared else next(kinds), **change}
         if "reweighed" in change:
@@ -139,7 +139,7 @@ def _coefficients(op: str) -> list[dict[str, Any]]:
         functions = (*gates, name) * 2
         given = ((0.25,) * (each - 1) + alpha) * 2
         both = ((0.5,) * (each - 1) + beta) * 2
-        # What is folded into constants is folded into each of them.
+        # A runtime that folds weights into constants folds each of them.
         rows.append({"activations": functions, "alpha": given, "beta": both or None, "weights": "initializer"})
     return rows
 

@@ -152,7 +152,7 @@ def _narrowed(plan: _Plan) -> _Plan:
         raise ValueError(f"{plan.operator.name} has no legal configuration with {given} and {sizes}")
 
     def ends(name: str, enough: int, most: int) -> tuple[int, int]:
-        # What holds for so many steps (rows) holds for more.
+        # A restriction that holds for so many steps (rows) holds for more.
         return min(left[name]), most if max(left[name]) >= enough else max(left[name])
 
     (min_steps, max_steps), (min_rows, max_rows) = ends("T", 3, bounds.max_steps), ends("N", 2, bounds.max_rows)
@@ -204,7 +204,7 @@ def _strategy(plan: _Plan) -> SearchStrategy[Any]:
     clips: SearchStrategy[float | None] = st.sampled_from(plan.choices.get("clip", (None,)))
     if "clip" in plan.between:
         clips = clips | _numbers(*plan.between["clip"])
-    # Those of a direction are one draw: a failure shrinks to one direction by leaving out either.
+    # Functions of a direction are one draw: a failure shrinks to one direction by leaving out either.
     functions = st.tuples(*[st.sampled_from(plan.functions)] * each) if plan.functions else None
     coefficients = {
         (name, count): st.none() | st.lists(_numbers(*plan.between[name]), min_size=1, max_size=count).map(tuple)

@@ -31,7 +31,7 @@ __all__ = [
     "words_of",
 ]
 
-# What a model can break, by the clause: <op>.<topic> is broken by a model with the feature illegal:<topic>.
+# Clauses that a model can break: <op>.<topic> is broken by a model with the feature illegal:<topic>.
 # No case has too many of activation_beta: it is read as activation_alpha is.
 ILLEGAL_TOPICS: tuple[str, ...] = tuple(
     sorted({"activation-beta", *(violation.topic for axis in RECURRENT_AXES for violation in axis.forbidden)})

@@ -56,7 +56,7 @@ def can_join(spec: Spec, name: str) -> bool:
     if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.node.domain:
         return False  # what stands between has an opset in common with both
     needed = _MOVES[spec.type] if name in _CHAINS else 0
-    # What the second one is to get must be asked of the first, and be there by its document.
+    # Outputs that the second one is to get must be asked of the first, and be there by its document.
     hands_on = name not in _CHAINS or ("Y" in spec.outputs and _announced(spec))
     return hands_on and needed <= spec.node.operator.last_opset and _second(spec, name) is not None
 

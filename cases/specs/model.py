@@ -54,7 +54,7 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
         if given_as is not None and (fixed or held(operator, name)):
             return helper.make_tensor_value_info(name, element_type(given_as.dtype), given_as.shape)
         form = operator.tensors.get(name, operator.tensors["Y_h"])  # what the operator does not have is like a state
-        # What an extent counts several times is a size of weights, which is known.
+        # A size that an extent counts several times is one of weights, which is known.
         shape = [sizes.get(e.size, e.size) * e.times for e in form.shape(spec.layout)]
         dtype = (inputs["X"] if given_as is None else given_as).dtype
         return helper.make_tensor_value_info(name, element_type(dtype), shape)

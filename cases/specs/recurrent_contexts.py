@@ -119,7 +119,7 @@ def _relations(op: str, axes: tuple[Axis, ...]) -> tuple[Relation, ...]:
     operator = _versions(op)[-1]
     occurring = _occurring(op, axes)
     rules = (rule for axis in axes for rule in axis.relations(operator) if rule.kind != "same")
-    # What occurs may have none of the values that clash.
+    # Values that occur may be none of those that clash.
     told = (r for r in rules if r.values is None or set(r.values) & set(occurring.get(r.field, ())))
     return (*_of_versions(op, axes), *map(_kept, told))
 
@@ -139,7 +139,7 @@ def _kept(rule: Rule) -> Relation:
     return Relation((rule.field, *rule.reads), lambda row: not rule.hit(vars(row)))
 
 
-# What rows without a step show as well: which state they end with, and what takes them for rows that have steps.
+# Faults that rows without a step show as well: which state they end with, and what takes them for rows that have steps.
 _STEPLESS = frozenset(
     {"initial", "initial_h", "initial_c", "out-Y_h", "out-Y_c", "two-directions", "short-row", "earlier-lengths"}
 )

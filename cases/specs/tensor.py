@@ -33,7 +33,7 @@ def tensor_proto(name: str, array: NDArray[Any]) -> TensorProto:
     return TensorProto(name=name, data_type=element_type(array.dtype), dims=array.shape, raw_data=little.tobytes())
 
 
-# What targets are fed: NumPy's own numbers, and bfloat16.
+# Types that targets are fed: NumPy's own numbers, and bfloat16.
 _NUMBERS = frozenset(
     {
         *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.BOOL),

@@ -101,7 +101,7 @@ def _types(subject: NodeSubject) -> Iterator[Outcome]:
     kinds: dict[str, list[str]] = {}
     for name in subject.inputs:
         kinds.setdefault(operator.kind_of(name), []).append(name)
-    # That of X first, then those of what has a type of its own.
+    # The type of X first, then types of tensors that have one of their own.
     for kind in sorted(kinds, key=lambda kind: kind != "T"):
         yield from _types_of_one_kind(subject, kinds[kind])
 

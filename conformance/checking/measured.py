@@ -160,7 +160,7 @@ class Measured:
             bad = [result for result in results if _bad(result)]
             if bad:
                 yield Note(f"{target}: of {len(results)} recorded cases configured like this node {_in_words(bad)}")
-        # What fails whenever it is there fails beside other things as well.
+        # A feature that fails whenever it is there fails beside other ones as well.
         parts = [c for c in self.results if _part(c, node)]
         for configuration in sorted(parts, key=lambda c: (len(c.columns), sorted(c.columns))):
             for target, results in self.results[configuration].items():

@@ -198,7 +198,7 @@ def _common(
 
 def main() -> None:
     """Entry point of the command ``onnxspec``."""
-    # What is closed (">&-") is nowhere; it stays open as long as the process.
+    # An output that is closed (">&-") is nowhere; that stays open as long as the process.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

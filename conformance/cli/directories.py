@@ -75,7 +75,7 @@ def generate_cases(
     for line in _scores(specs, {entry["case"] for entry in manifest["cases"]}) if not everything else ():
         say(line)
     if left_out:
-        # What --all leaves out as well has no right outputs that could be written.
+        # Cases that --all leaves out as well have no right outputs that could be written.
         more = "" if everything else "; --all also writes those that have outputs to expect"
         say(f"{cases_counted(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
     broken = [entry for entry in manifest["left_out"] if entry["reason"].startswith(NOT_BUILT)]

@@ -127,7 +127,7 @@ class RunDisplay:
     def _look_into(self, run: TargetRun) -> None:
         words = f"all {len(run.results):,} cases have run; analysing failures"
         self._progress.update(self._task, counts=Text(words))
-        # Who saw no line until now has not waited for one.
+        # Nobody who saw no line until now has waited for one.
         if self._aside is not None and self._due > _PAUSE:
             self._aside.print(single(Text(f"{run.target.name[:_NAMED]}: {words}")))
 

@@ -87,7 +87,7 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
             if not node.members and result.verdict in DECLINED:
                 own.setdefault((each.target.name, node.node), result)
             message = f": {result.message}" if result.message else ""
-            # What is refused alone is refused beside others, too, and they are not to blame.
+            # A feature that is refused alone is refused beside others, too, and they are not to blame.
             alone = [path for path in node.members if (each.target.name, path) in own]
             if alone and result.verdict in DECLINED:
                 line(f"    {result.target}: {result.verdict.value}, as {listed(alone)} is alone")

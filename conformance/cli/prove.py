@@ -256,7 +256,7 @@ def _write(rows: Sequence[Row], path: Path) -> None:
 assert FEWEST == 2, "the command's help says two"
 
 
-# What it says of interactions: how many faults "X goes wrong when Y and Z" a profile shows
+# Figures of interactions: how many faults "X goes wrong when Y and Z" a profile shows
 
 _SHARES = {"pairs": "X when Y", "twice": "by two cases", "triples": "X when Y and Z"}
 """Names of shares of faults, as the table has them."""

@@ -263,7 +263,7 @@ class Hunt:
             return False
         faults = [m for m in map(fault_named, failure.diagnosis) if isinstance(m, Fault)]
         named = faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED)
-        # What has foretold fresh cases is the cause, wherever it shows.
+        # A fault that has foretold fresh cases is the cause, wherever it shows.
         met = all(need.met(spec) for need in failure.needs if need.field != "seed")
         if not met and not (named and failure.foretold):
             return False

@@ -227,7 +227,7 @@ def select(
     by_id: dict[str, Spec] = {}
     left = selection.cases
     for op in selection.ops or (*own, *others):
-        # What begins with an operator's name is looked for among that operator's cases alone.
+        # A name that begins with an operator's is looked for among that operator's cases alone.
         named = tuple(word for word in left if word.startswith(f"{document_of(op).prefix}-"))
         if named:
             by_id.update((spec.id, spec) for spec in _selected(replace(selection, cases=named), (op,), unlisted))
@@ -274,7 +274,7 @@ def _selected(selection: Selection, about: Sequence[str], unlisted: list[tuple[s
         there = _narrowed(of_types, ops) or _narrowed(Selection(selection.profile), ops)
         combinations = list(dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in there))
         raise UnknownName("combination", selection.narrowed, combinations, f" in profile {selection.profile}")
-    # What may spoil a runtime's memory comes last: what comes after would suffer.
+    # Cases that may spoil a runtime's memory come last: those after them would suffer.
     return sorted(specs, key=lambda spec: spec.spoils)
 
 

@@ -121,7 +121,7 @@ def wrap_lane(target: Target, name: str) -> Target:
 
     onnxruntime's adapter is told, so that it leaves the nodes around the one under test to any provider.
     """
-    # What quantizes belongs to the subject: all of it must be where the node is.
+    # Nodes that quantize belong to the subject: all of them must be where the node is.
     beside = target.adapter == "onnxruntime" and name not in QUANTIZED
     options = {**target.options, "surroundings": True} if beside else target.options
     return replace(target, name=f"{target.name}+{name}", wrap=name, options=options)

@@ -229,7 +229,7 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
         except Exception as error:  # as above: it costs what this fault shows in this case
             shown.mishaps.append(f"fault {fault.id} in {spec.id}: {told_mishap(error)}")
             continue
-        # What returns the same as a right implementation is not caught, and most faults do in most cases.
+        # A fault that returns the same as a right implementation is not caught, and most do in most cases.
         if not all(map(_same, outcomes, right)):
             tried.append((fault, outcomes))
     judgements = judge_each(trials, [outcomes for _, outcomes in tried], wider=False, answers=False)
@@ -354,7 +354,7 @@ def _proof(
     rows = []
     for id in chosen:
         fault = FAULTS[id]
-        # What is accepted is not computed: forbidden models are all of one type.
+        # Models that are accepted wrongly are not computed: forbidden models are all of one type.
         of_all = of_levels if fault.layer == "levels" else present
         if faults is not None:
             of_all = [*present, *of_levels]

@@ -107,7 +107,7 @@ class _Session:
                 counts[value] = counts.get(value, 0) + 1
                 verdict = value
                 self._declining |= {target} if value in _DECLINED else set()
-            # What a forbidden model comes to has no ratio.
+            # Forbidden models have no ratio.
             if name == "ratio" and verdict not in _DECLINED and (value or verdict != "pass"):
                 self._judged.add(target)
 

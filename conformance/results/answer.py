@@ -159,7 +159,7 @@ def answer_of(
     remark = (
         "" if not lists_used else ", all known" if not new else ", all new" if new >= failed > 1 else f", {new:,} new"
     )
-    # Who refuses everything refuses forbidden models, too.
+    # A target that refuses everything refuses forbidden models, too.
     telling = [t for t in tried if t.reason not in OF_FORBIDDEN] or tried
     if not failed and not any(t.verdict == Verdict.PASS.value for t in telling):
         state, badge = "open", "Nothing was judged" if started else "Could not start"
@@ -219,7 +219,7 @@ def _hits(problems: Sequence[ShortFinding], tried: Sequence[ResultsAlike]) -> It
     known to be accepted though it is forbidden is one, as it hits only those who count on a refusal."""
     failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in NO_FAILURE]
     taken = [k for k in failing if problems[k].kind == _FORBIDDEN and problems[k].expected]
-    # Who deploys a model asks what becomes of it; that an invalid one runs is asked last.
+    # Users who deploy a model ask what becomes of it first, and last whether invalid ones run.
     order = {k: (problems[k].expected, problems[k].kind == _FORBIDDEN, -problems[k].cases) for k in failing}
     alike: dict[tuple[str, str, str, bool, bool], list[int]] = {}
     for k in sorted(failing, key=lambda k: order[k]):

@@ -143,7 +143,7 @@ def result_of(
         What the target printed meanwhile; its end is kept.
     """
     failing = judgement.verdict in FAILING
-    # What is so wrong that its squares overflow has no part in a mean error.
+    # An error so large that its square overflows has no part in a mean error.
     telling = probe.graded and all(map(math.isfinite, judgement.error_sums))
     return Result(
         case=probe.id,

@@ -112,7 +112,7 @@ def support_of(
         place = _Place(some.op, some.type, some.version or 0)
         if some.verdict in DECLINED:
             declined.add(place)
-        # What becomes of a forbidden model, or of one that may be, says nothing of what is supported.
+        # Verdicts on a forbidden model, or on one that may be, say nothing of what is supported.
         elif some.verdict not in _SAYS_NOTHING and some.reason not in OF_FORBIDDEN:
             ran.add(place)
     places = ran | declined
@@ -120,7 +120,7 @@ def support_of(
     without = sorted({place.op for place in places} - set(alive))
     types = {t: _operators(t, alive, ran, places, "type") for t in _by_width(place.type for place in places)}
     versions = {v: _operators(v, alive, ran, places, "version") for v in sorted({place.version for place in places})}
-    # That nothing ran with a type may be for what else its cases have: the findings know, where there are some.
+    # Nothing may have run with a type for what else its cases have: the findings know, where there are some.
     told = [problem for problem in problems if problem.verdict in DECLINED]
     if told:
         types = {t: (running, _told(t, missing, told)) for t, (running, missing) in types.items()}

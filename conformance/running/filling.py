@@ -273,7 +273,7 @@ def _derived(
 
     declined, passing, failing = those(DECLINED), those([Verdict.PASS]), those(FAILING)
     ran = ~declined & ~those(UNTRIED | {Verdict.NOT_TRIED})
-    # What only cases have that are not tried, since the target speaks of no such sessions, is owed by nobody.
+    # Contexts are not owed that only cases have which the target's sessions cannot try.
     untried = evidence.held[those([Verdict.NOT_TRIED])].any(axis=0) & ~evidence.held[ran | declined].any(axis=0)
     untold = frozenset(np.flatnonzero(untried).tolist()) if final else frozenset[int]()
     lacks = lacking_of(space, evidence, ran, declined, own | untold, final=final)

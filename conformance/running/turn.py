@@ -204,7 +204,7 @@ class Turn:
     def _diagnosed(self, own: dict[str, tuple[str, ...]], facts: Sequence[Fault]) -> list[Result]:
         """The failing results with what explains them, all of them together."""
         results, kept, accuracy = self._run.results, self._kept, self._target.accuracy
-        # What an earlier run of this folder obtained must be run again to be explained.
+        # Results that an earlier run of this folder obtained must be run again to be explained.
         unseen = [r.case for r in results if r.verdict in DIAGNOSED and not r.diagnosis and r.case not in kept.fresh]
         if unseen:
             with contextlib.suppress(TargetUnavailable), self._process() as process:

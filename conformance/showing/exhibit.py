@@ -28,7 +28,7 @@ __all__ = ["SCHEMA", "exhibit_of", "plain", "window"]
 
 Array = NDArray[Any]
 
-# How much of a case is kept: what a page can show, and a person look at.
+# The part of a case that is kept: as much as a page can show, and a person look at.
 _STEPS, _UNITS, _ROWS = 64, 64, 64
 _ELEMENTS = 4096
 _VALUES = 24

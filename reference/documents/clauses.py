@@ -22,7 +22,7 @@ __all__ += ["parse_clauses"]
 
 STATUSES = ("stated", "implied", "convention", "undefined", "arithmetic")
 
-# How the feature of a model begins that breaks a clause and must be refused: `illegal:layout` breaks <op>.layout.
+# The beginning of the feature of a model that breaks a clause and must be refused: `illegal:layout` breaks <op>.layout.
 ILLEGAL = "illegal:"
 
 _TEXTS = ("id", "text", "status", "source", "interpretation", "advice")

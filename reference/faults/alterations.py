@@ -118,7 +118,7 @@ def with_functions(c: Computation, change: Callable[[Activation, int, int], Acti
 
 def revalued(function: Activation, value: Callable[[Array, float, float], Array]) -> Activation:
     """The activation function with another value(x, alpha, beta)."""
-    # What bounds its image by its slope holds no longer.
+    # The bound of its image by its slope holds no longer.
     return replace(function, kind=replace(function.kind, value=value, slope=None))
 
 

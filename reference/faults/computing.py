@@ -210,7 +210,7 @@ def left_alone(
     if not isinstance(outputs, _Awaited) or outputs.seen:
         return False
     asked = outputs.computation
-    # What another class adds to a computation nobody compares.
+    # Fields that another class adds to a computation are not compared.
     alike = type(asked) is Computation and type(computation) is Computation and same(asked, computation)
     return asked is computation or alike
 

@@ -52,7 +52,7 @@ Outputs = dict[str, NDArray[Any]]
 WIDE = ("float32", "float64")
 ALL_BUT_BFLOAT16 = (*WIDE, "float16")
 
-# What stands in memory that nobody has written to: a number like any other, the same on every machine, but no result's.
+# The number in memory that nobody has written to: one like any other, the same on every machine, but no result's.
 UNINITIALIZED = 0.5 + 2.0**-40
 
 LAYERS = ("arithmetic", "operands", "computation", "levels", "form")

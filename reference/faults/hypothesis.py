@@ -36,13 +36,13 @@ Arrays = Mapping[str, NDArray[Any]]
 # many times over: a rough measure, but what a structural fault changes is far larger.
 ROUGH = 16.0
 
-# What is further off than this many of the largest conforming radius is not computed with radii at all.
+# Numbers that are further off than so many of the largest conforming radius are not computed with radii at all.
 _GROSS = 256.0
 
 _ATTRIBUTE = FORMATS["float32"]
 
-# How much of a radius is used: radii are for the worst of all kernels, and real ones are off by a quarter of them at
-# most. Slips of precision are other kernels still, whose own roundings are not foreseen.
+# The part of a radius that is used: radii are for the worst of all kernels, and real ones are off by a quarter of them
+# at most. Slips of precision are other kernels still, whose own roundings are not foreseen.
 _USED = 0.5
 
 # The most that one element speaks for a hypothesis, in bits; and what one does that is wrong just where the fault
@@ -53,7 +53,7 @@ MOST, _UNPREDICTED = 20.0, 4.0
 # known already costs next to nothing, and a comparison with radii as much as several without.
 _PRODUCTS, _TRIAL, _EXACT = 50_000, 0.05, 4.0
 
-# What of each element's bits is not counted where they may all be wrong alike.
+# Bits of each element that are not counted where they may all be wrong alike.
 _COMMON = 2.0
 
 
@@ -144,7 +144,7 @@ class RecurrentObservation:
             return None
         accuracy = self.accuracy if accuracy is None else accuracy
         if len(together) > 1:
-            # What is done to results is done with lengths and sizes as the kernel has them, wrong ones too: innermost.
+            # Changes of results are made with lengths and sizes as the kernel has them, wrong ones too: innermost.
             inner = [self._alters_outputs(fault, interpretations) for fault in together]
             ordered = sorted(
                 zip(together, inner, strict=True), key=lambda each: (LAYERS.index(each[0].layer), not each[1])
@@ -206,12 +206,12 @@ class RecurrentObservation:
                 self._alters[key] = altered
             likely = share == 1.0
             if not altered and any(fault.partial for fault in faults):
-                # What goes wrong in a step some time does so in Y and in the state alike.
+                # A step that goes wrong some time does so in Y and in the state alike.
                 likely = likely and all(_ends_in_y(s, run) for s, run in zip(scenes, self.runs, strict=True) if s)
             fit = self._compared(faults, scenes) if likely else None
             if fit is not None:
                 return fit
-            # What a target reported is the state that it went on with, unless it changed that afterwards.
+            # A reported state is the one that the target went on with, unless it changed that afterwards.
             if steps and not altered:
                 return None
         return None

@@ -127,7 +127,7 @@ def _of_functions(fault: Fault) -> bool:
     return fault.topic.startswith("functions.")
 
 
-# What rows take from each other; that a row is run too long or too short does not depend on its neighbours.
+# Faults in which rows take from each other; that a row is run too long or too short does not depend on its neighbours.
 _AMONG_ROWS = frozenset({f"lengths.{word}" for word in ("first-row", "longest", "shortest", "sorted")})
 
 _DIRECTIONS = {
@@ -206,7 +206,7 @@ def scopes() -> dict[str, Scope]:
 def _scopes(operators: tuple[str, ...]) -> dict[str, Scope]:
     """Directions, then the tensors of operators in the order of their documents, then what only cells have."""
     inputs = {name: form for op in operators for name, form in _inputs(op).items()}
-    # What has rows is read for each of them.
+    # Tensors that have rows are read for each of them.
     words = {name: f"{'for' if form.rows else 'of'} {name} only" for name, form in inputs.items()}
     outputs = dict.fromkeys(name for op in operators for name in _outputs(op))
     of_inputs = {n: Scope(n, w, of_input(n), among=_among_forms(_inputs, n)) for n, w in words.items()}

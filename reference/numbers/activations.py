@@ -117,7 +117,7 @@ def _softplus(x: Array, alpha: float, beta: float) -> Array:
 # Costs. u is one storage rounding (the oracle's own included); F is a bound on |f|, X one on |x|.
 #
 # A quotient may be off by du of itself (`division` of the class). Softsign's formula is one, and its cost says so.
-# Those of Sigmoid and Tanh are quotients too; they are primitives, and so is the tanh of ScaledTanh: (4|f| + 4)u holds
+# Sigmoid and Tanh are quotients too; they are primitives, and so is the tanh of ScaledTanh: (4|f| + 4)u holds
 # both formulas with d = 6 and e^x within 1 ulp, which is 2u.
 #   Sigmoid, x > 0: 1/(1 + e) = f. The sum is off by u + 2u e/(1 + e), and 1 times a reciprocal by 5u: f(8 - 2f)u, less
 #   than (4f + 4)u since 2f^2 - 4f + 4 > 0. For x < 0 it is e times the reciprocal: f(9 + 2f)u, f at most 1/2.

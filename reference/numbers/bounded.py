@@ -232,6 +232,6 @@ class Sum:
         radius += self.error
         reach = self.magnitude + radius
         radius += (self.groups * w.unit) * (self.spread + radius)
-        # What underflow adds: one floor for each rounding, of which products and sums have two a term.
+        # Underflow adds one floor for each rounding, of which products and sums have two a term.
         radius += 2 * self.terms * w.accumulator_floor + 2 * self.groups * w.floor
         return Bounded.in_range(self.value, radius, self.doubt, reach, w)

@@ -147,7 +147,7 @@ class Bounding:
             return
         narrow = _times(size.astype(np.float32), weights.narrow, np.empty(total.shape, np.float32))
         np.multiply(narrow, 1 + (weights.columns + 2) * 2.0**-23, out=total, dtype=np.float64)
-        # What underflowed on the way: at most 2^-149 of an operand or product, times 2^50 at most.
+        # Underflow on the way: at most 2^-149 of an operand or product, times 2^50 at most.
         total += weights.columns * 2.0**-64
 
     def activate(self, activation: Activation, argument: Sum | Bounded, clip: float | None) -> Bounded:

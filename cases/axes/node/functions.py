@@ -63,7 +63,7 @@ ACTIVATION_SETS: dict[str, ActivationSet] = {
     "tight": ActivationSet(("HardSigmoid", "LeakyRelu", "Softsign")),
 }
 
-# What the backward direction has in a bidirectional node: another set, so that the two show.
+# Functions of the backward direction in a bidirectional node: another set, so that the two show.
 _BACKWARD = {
     "named": "named",
     "each": "steep",

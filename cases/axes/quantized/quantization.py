@@ -27,7 +27,7 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
     "data": _FINITE,
     "extremes": ("none",),
     "held": ("fixed",),
-    # What sessions do beyond running is said of float models.
+    # Sessions do no more than run: all else is tried with float models.
     **{field.name: (field.default,) for axis in EVENTFUL for field in axis.fields},
 }
 """Values that quantized cases may have, by field."""

@@ -18,7 +18,7 @@ _NEEDS = {"X": "", "W": "", "R": "", "B": "bias", "P": "peepholes", "states": "i
 _ABSENT = (False, "none")
 
 
-# What designs have in the place of names.
+# Values that designs have in the place of names.
 _ASKED = {"all": _OUTPUTS, "Y": ("Y",), "Y_h": ("Y_h",), "no-Y_h": ("Y", "Y_c"), "states": ("Y_h", "Y_c")}
 
 

@@ -30,7 +30,7 @@ class _Alike(Axis):
     rules = (
         Rule("alike", "none", ("direction",), lambda row: row["direction"] != "bidirectional", tuple(_TIED)),
         Rule("alike", "none", ("data",), lambda row: row["data"] not in ("dense", "small", "large"), order[1:]),
-        # What is zero in one place is not copied to others.
+        # Zeros of one place are not copied to others.
         Rule("alike", "none", ("zeros",), lambda row: row["zeros"] != "none", ("steps", "rows", "states")),
         Rule("alike", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
         Rule("alike", "none", ("T",), lambda row: row["T"] < 2, ("steps",)),

@@ -47,7 +47,7 @@ class _Constant(Axis):
             lambda row: row["reruns"] in ("sizes", "growing"),
             ("X", "states", "lengths"),
         ),
-        # What a session is to refuse is an X of another width.
+        # An X of another width is what a session is to refuse.
         Rule("constant", "weights", ("after_refusal",), lambda row: row["after_refusal"], ("X",)),
         # Which numbers lie past a row's length changes from run to run.
         Rule("constant", "weights", ("data",), lambda row: row["data"] == "nan-padding", ("X",)),

@@ -33,7 +33,7 @@ class _Zeros(Axis):
         *("input-bias", "recurrent-bias", "ends", "mask", "state"),
     )
     rules = (
-        # What is spoilt, or exact to the last digit, stays what it is.
+        # Numbers that are spoilt, or exact to the last digit, stay what they are.
         Rule("zeros", "none", ("data",), lambda row: row["data"] not in ("dense", "small", "large"), order[1:]),
         Rule("zeros", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
         Rule("zeros", "none", ("T",), lambda row: row["T"] < 2, ("ends",)),

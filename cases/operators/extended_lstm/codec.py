@@ -63,7 +63,7 @@ def calibrated(low: float, high: float) -> Affine:
     return scale, int(np.clip(np.rint(-low / scale), 0, HIGHEST))
 
 
-# What a calibration gives for tensors of a usual size, no pair of scales a power of two.
+# Scales that a calibration gives for tensors of a usual size, no pair of scales a power of two.
 X, W, R, B = calibrated(-3.1, 3.3), calibrated(-0.9, 1.0), calibrated(-0.8, 0.7), calibrated(-0.4, 0.5)
 Y = calibrated(-1.05, 1.03)
 
@@ -110,7 +110,7 @@ def _forbidden(name: str) -> Iterator[Violation]:
         id, summary = f"{name}-zero-point-{word}", f"{zero} is {level}"
         yield broken(id, "zero-points.range", "zero-point", summary, set_to(zero, level))
     sizes = {"zero": 0.0, "negative": -0.001}
-    # What is infinite or NaN a loader sees or does not, whichever tensor's it is.
+    # A number that is infinite or NaN a loader sees or does not, whichever tensor's it is.
     for word, size in {**sizes, **({"infinite": math.inf, "nan": math.nan} if name == "x" else {})}.items():
         yield broken(f"{name}-scale-{word}", "scales.range", "scale", f"{scale} is {size}", set_to(scale, size))
 

@@ -123,7 +123,7 @@ def _by_output(expectations: Iterable[Expectation]) -> dict[str, NDArray[np.floa
         if e.conventional:
             radius = np.full_like(radius, np.inf)
         number = np.stack([value, radius])
-        # What a later expectation is about replaces what was there.
+        # A later expectation of the same output replaces the earlier one.
         by_output[e.output] = (
             number
             if e.output not in by_output

@@ -40,7 +40,7 @@ def run(k: int) -> dict[str, np.ndarray]:
     return {name: outputs[n] for n, name in enumerate(NAMES)}
 """
 
-# How a script gets the library of AMD Quark's operators, which onnxspec keeps in its cache folder once it has built it.
+# The library of AMD Quark's operators, which onnxspec keeps in its cache folder once it has built it.
 _LIBRARY = """
 # Run with the path of AMD Quark's custom-op library as its argument, or in ONNXSPEC_QUARK_LIBRARY (onnxspec keeps the
 # one that it has built in its cache folder, ~/.cache/onnxspec/quark). Without one it exits with 2.

@@ -147,7 +147,7 @@ def _imports(standard: Iterable[str], runtime: Runtime) -> Iterator[str]:
 
 
 def _started(target: Target) -> Iterator[str]:
-    # What starts the worker of a target tells how to start this.
+    # The command that starts a target's worker tells how to start this.
     command = [part for part in target.command if part not in ("{worker}", "{source}")]
     words = [*(f"{name}={value}" for name, value in target.environment.items()), *command]
     if words:

@@ -32,7 +32,7 @@ ov: Any = importlib.import_module("openvino")
 OPTION_DEFAULTS: dict[str, Any] = {"device": "CPU", "precision": "accuracy", "config": {}}
 _MODES = ("accuracy", "performance")
 
-# What comes back is the request's own memory, which the next run writes to: OpenVINO's documents say so.
+# Outputs are the request's own memory, which the next run writes to: OpenVINO's documents say so.
 SESSIONS = ("weights", "several", "many", "refusals", "sizes")
 
 

@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 Array = NDArray[Any]
 
-# What other frameworks clip cell states to when nobody asks them to.
+# Thresholds to which other frameworks clip cell states when nobody asks them to.
 USUAL_CLIP = 50.0
 
 

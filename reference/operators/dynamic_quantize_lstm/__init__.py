@@ -24,10 +24,10 @@ __all__ = ["DYNAMIC_QUANTIZE_LSTM", "Last", "QuantizedOperands"]
 Array = NDArray[np.float64]
 OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
 QUESTIONS = (
-    # What makes the range of X: all up to the longest row's last step, all that X holds, the steps that rows have, or
-    # each step by itself.
+    # The part of X that makes its range: all up to the longest row's last step, all that X holds, the steps that rows
+    # have, or each step by itself.
     Question("input_range", ("sequence", "tensor", "valid", "step")),
-    # What makes the range of Ht-1: all rows of the batch, or each row by itself.
+    # The part of Ht-1 that makes its range: all rows of the batch, or each row by itself.
     Question("state_range", ("batch", "row")),
 )
 _LEVELS = 255
@@ -116,7 +116,7 @@ class QuantizedOperands:
         level = self._level(quotient, zero)
         if not isinstance(number, Bounded):
             return level * scale
-        # How far the ends, and so the scale, may be off; a quotient by a power of two is exact whoever computes it.
+        # Error of the ends, and so of the scale; a quotient by a power of two is exact whoever computes it.
         unsure = 2 * over(np.maximum, number.radius, 0.0) / np.where(span > 0, span, 1.0)
         share = unsure + np.where((np.frexp(scale)[0] == 0.5) & (unsure == 0), 0.0, _QUOTIENT)
         reach, lower = np.abs(quotient) * share + number.radius / scale, zero * share + unsure * _LEVELS

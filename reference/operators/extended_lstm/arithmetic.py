@@ -38,7 +38,7 @@ ARITHMETICS = {"fixed-point": "standard", "float32": "standard", "bfloat16": "bf
 STATES = ("quantized", "as-computed")
 """The part of a quantized Y that goes into the next step: Y itself, or Ht before that."""
 
-# What one mantissa of 15 bits or more costs: rounded by half a unit, it is 2^14 units at least.
+# The cost of one mantissa of 15 bits or more: rounded by half a unit, it is 2^14 units at least.
 _MANTISSA = 2.0**-15
 # One rounding to 24 fractional bits, by half a unit; the five terms of a pre-activation have one each.
 _FRACTION = 2.0**-25

@@ -36,7 +36,7 @@ _INT32 = (-(2**31), 2**31 - 1)
 # The kernel's bounds for 16-bit results are those of 17 bits: what lies between wraps around instead of saturating.
 _INT17 = (-(2**16), 2**16 - 1)
 _HALF_RANGE = 32768
-# What converting an infinite or undefined number to int leaves on x86.
+# The int that an infinite or undefined number is converted to on x86.
 NO_POWER = -(2**31)
 
 

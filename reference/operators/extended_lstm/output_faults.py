@@ -262,7 +262,7 @@ _INTERFACE = (
     ("types-unchecked", "types", "Takes tensors that are not float32"),
 )
 
-# What the shipped kernel does of it, where that has another name than here.
+# The shipped kernel's part of it, where that has another name than here.
 _SEEN = {
     "direction-assumed": ("direction-ignored",),
     "hidden-size-unchecked": ("shapes-unchecked",),
