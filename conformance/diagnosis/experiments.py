@@ -32,6 +32,9 @@ _NOT_TRIED = UNTRIED | {Verdict.NOT_TRIED}
 
 _ROUNDS = 40  # each takes something away, and no case has so many things
 
+_SURER = 2
+"""Number of times that what seems to be needed is asked anew, as often each time, where a failure comes and goes."""
+
 
 @dataclass
 class Budget:
@@ -219,6 +222,8 @@ class _Search:
             changes = [change for change in simpler_cases(own.spec) if _legal(own, change.spec)]
             results = self._run(changes)
             kept = [(change, one) for change, one in results if self._same(one)]
+            if self._asked > 1 and not kept:
+                kept = self._missed(results)
             needs = tuple(_needs(own.spec, results, {change.field for change, _ in kept}))
             complete = len(results) == len(changes) and not kept
             if not kept:
@@ -234,6 +239,12 @@ class _Search:
                     break
                 self.smallest = one
         return complete, needs
+
+    def _missed(self, results: Sequence[tuple[Simpler, Tried]]) -> list[tuple[Simpler, Tried]]:
+        """Those of some tries that fail as before after all, where a failure comes and goes: of many that are asked
+        often enough to miss one rarely, some are missed."""
+        changes = [change for change, _ in results]
+        return next(filter(None, (self._alike(changes) for _ in range(_SURER))), [])
 
     def fails_again(self) -> bool:
         """Tell whether the smallest case fails as before where it is run once more."""

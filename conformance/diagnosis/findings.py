@@ -133,6 +133,7 @@ def _entry(
         "conditions": conditions,
         "tried": False,
         "tries": 0,
+        "searched": False,
         "needs": [],
         "smallest": first.case,
         "expected": False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -18,6 +18,7 @@ from typing import Any, cast
 from msgspec import structs
 
 from ...reference import Fault, fault_named
+from ..judging.judgement import Verdict
 from ..probes.probe import Probe
 from ..results.records import Finding
 from ..results.result import Result
@@ -27,7 +28,7 @@ from .experiments import HYPOTHESIS, Budget
 from .explainer import explained_by, searched_again
 from .failing_case import DIAGNOSED
 from .findings import alone, counted, exercising_of, findings_of, passing_of, titled
-from .needs import Stated, stated
+from .needs import Stated, meeting, stated
 
 __all__ = ["with_causes"]
 
@@ -53,7 +54,7 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
         if not changed:
             break
         findings = findings_of(subject.results, dict(subject.probes))
-    doubtful = _doubtful(causes, subject)
+    doubtful = _doubtful(causes, subject, {fault for fault, _ in asked})
     if doubtful:
         better |= doubtful
         subject = replace(subject, results=[better.get(r.case, r) for r in before])
@@ -71,14 +72,17 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
     return told, list(better.values())
 
 
-def _doubtful(causes: Sequence[Cause], subject: Subject) -> dict[str, Result]:
+def _doubtful(causes: Sequence[Cause], subject: Subject, asked: Container[str]) -> dict[str, Result]:
     """The results of which a fault is thought that foretold nothing, that no case shows alone, and few beside others:
-    of so many faults some two explain a few cases by chance. They are left without a name."""
+    of so many faults some two explain a few cases by chance. So does one, which was asked about, what comes and goes.
+    They are left without a name."""
     sure = {id for cause in causes if cause.foretold for id in cause.faults}
     thought = [r for r in subject.results if r.verdict in DIAGNOSED and r.diagnosis and not r.expected]
     counts = Counter(id for r in thought for id in r.diagnosis)
     alone = {r.diagnosis[0] for r in thought if len(r.diagnosis) == 1}
     doubtful = {id for id, count in counts.items() if count < _ENOUGH and id not in sure | alone}
+    comes = (id for r in thought if r.verdict is Verdict.UNSTABLE for id in r.diagnosis)
+    doubtful |= {id for id in comes if id in asked and id not in sure}
     return {r.case: structs.replace(r, diagnosis=()) for r in thought if doubtful & {*r.diagnosis}}
 
 
@@ -153,8 +157,8 @@ def _by_fault(causes: Sequence[Cause], base: Sequence[Finding]) -> tuple[dict[st
         for name in of:
             if name not in by_fault or _rank(cause, name) < _rank(by_fault[name], name):
                 by_fault[name] = cause
-        # The name of one that is refuted is no longer that of its cases.
-        if not of and not cause.refuted:
+        # A name that is refuted, or was given up, is no longer that of its cases.
+        if not of and not cause.refuted and (cause.foretold or not cause.finding["fault"]):
             left.append(cause)
     return by_fault, left
 
@@ -165,11 +169,18 @@ def _rank(cause: Cause, name: str) -> tuple[bool, int, int, bool, tuple[float, i
 
 
 def _divided(finding: Finding, causes: Sequence[Cause], subject: Subject) -> Iterator[Finding]:
-    """A finding by its causes, each with the cases that have it, and last what is left."""
+    """A finding by its causes, each with the cases that have it, and last what is left. A case about which nothing was
+    to be tried has the first cause whose conditions it meets."""
     left = dict.fromkeys(finding["cases"])
     by_case = {r.case: r for r in subject.results}
-    for cause in causes:
-        mine = [by_case[case] for case in cause.finding["cases"] if case in left]
+    ordered = sorted(causes, key=lambda cause: not cause.said)
+    sought = {case for cause in ordered if cause.said for case in cause.finding["cases"]}
+    for cause in ordered:
+        own = [case for case in cause.finding["cases"] if case in left]
+        ops = {subject.probes[case].op for case in own}
+        rest = (subject.probes[case] for case in left if case not in sought)
+        alike = meeting(cause.shrunk.needs, (probe for probe in rest if probe.op in ops)) if cause.said else []
+        mine = [by_case[case] for case in (*own, *(probe.id for probe in alike))]
         if mine:
             for result in mine:
                 del left[result.case]

@@ -449,6 +449,8 @@ def _fit_of(
     away = np.abs(shown - right)
     wrong = np.isfinite(reach) & ~(away <= reach + 2 * (w.unit * np.abs(right) + w.floor)) & (shown != right)
     decided = wrong & ~open_
+    # What is so wide that it holds 0 and all that was returned says no more than that numbers are small.
+    decided &= same | (radius < np.maximum(np.abs(shown), np.abs(want)))
     if without is not None:
         decided &= want != 0  # zeros stand in some places for many reasons
     nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[decided] / radius[decided])

@@ -97,7 +97,7 @@ def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Pat
     findings = [
         finding("Ignores clip", "wrong", ["a"], fault="clip.ignored"),
         finding("wrong (value)", "wrong", ["odd"], searched=False),
-        finding("wrong (value)", "wrong", ["known"], expected=True, why="known"),
+        finding("wrong (value)", "wrong", ["known"], expected=True, why="known", searched=False),
         finding("inaccurate (no better than tf32)", "inaccurate", ["loose"]),
     ]
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, findings))
@@ -108,7 +108,7 @@ def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Pat
     other, _ = report(tmp_path / "other", unsearched)
     assert "No fault that was tried explains the 1 failing result with numbers" in other.text("answer")
     told = {n: page.text(f"finding-{n}") for n in range(1, 5)}
-    assert ["Not all known faults were tried on it." in told[n] for n in told].count(True) == 1
+    assert ["Not all known faults were tried on it." in told[n] for n in told].count(True) == 2
     assert not any("No known fault" in text for text in told.values() if "wider" in text or "tf32" in text)
 
 
@@ -131,6 +131,12 @@ def test_a_crash_has_nothing_that_could_be_explained(tmp_path: Path) -> None:
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [finding("crashed", "crashed", ["dead"])]))
     assert "No known fault" not in page.whole
     assert "Diagnosis" not in page.text("answer")
+
+
+def test_what_a_name_would_explain_is_no_fact(tmp_path: Path) -> None:
+    lead = finding("Consistent with: ignores clip", "wrong", ["a"], fault="clip.ignored")
+    page, _ = report(tmp_path / "report", run_with(tmp_path / "run", [wrong("a", "clip.ignored")], [lead]))
+    assert "clip.ignored would explain all of it." in page.whole
 
 
 def test_the_page_of_a_fault_leads_to_those_beside_it(diagnosed: Path, tmp_path: Path) -> None:

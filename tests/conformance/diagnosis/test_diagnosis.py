@@ -112,6 +112,8 @@ def test_what_nothing_explains_is_left_unexplained() -> None:
     assert diagnose(failing_cases, "standard", 1500).of == {}
     findings = findings_of(results, {s.id: SpecProbe(s) for s in SPECS})
     assert all(f["fault"] == "" for f in findings)
+    # No experiment was made, and the effort did not do for all faults: a page that reads this must not say otherwise.
+    assert [f["searched"] for f in findings] == [False] * len(findings)
 
 
 def test_the_search_ends_when_its_effort_is_spent() -> None:
@@ -183,12 +185,24 @@ def _slightly_off(node: Node, inputs: Arrays) -> Arrays:
     return {name: outputs[name].astype(inputs["X"].dtype) for name in node.outputs}
 
 
-def _half_the_sum(node: Node, inputs: Arrays) -> Arrays:
-    """Sums of 128 products at most."""
-    X = inputs["X"].copy()
-    X[..., 128:] = 0
-    right = evaluate(node, {**inputs, "X": X})
-    return {name: array.astype(inputs["X"].dtype) for name, array in right.items()}
+def _part_of_the_sum(terms: int) -> Target:
+    """Sums of so many products of X at most."""
+
+    def run(node: Node, inputs: Arrays) -> Arrays:
+        X = inputs["X"].copy()
+        X[..., terms:] = 0
+        right = evaluate(node, {**inputs, "X": X})
+        return {name: array.astype(inputs["X"].dtype) for name, array in right.items()}
+
+    return run
+
+
+LONG_SUMS = [
+    s
+    for version in (14, 22)
+    for s in profile("core", "GRU", version)
+    if s.type in ("float16", "bfloat16") and s.data == "one-sign" and not s.illegal
+]
 
 
 @pytest.mark.long
@@ -196,11 +210,7 @@ def _half_the_sum(node: Node, inputs: Arrays) -> Arrays:
     ("target", "chosen"),
     [
         (_slightly_off, lambda s: s.type == "float32" and s.op == "RNN" and s.data == "dense"),
-        pytest.param(
-            _half_the_sum,
-            lambda s: s.type in ("float16", "bfloat16") and s.op == "GRU" and s.data == "one-sign",
-            marks=pytest.mark.xfail(strict=True, reason="coefficients.swapped explains four such cases by chance"),
-        ),
+        (_part_of_the_sum(100), LONG_SUMS.__contains__),
     ],
 )
 def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[CaseSpec], bool]) -> None:
@@ -211,6 +221,14 @@ def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[C
     failing_cases, _ = failing(target, specs)
     assert failing_cases
     assert diagnose(failing_cases, "standard", 20_000).of == {}
+
+
+@pytest.mark.long
+def test_a_prediction_too_wide_to_tell_numbers_from_zero_speaks_for_nothing() -> None:
+    """Where a gate saturates, 0 within a wide radius holds whatever small numbers a cut sum gives."""
+    failing_cases, _ = failing(_part_of_the_sum(128), LONG_SUMS)
+    assert failing_cases
+    assert {*diagnose(failing_cases, "standard", 20_000).of.values()} == {("sizes.input-past-128",)}
 
 
 def test_memory_that_was_never_written_is_known_by_its_place() -> None:
