@@ -226,9 +226,12 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     needs = _paid(explaining(subject.accuracy, others, subject.arithmetics, needed=True), budget)
     refuted = refuting_arithmetic(subject.results, subject.probes)
 
+    def needed(fault: Fault, one: Tried) -> bool:
+        return not refuted(fault, one.probe.op) and needs(fault, one)
+
     def explain(fault: Fault, one: Tried) -> bool:
         # Fresh cases may show the others alone; the smallest one must show the fault.
-        return not refuted(fault, one.probe.op) and (needs if one is shrunk.one else holds)(fault, one)
+        return needed(fault, one) if one is shrunk.one else not refuted(fault, one.probe.op) and holds(fault, one)
 
     left_open = leaving_open(subject.accuracy)
     name = foretold(
@@ -239,6 +242,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         thought if isinstance(thought, Fault) else None,
         refuting(subject.accuracy),
         left_open,
+        needed,
     )
     if budget.left > 0:
         cause = replace(cause, passing=(*cause.passing, *fresh.passing))
@@ -319,16 +323,19 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
     """The smallest case of a finding; None where its case does not fail again, however often it is asked."""
     probe = subject.probes[finding["smallest"]]
     answers = list(tried(subject.process, [probe], subject.accuracy))
+    # By itself a case may be right by a wider class, which other results of the run do not bear out.
+    verdicts = {v.value for v in _OFF} if finding["verdict"] == Verdict.WRONG.value else {finding["verdict"]}
     varies = any(result.verdict is Verdict.UNSTABLE for result in subject.results)
-    if varies or answers[0].judgement.verdict.value != finding["verdict"]:
+    if varies or answers[0].judgement.verdict.value not in verdicts:
         # One that failed at once may have done so by chance.
         answers += itertools.takewhile(lambda _: budget.left > 0, _repeated(probe, subject, budget))
-    failing = [one for one in answers if one.judgement.verdict.value == finding["verdict"]]
+    failing = [one for one in answers if one.judgement.verdict.value in verdicts]
     if not failing:
         return None
     first = failing[0]
     why = _why(finding, subject) if first.judgement.verdict in DIAGNOSED else None
-    same = alike(first, why if why is not None and why(first) else None)
+    chance = first.judgement.verdict is Verdict.INACCURATE and Verdict.INACCURATE.value != finding["verdict"]
+    same = alike(first, why if why is not None and why(first) else None, chance)
     share = sum(map(same, answers)) / len(answers)
     asked = math.ceil(math.log(_MISSED) / math.log(1 - share)) if share < 1 else 1
     observe = partial(subject.observe, finding["smallest"])
@@ -337,7 +344,7 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
         # The same error is wrong in one type and inaccurate in another: then the type is no condition of it.
         needs = tuple(need for need in shrunk.needs if need.field != "type" or need.verdict not in _OFF)
         shrunk = replace(shrunk, needs=needs)
-    if first.judgement.verdict is Verdict.INACCURATE:
+    if finding["verdict"] == Verdict.INACCURATE.value:
         # The more numbers there are, the likelier is one that lies outside: their count is no condition of it.
         return replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in SIZES))
     return shrunk

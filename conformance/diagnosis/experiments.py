@@ -23,7 +23,7 @@ from ..probes.stream import Tried, tried
 from ..probes.wrapped import CaseProbe
 from ..workers.process import TargetProcess
 from .conditions import message_kind
-from .needs import Need
+from .needs import ABSENCES, Need
 
 __all__ = ["HYPOTHESIS", "Budget", "Shrunk", "alike", "shrink"]
 
@@ -93,6 +93,8 @@ class Shrunk:
         Whether nothing more can be taken away; False where the budget ran out first.
     passed
         The tries that came out right.
+    absent
+        What must be absent: with it the failure went away.
     """
 
     one: Tried
@@ -100,24 +102,31 @@ class Shrunk:
     tries: int
     complete: bool
     passed: tuple[CaseProbe, ...] = ()
+    absent: tuple[Need, ...] = ()
 
 
 Alike = Callable[[Tried], bool]
 
 
-def alike(first: Tried, explains: Callable[[Tried], bool] | None = None) -> Alike:
+def alike(first: Tried, explains: Callable[[Tried], bool] | None = None, wrong: bool = False) -> Alike:
     """Tell whether another case fails in the same way as this one.
 
     explains
         Whether what explains the first case explains another one; None where nothing does. Then verdict, reason and
         output must be the same, or for what did not run, the message.
+    wrong
+        Whether it is known to be wrong: that it is right by a wider class then is chance, in others too.
     """
-    key = _way(first.judgement, first)
+
+    def way(one: Tried) -> tuple[object, ...]:
+        if wrong and one.judgement.verdict is Verdict.INACCURATE:
+            one = replace(one, judgement=replace(one.judgement, verdict=Verdict.WRONG))
+        return _way(one.judgement, one)
+
+    key = way(first)
 
     def same(other: Tried) -> bool:
-        if _way(other.judgement, other) != key:
-            return False
-        return explains is None or explains(other)
+        return way(other) == key and (explains is None or explains(other))
 
     return same
 
@@ -165,7 +174,8 @@ def shrink(
         # Of many numbers one may be what it takes: then it is in fewer, too, if others are drawn.
         needs = tuple(need for need in needs if need.field not in SIZES)
     needs = tuple(search.measured(need) for need in needs)
-    return Shrunk(search.smallest, needs, search.tries, complete, tuple(search.passed))
+    absent = tuple(search.kept_away()) if complete else ()
+    return Shrunk(search.smallest, needs, search.tries, complete, tuple(search.passed), absent)
 
 
 class _Search:
@@ -262,6 +272,28 @@ class _Search:
         wrong = tuple(size for size, one in outcomes if self._same(one))
         return replace(need, passed=(*need.passed, *right), failed=wrong)
 
+    def kept_away(self) -> Iterator[Need]:
+        """Needs of what must be absent: cases of several numbers fail as before, and none of them does with it."""
+        spec: Any = _probe(self.smallest).spec
+        more = [
+            (name, value)
+            for axis in getattr(spec, "axes", ())
+            for name, value in axis.richer(spec).items()
+            if (name, getattr(spec, name)) in ABSENCES
+        ]
+        drawn = [control for control in _redrawn(_probe(self.smallest), larger=True) if more][:_CONTROLS]
+        if not drawn or len(self._alike(drawn)) < len(drawn):
+            return
+        for name, value in more:
+            changes: list[Simpler] = []
+            with contextlib.suppress(ValueError):  # its version has no such thing
+                changes += [Simpler(name, replace(control.spec, **{name: value})) for control in drawn]
+            changes = [change for change in changes if _legal(_probe(self.smallest), change.spec)]
+            results = self._run(changes[:1])
+            results += self._run(changes[1:]) if results and _passes(results[0][1]) else []
+            if len(results) == len(drawn) and all(_passes(one) for _, one in results):
+                yield Need(name, getattr(spec, name), (value,), Verdict.PASS)
+
     def _alike(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
         """Those of some changes, run in their order, that fail as before."""
         return [(change, one) for change, one in self._run(changes) if self._same(one)]
@@ -326,17 +358,26 @@ def _runs_before(own: CaseProbe, needs: Iterable[Need]) -> list[Simpler]:
     return []
 
 
-def _redrawn(own: CaseProbe) -> list[Simpler]:
-    """The case with other numbers."""
+def _passes(one: Tried) -> bool:
+    return one.judgement.verdict is Verdict.PASS
+
+
+def _redrawn(own: CaseProbe, larger: bool = False) -> list[Simpler]:
+    """The case with other numbers, and with more of them."""
     seed = getattr(own.spec, "seed", None)
     if seed is None:
         return []
-    drawn = (_changed(own, seed=seed + number) for number in range(1, _REDRAWN + 1))
+    sizes = {name: max(getattr(own.spec, name), least) for name, least in _CONTROL.items()} if larger else {}
+    drawn = (_changed(own, **sizes, seed=seed + number) for number in range(1, _REDRAWN + 1))
     return [Simpler("seed", other) for other in drawn if _legal(own, other)]
 
 
 _REDRAWN = 6
 """Number of times that numbers are drawn anew."""
+
+_CONTROLS, _CONTROL = 3, {"T": 3, "N": 3, "H": 5}
+"""Cases on which it is tried what must be absent, and sizes that they have at least: in few numbers much does not
+show."""
 
 
 def _probe(one: Tried) -> CaseProbe:

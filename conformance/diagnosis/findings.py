@@ -14,11 +14,23 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ...reference import LOSES_NAN, OVERFLOWS, Fault, clause_named, clauses_of, document_of, fault_named, topic_of
+from ...reference import (
+    LOSES_NAN,
+    OVERFLOWS,
+    Fault,
+    UnknownOperator,
+    clause_named,
+    clauses_of,
+    document_of,
+    fault_named,
+    operator_version,
+    topic_of,
+    versions_of,
+)
 from ...reference.documents.interpretations import asked_anew
 from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict
 from ..judging.vocabulary import NO_FAILURE, short_title
-from ..probes.probe import Probe, worded
+from ..probes.probe import Probe
 from ..results.records import Bias, Finding
 from ..results.result import Result
 from ..results.signed_errors import biases, digits_text
@@ -277,14 +289,34 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe],
     left = first.verdict is not Verdict.UNSUPPORTED
     if condition:
         operators = {r.op for r in members}
-        others = (probes[r.case] for r in ran if r.op not in operators)
-        taken = any(condition in map(worded, probe.traits) for probe in others)
+        # Others of the run that may have it take it, or were not tried with it: nothing is said of them.
+        about = condition.partition(" ")[0] in operators
+        others = set() if about else {(r.op, r.domain) for r in ran if r.op not in operators}
+        taken = any(_may_have(*other, condition, {(r.op, r.domain) for r in members}) for other in others)
         what = refused_words(condition) + (f" in {listed(sorted(operators))}" if taken else "")
         title = f"leaves {what} to another provider" if left else f"refuses {what}"
     else:
         title = f"{'leaves to another provider' if left else 'refuses'}, saying: {_gist(first.message, 100)}"
     # What is refused is the finding; it is no condition of it.
     return _entry(title, first.verdict.value, (), members, first, condition, title=title)
+
+
+def _may_have(op: str, domain: str, condition: str, operators: Iterable[tuple[str, str]]) -> bool:
+    """Tell whether a case of an operator can have what others refuse, in the words of a finding: it has the version,
+    and what they have of attributes and inputs that the words name."""
+    try:
+        if condition.startswith("version "):
+            return int(condition.split()[1]) in versions_of(op, domain)
+        of_others = {name for other in operators for name in _names(*other)}
+        return of_others & {*condition.split()} <= _names(op, domain)
+    except UnknownOperator:  # a directory of which no document speaks
+        return False
+
+
+def _names(op: str, domain: str) -> set[str]:
+    """The attributes, inputs and outputs of an operator, over all versions."""
+    documents = [operator_version(op, version, domain) for version in versions_of(op, domain)]
+    return {name for d in documents for name in (*d.attributes, *d.inputs, *d.outputs)}
 
 
 def _taken(members: list[Result], first: Result) -> Finding:

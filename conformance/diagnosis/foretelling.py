@@ -160,6 +160,7 @@ def foretold(
     first: Fault | None = None,
     refutes: Callable[[Fault, Tried], bool] = lambda fault, one: False,
     left_open: LeftOpen = lambda fault, one: [],
+    needed: Callable[[Fault, Tried], bool] | None = None,
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
@@ -175,7 +176,11 @@ def foretold(
         Whether a fault says that a case which passed comes out otherwise.
     left_open
         What was returned where a fault says that anything may stand.
+    needed
+        Whether a fault explains what the others of the target do not explain without it; like `explains` where there
+        are none.
     """
+    needed = needed or explains
     assert isinstance(one.probe, CaseProbe)
     spec: Any = one.probe.spec
     if spec.illegal:
@@ -199,11 +204,14 @@ def foretold(
         narrow = [d for d in scoped_of(iter(fitting)) if d.concerns(spec.op) and d not in fitting]
         right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *failing))]
         right = [d for d in right if not is_constant(d, (one, *failing), left_open)]
+        # Beside what the target does anyway much foretells it.
+        own = {d.id: sum(needed(d, answer) for answer in failing) for d in right}
+        right = [d for d in right if own[d.id] == max(own.values()) and 2 * own[d.id] >= len(failing)]
         richer = _tried(fresh, [*richer_specs(spec), *fresh.without]) if right and not hurry() else []
         for answer in richer:
             # What none of them explains shows something else.
             if answer.judgement.verdict in FAILING:
-                right = [d for d in right if explains(d, answer)] or right
+                right = [d for d in right if needed(d, answer)] or right
         for answer in richer:
             # Of several, those that say what is right to be wrong are not the cause.
             if answer.judgement.verdict is Verdict.PASS and len(right) > 1:

@@ -16,7 +16,7 @@ from ...cases.specs.simpler import SIZES
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe
 
-__all__ = ["UNSAID", "Condition", "Need", "Stated", "conditions_of", "needs_in_words", "stated"]
+__all__ = ["ABSENCES", "UNSAID", "Condition", "Need", "Stated", "conditions_of", "needs_in_words", "stated"]
 
 UNSAID = frozenset({"seed", "weights_seed"})
 """Fields that are no feature: other numbers do not show it, which says nothing of when it comes."""
@@ -129,6 +129,16 @@ _CONDITIONS: Mapping[tuple[str, Any], tuple[Condition, ...]] = {
     },
 }
 """By field and value: what may be said of it, the plainest first."""
+
+ABSENCES: Mapping[tuple[str, Any], Condition] = {
+    ("bias", False): Condition("no bias B", _is("bias", False)),
+    ("lengths", "absent"): Condition("no sequence_lens", _is("lengths", "absent")),
+    ("initial", "none"): Condition("no initial states", _is("initial", "none")),
+    ("layout", 0): Condition("layout 0", _is("layout", 0)),
+    ("direction", "forward"): Condition("one direction", _is("direction", "forward", "reverse")),
+    ("direction", "reverse"): Condition("one direction", _is("direction", "forward", "reverse")),
+}
+"""By field and value: what is said of a case where something else must be absent."""
 
 _WORDS: Mapping[str, Mapping[Any, str]] = {
     "layout": {1: "layout 1"},
@@ -287,12 +297,15 @@ def stated(
     members: Sequence[Probe],
     passing: Sequence[Probe],
     shows: Callable[[Probe], bool] = lambda probe: True,
+    absent: Sequence[Need] = (),
 ) -> Stated:
     """The conditions that a finding may state: each is true of all its members. Where cases pass that meet all of them,
     narrower ones are sought.
 
     shows
         Whether a case that passes should have failed, where that is known.
+    absent
+        What must be absent; it is said where cases that have it pass.
     """
     choices: list[tuple[str, list[Condition]]] = []
     for need in needs:
@@ -313,6 +326,12 @@ def stated(
             fewer = left({**chosen, name: narrower})
             if len(fewer) < len(met):
                 chosen, met = {**chosen, name: narrower}, fewer
+    for need in absent:
+        name, condition = f"no {need.field}", ABSENCES[need.field, need.value]
+        if met and all(_true_of(condition, need.field, probe) for probe in members):
+            fewer = [probe for probe in met if _true_of(condition, need.field, probe)]
+            if len(fewer) < len(met):
+                chosen, met = {**chosen, name: condition}, fewer
     return Stated(tuple(chosen.values()), len(met))
 
 

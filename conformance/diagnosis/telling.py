@@ -240,7 +240,7 @@ def _stated(finding: Finding, cause: Cause, subject: Subject) -> Stated:
     passing: list[Probe] = [subject.probes[r.case] for r in passing_of(subject.results, subject.probes) if r.op in ops]
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     shows = partial(would_show, fault) if isinstance(fault, Fault) else (lambda probe: True)
-    return stated(cause.shrunk.needs, members, [*passing, *cause.passing], shows)
+    return stated(cause.shrunk.needs, members, [*passing, *cause.passing], shows, cause.shrunk.absent)
 
 
 def _mentions(sentence: str, words: str) -> bool:

@@ -120,6 +120,7 @@ def support_of(
     without = sorted({place.op for place in places} - set(alive))
     types = {t: _operators(t, alive, ran, places, "type") for t in _by_width(place.type for place in places)}
     versions = {v: _operators(v, alive, ran, places, "version") for v in sorted({place.version for place in places})}
+    asked = {name: [*running, *missing] for name, (running, missing) in [*types.items(), *versions.items()]}
     # Nothing may have run with a type for what else its cases have: the findings know, where there are some.
     told = [problem for problem in problems if problem.verdict in DECLINED]
     if told:
@@ -127,8 +128,12 @@ def support_of(
         versions = {v: (running, _told(f"version {v}", missing, told)) for v, (running, missing) in versions.items()}
         without = [op for op in without if _told(f"{op} altogether", [op], told) or not _about([op], told)]
     lacks = [(op, op) for op in without]
-    lacks += [(t, _narrowed(t, *split)) for t, split in types.items() if split[1]]
-    lacks += [(f"version {v}", _narrowed(f"version {v}", *split)) for v, split in versions.items() if split[1]]
+    lacks += [(t, _narrowed(t, _but(asked[t], lacking), lacking)) for t, (_, lacking) in types.items() if lacking]
+    lacks += [
+        (f"version {v}", _narrowed(f"version {v}", _but(asked[v], lacking), lacking))
+        for v, (_, lacking) in versions.items()
+        if lacking
+    ]
     parts = (
         listed(alive),
         ", ".join(t for t, (running, _) in types.items() if running),
@@ -164,9 +169,13 @@ def _by_width(types: Iterable[str]) -> list[str]:
     return sorted(set(types), key=lambda t: (order.index(t) if t in order else len(order), t))
 
 
-def _narrowed(words: str, running: Sequence[str], missing: Sequence[str]) -> str:
-    """Lacking features, with the operators that lack them where others have them."""
-    return f"{words} in {listed(missing)}" if running else words
+def _but(operators: Sequence[str], some: Sequence[str]) -> list[str]:
+    return [op for op in operators if op not in some]
+
+
+def _narrowed(words: str, others: Sequence[str], missing: Sequence[str]) -> str:
+    """Lacking features, with the operators that lack them where of others that is not said."""
+    return f"{words} in {listed(missing)}" if others else words
 
 
 def _span(running: Sequence[int], tried: Sequence[int]) -> str:
@@ -206,7 +215,7 @@ def _others(
         if problem.conditions:
             some = "some " if problem.conditions in running else ""
             about = problem.conditions.partition(" (")[0] in problem.operators
-            others = [] if about else [op for op in alive if op not in problem.operators]
+            others = [] if about else _but(alive, problem.operators)
             what = some + _narrowed(refused_words(problem.conditions), others, problem.operators)
             if what not in lacks:  # refused here and left to another provider there is one lack
                 lacks.add(what)

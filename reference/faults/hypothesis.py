@@ -270,16 +270,18 @@ class RecurrentObservation:
             assert scene is not None
             without = self._predicted(rest, scene, run, others) if len(rest) < len(faults) else {}
             predicted = self._predicted(faults, scene, run, sessions)
-            altered = altered or any(array is not scene.plain_numbers.last.get(n) for n, array in predicted.items())
+            tensor, last = scene.budget.tensor.dtype, scene.plain_numbers.last
+            altered = altered or not all(_shown(array, last.get(n), tensor) for n, array in predicted.items())
             for name in self.node.outputs:
                 got, want = run.outputs.get(name), predicted.get(name)
                 if got is None or want is None or got.shape != want.shape:
                     changed = True
                     shares.append(float(got is want))
                     continue
-                if want is not scene.plain[name]:
-                    changed = changed or want.dtype != np.float64
-                    changed = changed or not np.array_equal(want, scene.plain[name], equal_nan=True)
+                changed = changed or not (
+                    _shown(want, scene.plain[name], tensor)
+                    or (want.dtype == np.float64 and np.array_equal(want, scene.plain[name], equal_nan=True))
+                )
                 wants = [want] if (other := without.get(name)) is None or other.shape != want.shape else [want, other]
                 compared.append((name, got, wants, scene))
         if not changed:
@@ -356,6 +358,13 @@ class RecurrentObservation:
         largest = {name: ROUGH * float(reach.max(initial=0.0)) for name, reach in scene.conforming[1].items()}
         unit = ROUGH * scene.budget.unit
         return predicted, {n: v + largest.get(n, 0.0) + unit * np.abs(v) for n, v in predicted.items()}
+
+
+def _shown(array: NDArray[Any], computed: NDArray[Any] | None, dtype: np.dtype[Any]) -> bool:
+    """Tell whether an output is what was computed: itself, or as it is shown in the type of the tensors."""
+    if array is computed or computed is None:
+        return array is computed
+    return array.dtype == dtype != computed.dtype and np.array_equal(array, computed.astype(dtype), equal_nan=True)
 
 
 def _repeats(run: Run, other: Run) -> bool:

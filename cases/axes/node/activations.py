@@ -124,6 +124,7 @@ class _Activations(Axis):
     }
     columns = ("activations",)
     lacked = (9, ())
+    richer_alone = True
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         sets = ("default", "each", "usual", "soft", "mixed", "negative")
@@ -230,6 +231,12 @@ class _Activations(Axis):
         for name in ("alpha", "beta"):
             if getattr(spec, name) is not None:
                 yield name, {name: None}
+
+    def richer(self, spec: Any) -> Mapping[str, Any]:
+        """HardSigmoid, whose coefficients both have defaults, in the place of functions that are given any: what is
+        wrong may be how one of them takes its own."""
+        given = spec.activations is not None and not (spec.alpha is None and spec.beta is None)
+        return activations_of("hard", spec.op, spec.direction == "bidirectional") if given else {}
 
 
 ACTIVATIONS_AXIS = _Activations()

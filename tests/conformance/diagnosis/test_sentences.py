@@ -172,6 +172,61 @@ def test_what_comes_and_goes_has_its_condition(seed: int) -> None:
     assert {(f["tried"], f["conditions"], f["fault"]) for f in unstable} == {(True, "sequence_lens", "")}
 
 
+def _where(chosen: Callable[[Any, dict[str, Any]], bool], id: str) -> Any:
+    """A target that makes a fault where its node, and what it is fed, are chosen; and else none."""
+    right, wrong = of_faults([]), of_faults([id])
+
+    def opened(model: bytes) -> Session:
+        (node,), sessions = onnx.load_model_from_string(model).graph.node, (right(model), wrong(model))
+        return lambda feeds: sessions[chosen(node, feeds)](feeds)
+
+    return opened
+
+
+def _small(op: str) -> list[CaseSpec]:
+    specs = [s for version in versions_of(op) for s in profile("smoke", op, version)]
+    return [s for s in specs if s.type == "float32" and s.T * s.N * s.H < 400 and not s.illegal]
+
+
+def test_what_must_be_absent_is_a_condition() -> None:
+    """Cases with linear_before_reset and B pass: without the condition the name would be refuted."""
+    target = _where(lambda node, feeds: len(node.input) < 4 or not node.input[3], "gru.linear-before-reset.ignored")
+    findings, results, probes = findings_on(target, _small("GRU"))
+    (finding,) = findings
+    assert (finding["conditions"], finding["passing"]) == ("no bias B", 0)
+    assert finding["title"].startswith("Ignores linear_before_reset")
+    assert false_sentences(findings, results, probes, _truth("gru.linear-before-reset.ignored")) == []
+
+
+def test_a_wrong_case_that_is_right_by_a_wider_class_alone_is_made_smaller() -> None:
+    """Of the smallest failing case numbers are small, and off by less than bfloat16's roundings."""
+    target = _where(lambda node, feeds: feeds["X"].shape[-1] > 4, "sizes.input-tail-of-4")
+    findings, results, probes = findings_on(target, _small("RNN"))
+    (finding,) = findings
+    assert (finding["fault"], finding["conditions"]) == ("sizes.input-tail-of-4", "5 features of X or more")
+    assert finding["foretold"] >= 5
+    assert false_sentences(findings, results, probes, _truth("sizes.input-tail-of-4")) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "ids",
+    [
+        # From one step on each is foretold by another one beside it.
+        ("alpha.zero-as-default", "rows.share-first-state"),
+        # That alpha is ignored says the same of Elu, and more of others.
+        ("softsign.no-absolute", "elu.no-alpha"),
+    ],
+)
+def test_a_fault_beside_another_is_not_taken_for_a_third(ids: Sequence[str]) -> None:
+    specs = [s for version in versions_of("RNN") for s in profile("smoke", "RNN", version) if not s.illegal]
+    findings, results, probes = findings_on(of_faults(ids), specs)
+    named = {f["fault"] for f in findings if f["foretold"]}
+    assert named
+    assert {name.partition("@")[0] for name in named} <= {*ids}
+    assert false_sentences(findings, results, probes, _truth(*ids)) == []
+
+
 def test_sentences_that_are_false_are_seen() -> None:
     findings, results, probes = findings_on(of_faults(["clip.ignored"]), SPECS)
     (finding,) = findings
