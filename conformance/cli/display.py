@@ -85,6 +85,7 @@ class RunDisplay:
         self._run: TargetRun | None = None
         self._task: Any = None
         self._total = 0
+        self._added = 0
         self._looking = False
 
     def __enter__(self) -> RunDisplay:
@@ -102,10 +103,12 @@ class RunDisplay:
             return
         if isinstance(event, CasesFilled):
             self._total += len(event.probes)
+            self._added += len(event.probes)
             self._progress.update(self._task, total=self._total)
             return
         if isinstance(event, TargetBegun):
             self._run, self._total = event.target, len(self._plan.probes_of(event.target.target))
+            self._added = 0
             name = one_line(self._run.target.name, _NAMED)
             self._task = self._progress.add_task(name, total=self._total, counts=Text())
             self._looking = False
@@ -126,6 +129,7 @@ class RunDisplay:
 
     def _look_into(self, run: TargetRun) -> None:
         words = f"all {len(run.results):,} cases have run; analysing failures"
+        words += ", which may turn inaccurate into wrong" if run.counts[Verdict.INACCURATE.value] else ""
         self._progress.update(self._task, counts=Text(words))
         # Nobody who saw no line until now has waited for one.
         if self._aside is not None and self._due > _PAUSE:
@@ -137,7 +141,8 @@ class RunDisplay:
         if passed < self._due:
             return
         self._due = passed + max(_PAUSE, passed / 4)
-        line = Text(f"{run.target.name[:_NAMED]}: {count:,} of {self._total:,} cases after {passed:.0f} s")
+        added = f" ({self._added:,} of them added for what it lacks)" if self._added else ""
+        line = Text(f"{run.target.name[:_NAMED]}: {count:,} of {self._total:,} cases{added} after {passed:.0f} s")
         console.print(single(line + Text(": ") + _counts(run) if count else line))
 
 

@@ -16,29 +16,24 @@ def coverage_line(record: CoverageRecord) -> str:
     if not counted:
         return ""
     pairs, triples = (
-        ", ".join(f"{_percent(each['after'][key])} % in {each['operator']}" for each in counted)
+        listed([f"{_percent(each['after'][key])} % ({each['operator']})" for each in counted])
         for key in ("pairs", "triples")
     )
     parts = [
-        f"of faults that show only where two things meet in a node (reverse and clip, say) these cases find {pairs}; "
-        f"where three meet {triples}"
+        f"these cases find {pairs} of faults that need two features at once (reverse and clip, say), {triples} of "
+        "those that need three"
     ]
     cases = sum(each["cases"] for each in counted)
     if cases:
-        plural = "case was" if cases == 1 else "cases were"
-        parts.append(f"{cases:,} {plural} added for these, in place of such as do not run here")
+        parts.append(f"{cases:,} {'was' if cases == 1 else 'were'} added for these, where others do not run")
     avoided = len({id for each in counted for id in each["avoided"]})
     if avoided:
-        some = (
-            "combination that no case had passed with is"
-            if avoided == 1
-            else "combinations that no case had passed with are"
-        )
-        parts.append(f"{avoided:,} {some} left out of them (`avoided` in run.json)")
+        are = "combination is" if avoided == 1 else "combinations are"
+        parts.append(f"{avoided:,} {are} left out, since no case passes with them (`avoided` in run.json)")
     short = [each["operator"] for each in counted if not each["reached"]]
     if short:
         why = f", and no cases were added: {record['left_out']}" if record["left_out"] else ""
-        parts.append(f"fewer than are due in {listed(short)}{why}")
+        parts.append(f"less than is due in {listed(short)}{why}")
     return "; ".join(parts)
 
 

@@ -15,8 +15,10 @@ __getattr__, __dir__ = face(
         "engine": ("execute",),
         "events": (
             "CaseJudged",
+            "CasesFilled",
             "Event",
             "ResultsAmended",
+            "SampleTried",
             "TargetBegun",
         ),
         "expected_update": ("updated_text",),

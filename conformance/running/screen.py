@@ -208,6 +208,11 @@ def screen_text(heading: str, answer: Answer, shelves: Iterable[Shelf]) -> str:
     return "\n".join(lines)
 
 
+_CELL = "text-align: left; vertical-align: top"
+_NEWS = "color: #d32f2f; font-weight: bold"
+"""Legible on white and on black."""
+
+
 def screen_html(heading: str, answer: Answer, shelves: Iterable[Shelf]) -> str:
     """The first screen as markup, for a notebook: nothing but text of ours and escaped text of others."""
     parts = [f"<p><b>{escape(heading)}</b></p><p>"]
@@ -215,7 +220,8 @@ def screen_html(heading: str, answer: Answer, shelves: Iterable[Shelf]) -> str:
     parts.append("</p>")
     for shelf in shelves:
         rows = [
-            f"<tr><td>{escape(remark.label)}</td><td style='text-align: left'>{escape(remark.text + remark.extent)}"
+            f"<tr><td style='{_CELL}; {_NEWS if remark.label in (NEW, FAILS) else ''}'>{escape(remark.label)}</td>"
+            f"<td style='{_CELL}'>{escape(remark.text + remark.extent)}"
             f"{''.join(f'<br><small>{escape(line)}</small>' for line in (remark.message, remark.command) if line)}"
             "</td></tr>"
             for remark in shelf.remarks

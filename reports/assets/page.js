@@ -276,11 +276,12 @@
   function answerAsked() {
     const { op, type, group, target } = Object.fromEntries(new FormData(ask));
     const failed = new Set(), declined = new Set();
-    let passed = 0, others = 0;
+    let passed = 0, others = 0, forbidden = 0;
     for (let row = 0; row < total; row++) {
       const kind = kinds[kindOf[row]], groups = abouts[aboutOf[row]].groups;
       if (kind.op !== op || kind.type !== type || String(kind.target) !== target) continue;
-      if ((group && !groups.includes(group)) || groups.includes(INVALID)) continue;
+      if (group && !groups.includes(group)) continue;
+      if (groups.includes(INVALID)) { forbidden += 1; continue; }
       if (kind.verdict === "unsupported" || kind.verdict === "fallback") declined.add(row);
       else if (failing(kind)) failed.add(row);
       else if (kind.verdict === "pass") passed += 1;
@@ -299,7 +300,7 @@
     const query = new URLSearchParams({ target, op, type, ...(group ? { group } : {}) });
     const see = make("a", "", "see them");
     see.href = `#results?${query}`;
-    askAnswer.replaceChildren(make("b", `tone-${tone}`, word), `: ${text}`, ...(all ? ["; ", see, "."] : ["."]));
+    askAnswer.replaceChildren(make("b", `tone-${tone}`, word), `: ${text}${forbidden && all ? `, without ${number.format(forbidden)} invalid model${forbidden === 1 ? "" : "s"}` : ""}`, ...(all ? ["; ", see, "."] : ["."]));
     for (const [rows, words] of [[failed, "Causes:"], [declined, "Not supported:"]])
       if (rows.size) {
         const lists = linked(rows);

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from msgspec import structs
@@ -20,7 +21,7 @@ from onnxspec.conformance.diagnosis import findings_of
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Selection, SpecProbe, worded
 from onnxspec.conformance.results import result_of
-from onnxspec.conformance.running import CaseJudged, Plan, Run, TargetBegun, TargetRun
+from onnxspec.conformance.running import CaseJudged, CasesFilled, Plan, Run, SampleTried, TargetBegun, TargetRun
 from onnxspec.conformance.targets import parse_target
 
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
@@ -122,6 +123,25 @@ def test_a_piped_run_says_now_and_then_how_far_it_is() -> None:
     assert lines[1].startswith("onnxruntime: 3 of 100 cases after 20 s")
     assert 8 < len(lines) < 20
     assert told(Terminal()) == told(io.StringIO(), silent=True) == []
+
+
+def test_a_piped_run_says_why_its_cases_become_more_and_what_may_still_change() -> None:
+    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:4]))
+    run = Run(Plan(Selection(), probes[:3], (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
+    seconds, aside = iter(range(0, 1000, 20)), io.StringIO()
+    console, beside = (Console(file=file, width=200, color_system=None) for file in (io.StringIO(), aside))
+    loose = Judgement(Verdict.INACCURATE, message="Y is off")
+    with RunDisplay(console, run.plan, aside=beside, clock=lambda: next(seconds)) as display:
+        display.observe(TargetBegun(run, target))
+        display.observe(CasesFilled(run, target, probes[3:]))
+        target.results.append(result_of(probes[0], "onnxruntime", loose, 0.0, None, ""))
+        display.observe(CaseJudged(target.results[-1]))
+        display.observe(SampleTried(target, cast(Any, None)))
+    assert aside.getvalue().splitlines() == [
+        "onnxruntime: 0 of 3 cases after 20 s",
+        "onnxruntime: 1 of 4 cases (1 of them added for what it lacks) after 40 s: 1 inaccurate",
+        "onnxruntime: all 1 cases have run; analysing failures, which may turn inaccurate into wrong",
+    ]
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -227,7 +227,7 @@ def test_the_command_fills_up_and_goes_on(
     done = inside(*words)
     assert "Coverage: " in done.out
     assert "added for these" in done.out
-    assert "fewer than are due in RNN" in done.out
+    assert "less than is due in RNN" in done.out
     info = json.loads((tmp_path / "out" / "run.json").read_text())
     coverage: dict[str, Any] = info["targets"][0]["coverage"]
     (one,) = coverage["operators"]
