@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,8 +110,9 @@ class Runtime:
 
 
 def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
-    """The runtimes, by name, and what was left out, a line each: of two runs of one release the larger counts."""
-    by_name: defaultdict[str, dict[str, Subject]] = defaultdict(dict)
+    """The runtimes, by name, and what was left out, a line each. Of two runs of one release that one counts which has
+    more releases of the runtime, since these had the same cases; else the larger."""
+    by_name: defaultdict[str, defaultdict[str, list[Subject]]] = defaultdict(lambda: defaultdict(list))
     remarks = []
     for run in runs:
         if not run.info["complete"]:  # what it would have found is not known, and its silence is no praise
@@ -120,16 +121,19 @@ def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
         if not subject.tally.total or not subject.version:
             remarks.append(f"{subject.run.name}: nothing was run on {subject.name}, so it is not shown")
             continue
-        releases, version = by_name[_name(subject)], subject.version
-        other = releases.get(version)
-        if other is not None:
-            less, subject = sorted((other, subject), key=lambda each: each.tally.total)
-            remarks.append(f"{less.run.name}: left out, {subject.run.name} has more on {_name(subject)} {version}")
-        releases[version] = subject
-    return [
-        Runtime(name, tuple(Release(version, releases[version]) for version in sorted(releases, key=_order)))
-        for name, releases in sorted(by_name.items(), key=lambda pair: pair[0].casefold())
-    ], remarks
+        by_name[_name(subject)][subject.version].append(subject)
+    runtimes = []
+    for name, versions in sorted(by_name.items(), key=lambda pair: pair[0].casefold()):
+        beside = Counter(id(subject.run) for subjects in versions.values() for subject in subjects)
+        releases = []
+        for version in sorted(versions, key=_order):
+            *less, subject = sorted(versions[version], key=lambda each: (beside[id(each.run)], each.tally.total))
+            releases.append(Release(version, subject))
+            for other in less:
+                more = "more on" if beside[id(other.run)] == beside[id(subject.run)] else "other releases beside"
+                remarks.append(f"{other.run.name}: left out, {subject.run.name} has {more} {name} {version}")
+        runtimes.append(Runtime(name, tuple(releases)))
+    return runtimes, remarks
 
 
 def slug(text: str) -> str:

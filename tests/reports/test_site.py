@@ -115,6 +115,26 @@ def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: P
     assert remarks[0].startswith("small: left out, large has more on onnxruntime")
 
 
+def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: Path) -> None:
+    """Its releases had the same cases; of others it is not known what they do with those that the larger run adds."""
+    small = [{"version": version, "rows": sample_results()[:20]} for version in ("1.0", "1.1")]
+    rows = [row | {"target": f"t{one['version']}"} for one in small for row in one["rows"]]
+    info = sample_info(rows)
+    (target,) = info["targets"]
+    info["targets"] = [
+        target | {"name": f"t{one['version']}", "description": {"runtime": "r", "version": one["version"]}}
+        for one in small
+    ]
+    every = sample_results()
+    single = sample_info(every)
+    single["targets"][0]["description"] = {"runtime": "r", "version": "1.1"}
+    both, large = write_run(tmp_path / "both", rows, info), write_run(tmp_path / "large", every, single)
+    page, remarks = write_site(read_runs([large, both])[0], tmp_path / "site", "")
+    assert remarks == ["large: left out, both has other releases beside r 1.1"]
+    (runtime,) = read(page.with_suffix(".json"))["runtimes"]
+    assert [sum(sum(each.values()) for each in one["operators"].values()) for one in runtime["releases"]] == [20, 20]
+
+
 def test_a_run_that_did_not_finish_praises_nobody(tmp_path: Path) -> None:
     rows = sample_results()
     runs, _ = read_runs([write_run(tmp_path / "half", rows, sample_info(rows) | {"complete": False})])
