@@ -92,6 +92,12 @@ class Course:
             for version, findings in self.shown.items()
         }
 
+    @property
+    def by_chance(self) -> bool:
+        """Tell whether it comes of memory that nobody wrote: a release that does not show it may be lucky."""
+        every = [finding for _, findings in self._seen for finding in findings]
+        return any("uninitialized" in one.fault or one.verdict == "unstable" for one in every)
+
     @cached_property
     def sentence(self) -> str:
         """Since and until which release it is seen."""
@@ -109,7 +115,7 @@ class Course:
             return f"in {versions[0]} already, the oldest release that was tried"
         before = versions[first - 1]
         told = {
-            RIGHT: f"{before}, tried before it, is right",
+            RIGHT: f"{before}, tried before it, is right{self._luck}",
             DECLINES: f"{before}, tried before it, does not take such a model",
             UNKNOWN: f"{before} tells nothing of it",
         }
@@ -120,11 +126,15 @@ class Course:
             return f"still in {versions[last]}"
         after = versions[last + 1]
         told = {
-            RIGHT: f"{after}, tried next, is right",
+            RIGHT: f"{after}, tried next, is right{self._luck}",
             DECLINES: f"{after}, tried next, does not take such a model",
             UNKNOWN: f"{after} tells nothing of it",
         }
         return f"last in {versions[last]} ({told[self.states[after]]})"
+
+    @property
+    def _luck(self) -> str:
+        return ", perhaps by chance" if self.by_chance else ""
 
     def _state(self, release: Release) -> str:
         if self.shown.get(release.version):

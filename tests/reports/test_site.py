@@ -253,6 +253,19 @@ def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:
     assert findings[COUPLED]["seen"] == "in 1.1 already, the oldest release that was tried; not in 1.2; still in 1.3"
 
 
+def test_memory_that_nobody_wrote_may_be_right_by_chance(tmp_path: Path) -> None:
+    runs = [release(tmp_path, version) for version in RELEASES]
+    info = json.loads((runs[1] / "run.json").read_text(encoding="utf-8"))
+    one = next(one for one in info["targets"][0]["findings"] if one["title"] == COUPLED)
+    one["fault"] = "empty.uninitialized"
+    (runs[1] / "run.json").write_text(json.dumps(info), encoding="utf-8")
+    page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
+    findings = {one["finding"]: one for one in read(page.parent / "runtimes" / "some-runtime.json")["findings"]}
+    chance = "is right, perhaps by chance"
+    told = f"since 1.10 (1.9, tried before it, {chance}); last in 1.10 (1.11, tried next, {chance})"
+    assert findings[COUPLED]["seen"] == told
+
+
 def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
     """Told in other words in another release, since other cases showed it there."""
     runs = [release(tmp_path, "1.9"), release(tmp_path, "1.11")]
