@@ -534,12 +534,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the real command on a real runtime, with passes, refusals and failures in it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     code = "from onnxspec.conformance.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "run", "--since-version", "14", "--type", "float32", "--out", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    few = ["--op", "LSTM", "--since-version", "14", "--type", "float32"]
+    words = [sys.executable, "-c", code, "run", *few, "--out", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     return folder
 

@@ -271,7 +271,7 @@ def test_a_runtime_that_aborts_costs_its_cases_and_not_the_run(project: pytest.P
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
 def test_a_target_that_cannot_start_is_one_error(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    few = [*SUITE, "--onnxspec-profile", "smoke", "--onnxspec-target", "backend:nowhere"]
+    few = [*SUITE, *FEW, "--onnxspec-profile", "smoke", "--onnxspec-target", "backend:nowhere"]
     result = project.runpytest_subprocess(*few, *workers)
     outcomes = result.parseoutcomes()
     assert outcomes.pop("errors") == 1
