@@ -217,7 +217,7 @@ def _why(row: RowRecord) -> str:
     """The reason for which a row has no level, as its statement has it; the cases are named there."""
     kept = [level.level for level in row.levels if level.status != "denied"]
     if kept:
-        return f"only a trial: by the cases that ran, {kept[-1]}"
+        return f"only a trial, whose cases would reach {kept[-1]}"
     lowest = row.levels[0]
     return f"{lowest.level}: {'; '.join(reason.partition(':')[0] for reason in lowest.against)}"
 
@@ -291,7 +291,7 @@ def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[s
         yield f"Every node stood between DequantizeLinear and QuantizeLinear (lane {measured.wrap})."
     elif measured.wrap:
         yield f"Every node stood among others (wrap {measured.wrap}), and none alone."
-    yield f"What the cases show together, of what the runtime has: {'; '.join(statement.coverage)}."
+    yield f"Coverage: {'; '.join(statement.coverage)}."
     if taken := sum(row.not_rejected for row in rows):
         yield f"{taken} models that the documents forbid were run instead of refused. That denies no level."
     if varying := sum(row.nondeterministic for row in rows):
@@ -306,7 +306,7 @@ def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[s
     if choices:
         yield (
             f"Where a document leaves something open, this runtime takes, for {'; '.join(choices)}. "
-            "onnxspec clauses has these questions by name."
+            "onnxspec clauses explains these names."
         )
 
 

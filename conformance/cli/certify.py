@@ -193,7 +193,7 @@ def _summary(content: bytes) -> StatementRecord:
             say(*(f"  {lowest.level}: {reason}" for reason in lowest.against))
         else:
             kept = [level.level for level in row.levels if level.status != "denied"]
-            say(f"  only a trial: by the cases that ran, {kept[-1]}")
+            say(f"  only a trial, whose cases would reach {kept[-1]}")
     return statement
 
 
@@ -214,7 +214,7 @@ def verify_package(
 
     Needs no hardware and no runtime but what onnxspec installs. docs/certification.md says what can be concluded.
 
-    Exit code 0: everything is borne out; 1: something differs; 2: it is no package, or one that must not be unpacked.
+    Exit code 0: every claim is confirmed; 1: something differs; 2: it is no package, or one that must not be unpacked.
     """
     from ...reports.certificate import pages_of  # pages need their templates only now
 
@@ -259,4 +259,4 @@ def _tell(found: Verification) -> None:
             say(f"{'':{width}}  {'':11}  and {check.count - len(check.differs)} more")
     for remark in found.remarks:
         warn(f"remark: {remark}", "yellow")
-    say("", "differs: what it claims is not borne out" if found.differs else "same: all of it is borne out")
+    say("", "differs: not every claim is confirmed" if found.differs else "same: every claim is confirmed")

@@ -16,9 +16,10 @@ from ...cases.specs.subject import Bound
 from ...reference import Interpretations, clause_named, document_saying, fault_named
 from ...reference.documents.interpretations import QUESTIONS
 from ..diagnosis.single import Single
-from ..judging.divergence import ratio_text
+from ..judging.divergence import FAR, ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.view import View, view_of, views
+from ..judging.vocabulary import STATUS_WORDS
 from ..probes.probe import Prepared, Probe
 from ..probes.stream import made_ready
 from ..showing.codecs import codecs_of
@@ -128,7 +129,9 @@ def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[T
         yield line
         if judgement.elements:
             counted = f"{judgement.judged} of {judgement.elements} elements judged"
-            yield Text(f"{counted}; largest error / error bound: {ratio_text(judgement.worst)}")
+            far = not judgement.worst < FAR
+            ratio = "is far outside its error bound" if far else f"/ error bound: {ratio_text(judgement.worst)}"
+            yield Text(f"{counted}; largest error {ratio}")
         if judgement.flags:
             yield Text("flags: " + ", ".join(judgement.flags))
     else:
@@ -221,6 +224,8 @@ def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableTy
         mark, style = ("> ", "bold red") if clause.id == broken else ("  ", None)
         table.add_row(mark + clause.id, clause.status, Text(clause.text), style=style)
     yield table
+    statuses = dict.fromkeys(clause_named(id).status for id in ids)
+    yield Text("; ".join(f"{status}: {STATUS_WORDS[status]}" for status in statuses), "dim")
     if broken is not None:
         yield Text("> marks the clause whose check failed; whether the others are met, this check does not tell")
     for document in dict.fromkeys(map(document_saying, ids)):
