@@ -39,8 +39,12 @@ from .search import Mishap, unheard
 
 __all__ = ["Cause", "Subject", "causes_of", "experiments_of", "is_open"]
 
-_SHARE, _LEAST = 0.5, 1200
-"""The part of a run's own cases that experiments may cost, and what they always may: as much as a few findings need."""
+_SHARE = 0.5
+"""The part of a run's own cases that experiments may cost."""
+
+_ALWAYS, _TIMES, _MOST = 300, 2, 1200
+"""The cases that they may cost after a run of few: as many as one finding needs, and so many for each case of the run,
+up to what some findings need. That is also what may be spent where a failure comes and goes."""
 
 _KINDS = frozenset(v.value for v in FAILING - {Verdict.NOT_REJECTED})
 _OFF = frozenset({Verdict.WRONG, Verdict.INACCURATE})
@@ -130,7 +134,9 @@ class Cause:
 
 def experiments_of(results: Sequence[Result]) -> Budget:
     """The budget of experiments after a run with some results."""
-    return Budget(max(_LEAST, _SHARE * sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)))
+    ran = sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)
+    varies = any(r.verdict is Verdict.UNSTABLE for r in results)
+    return Budget(max(_SHARE * ran, _MOST if varies else min(_MOST, _ALWAYS + _TIMES * ran)))
 
 
 def causes_of(findings: Sequence[Finding], subject: Subject, budget: Budget) -> list[Cause]:

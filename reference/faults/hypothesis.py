@@ -56,6 +56,9 @@ _PRODUCTS, _TRIAL, _EXACT = 50_000, 0.05, 4.0
 # Bits of each element that are not counted where they may all be wrong alike.
 _COMMON = 2.0
 
+# What is not counted of an element whose bounds hold 0: for many reasons numbers are that much smaller.
+_SMALL = 8.0
+
 
 @dataclass(frozen=True)
 class Run:
@@ -458,11 +461,11 @@ def _fit_of(
     away = np.abs(shown - right)
     wrong = np.isfinite(reach) & ~(away <= reach + 2 * (w.unit * np.abs(right) + w.floor)) & (shown != right)
     decided = wrong & ~open_
-    # What is so wide that it holds 0 and all that was returned says no more than that numbers are small.
-    decided &= same | (radius < np.maximum(np.abs(shown), np.abs(want)))
     if without is not None:
         decided &= want != 0  # zeros stand in some places for many reasons
     nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[decided] / radius[decided])
+    # What is so wide that it holds 0 says no more than that numbers are small: many a fault makes them so.
+    nearer = nearer - _SMALL * (~same & (radius >= np.maximum(np.abs(shown), np.abs(want))))[decided]
     expected = wrong & np.full(wrong.shape, without is None) & (unknown | (open_ & ~np.isfinite(shown)))
     # Where all of an output may be anything, its place says nothing either.
     alike = 0.0 if unknown.all() else _UNPREDICTED * float(expected.sum())

@@ -231,6 +231,14 @@ def test_a_prediction_too_wide_to_tell_numbers_from_zero_speaks_for_nothing() ->
     assert {*diagnose(failing_cases, "standard", 20_000).of.values()} == {("sizes.input-past-128",)}
 
 
+def test_numbers_far_smaller_than_is_right_speak_for_a_fault_all_the_same() -> None:
+    """Sigmoid saturates where HardSigmoid does not: 1e-7 within as much, in the place of 8."""
+    chosen = [s for s in profile("core", "GRU", 14) if s.type == "float32" and s.data == "one-sign" and s.T == 1]
+    failing_cases, _ = failing(target_with("activations.ignored"), chosen)
+    assert failing_cases
+    assert diagnose(failing_cases, "standard", 20_000).of == {w.case: ("activations.ignored",) for w in failing_cases}
+
+
 def test_memory_that_was_never_written_is_known_by_its_place() -> None:
     """Whatever stands in it, another number each time."""
     numbers = iter(range(10**6))

@@ -30,7 +30,7 @@ from onnxspec.conformance.diagnosis import (
     stated,
     with_causes,
 )
-from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Probe, SpecProbe, Tried
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Kept, Result, result_of
@@ -450,3 +450,19 @@ def test_levels_that_are_off_are_not_shrunk_to_numbers_that_are_off(on: Any) -> 
     assert result.one.judgement.accuracy is not None
     assert result.one.judgement.accuracy.startswith("qdq-")
     assert needs_in_words(result.needs) == ["levels of 16 bits"]
+
+
+def test_experiments_after_a_short_run_cost_as_much_as_it_is_worth() -> None:
+    spec = CaseSpec("RNN", 14)
+    passing, unstable = (
+        result_of(SpecProbe(spec), "t", Judgement(verdict), 0.0, None) for verdict in (Verdict.PASS, Verdict.UNSTABLE)
+    )
+    assert [causes.experiments_of([passing] * count).cases for count in (1, 54, 450, 2400, 4000)] == [
+        302,
+        408,
+        1200,
+        1200,
+        2000,
+    ]
+    # What comes and goes is asked many times.
+    assert causes.experiments_of([passing, unstable]).cases == 1200
