@@ -29,7 +29,7 @@ from ..numbers.dyadic import Dyadic, Proving, provable
 from .configuration import Configuration, configure
 from .evaluation import computation_of, tensors_of
 from .node import Node
-from .recurrence import Computation, Shared, collect, trace
+from .recurrence import Computation, Shared, collect, sums_of_inputs, trace
 
 __all__ = [
     "Expectation",
@@ -229,7 +229,8 @@ def _expect(
 
 def proofs_of(computation: Computation, runs: int = 1, shared: Shared | None = None) -> dict[str, Dyadic]:
     """All outputs, with the elements of which it is proved that no conforming implementation rounds on the way to them.
-    Nothing where functions are none of piecewise linear ones, or a proof costs more than it tells.
+    Nothing where functions are none of piecewise linear ones, a proof costs more than it tells, or every sum over X
+    takes more digits than there are: what is added to it takes no fewer, and all states come from such sums.
 
     runs
         How many stand side by side in the batch (:mod:`.stacking`).
@@ -240,7 +241,9 @@ def proofs_of(computation: Computation, runs: int = 1, shared: Shared | None = N
     terms = c.T * c.N // runs * (c.I + c.H) * len(c.cell.gates) * c.H
     if c.operands is not None or not provable(c.activations, terms):
         return {}
-    proving = Proving(c.format)
+    proving, shared = Proving(c.format), Shared() if shared is None else shared
+    if not any(number.settled().exact.any() for number in sums_of_inputs(computation, proving, shared)):
+        return {}
     proofs = collect(c, trace(computation, proving, shared=shared), proving)
     return {name: proof.settled() for name, proof in proofs.items()}
 

@@ -7,7 +7,7 @@ and then left out. One table of positions turns tensors into processing order an
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ from .cell import ABSENT, Gates, Number, Parameters, Recurrent, blocks_of
 from .configuration import Configuration
 from .operands import Operands
 
-__all__ = ["Computation", "Shared", "Trace", "collect", "reported", "trace"]
+__all__ = ["Computation", "Shared", "Trace", "collect", "reported", "sums_of_inputs", "trace"]
 
 
 # Numbers of one array that are worked on at a time: small enough for a processor's cache, and for memory to be used
@@ -190,6 +190,22 @@ class Shared:
     walks: dict[Hashable, Trace] = field(default_factory=dict)
 
 
+def sums_of_inputs(computation: Computation, arithmetic: Any, shared: Shared) -> Iterator[Number]:
+    """Xt*(W^T) + Wb of each direction, for all gates and steps."""
+    for d in range(len(computation.configuration.directions)):
+        given = _given(computation, arithmetic, d, None, shared)
+        yield _plus(arithmetic.product(given.X, given.W), given.biases[0])
+
+
+def _given(computation: Computation, arithmetic: Any, d: int, observed: Any, shared: Shared) -> Inputs:
+    """The operands of one direction, which other interpretations may have asked for."""
+    c = computation.configuration
+    key = d, c.transposes, c.operands
+    if key not in shared.inputs:
+        shared.inputs[key] = _inputs(computation, arithmetic, d, observed)
+    return shared.inputs[key]
+
+
 def _walked(computation: Computation, arithmetic: Any, d: int, observed: Any, shared: Shared) -> Trace:
     """The trace of one direction, which other interpretations may have asked for."""
     c = computation.configuration
@@ -242,10 +258,7 @@ def _run(
 ) -> Trace:
     c, cell = computation.configuration, computation.configuration.cell
     rows = len(cell.gates) * c.H
-    key = d, c.transposes, c.operands
-    if key not in shared.inputs:
-        shared.inputs[key] = _inputs(computation, arithmetic, d, observed)
-    given = shared.inputs[key]
+    given = _given(computation, arithmetic, d, observed, shared)
     R, bias = _recurrent_weights(computation, d), computation.inputs.get("B")
     prepared: dict[str, tuple[Any, Number]] = {}
 
