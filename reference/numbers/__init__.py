@@ -22,6 +22,7 @@ __getattr__, __dir__ = face(
             "Dyadic",
             "LINEAR",
             "Proving",
+            "provable",
         ),
         "formats": ("FORMATS",),
         "plain": (

@@ -16,12 +16,19 @@ __getattr__, __dir__ = face(
         ),
         "expectation": (
             "Expectation",
+            "Expecting",
             "expect",
             "expect_behind",
+            "proofs_of",
+            "valid_elements",
         ),
         "gates": (
             "Steps",
             "steps_of",
+        ),
+        "recurrence": (
+            "collect",
+            "trace",
         ),
         "special": ("departures",),
     },

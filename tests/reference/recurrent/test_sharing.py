@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 
 from onnxspec.cases import build_case, profile, strategies
 from onnxspec.reference import Interpretations, configure, evaluate
-from onnxspec.reference.numbers.dyadic import Proving, provable
-from onnxspec.reference.recurrent import expect
-from onnxspec.reference.recurrent.evaluation import computation_of
-from onnxspec.reference.recurrent.expectation import Expecting, proofs_of, valid_elements
-from onnxspec.reference.recurrent.recurrence import collect, trace
+from onnxspec.reference.numbers import Proving, provable
+from onnxspec.reference.recurrent import Expecting, collect, computation_of, expect, proofs_of, trace, valid_elements
 
 
 def bits(expectations):
