@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -210,6 +211,17 @@ def test_the_architecture_has_a_row_for_every_sub_package_in_their_order(package
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith(f"| `{package}/")]
     in_table = [name.rpartition("/")[2] for name in re.findall(r"`([^`]+)`", " ".join(rows))]
     assert in_table == [part for part in PARTS[package] if (ROOT / package / part).is_dir()]
+
+
+ALIKE_IN_ADAPTERS = {"Adapter", "Bits", "Session"}
+"""Classes that every adapter has by these names: none of them may import from another."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_two_classes_of_one_package_have_one_name(package: str) -> None:
+    trees = [ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in modules(package)]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, times in names.items() if times > 1} <= ALIKE_IN_ADAPTERS
 
 
 def test_no_folder_is_crowded_and_no_imports_go_in_circles() -> None:
