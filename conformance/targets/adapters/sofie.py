@@ -55,7 +55,7 @@ extern "C" int run(void *session, void **tensors) {
 """
 
 
-class Tensor(NamedTuple):
+class GraphTensor(NamedTuple):
     """An input or output of the generated function."""
 
     name: str
@@ -121,7 +121,7 @@ class Adapter:
         if not opened:
             raise RuntimeError(loaded.told().decode(errors="replace").replace(folder, ""))
         tensors = [
-            Tensor(name, type_, tuple(parsed.get_tensor_shape(name)))
+            GraphTensor(name, type_, tuple(parsed.get_tensor_shape(name)))
             for name, (type_, _) in zip(names, parameters, strict=True)
         ]
         return Session(loaded, opened, tensors[: len(inputs)], tensors[len(inputs) :])
@@ -130,7 +130,7 @@ class Adapter:
 class Session:
     """A compiled model, with its weights read."""
 
-    def __init__(self, library: Any, opened: int, taken: list[Tensor], made: list[Tensor]) -> None:
+    def __init__(self, library: Any, opened: int, taken: list[GraphTensor], made: list[GraphTensor]) -> None:
         self._library, self._opened, self._taken, self._made = library, opened, taken, made
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
