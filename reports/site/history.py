@@ -101,16 +101,54 @@ class Course:
     @cached_property
     def sentence(self) -> str:
         """Since and until which release it is seen."""
-        versions = list(self.states)
-        failing = [place for place, version in enumerate(versions) if self.states[version] == FAILS]
+        return self._told(self.states)
+
+    @cached_property
+    def by_operator(self) -> dict[str, dict[str, str]]:
+        """By operator and version what becomes of it, where there are several operators."""
+        cases: defaultdict[str, set[str]] = defaultdict(set)
+        for case in self._every_case:
+            for operator in {release.operator_of(case) for release in self.runtime.releases} - {""}:
+                cases[operator].add(case)
+        if len(cases) < 2:
+            return {}
+        return {
+            operator: {
+                release.version: FAILS
+                if own & self._cases_in(release.version)
+                else release.state(own, self.finding.fault)
+                for release in self.runtime.releases
+            }
+            for operator, own in sorted(cases.items())
+        }
+
+    @cached_property
+    def apart(self) -> dict[str, str]:
+        """Since and until when, of operators of which that is not what is said of all together."""
+        told = {
+            operator: self._told(states)
+            for operator, states in self.by_operator.items()
+            if FAILS in states.values() and UNKNOWN not in states.values()
+        }
+        return {operator: sentence for operator, sentence in told.items() if sentence != self.sentence}
+
+    @property
+    def changed(self) -> bool:
+        """Tell whether some release has it and another one does it rightly, in one operator at least."""
+        return any({FAILS, RIGHT} <= set(states.values()) for states in (self.states, *self.by_operator.values()))
+
+    def _told(self, states: dict[str, str]) -> str:
+        versions = list(states)
+        failing = [place for place, version in enumerate(versions) if states[version] == FAILS]
         first, last = failing[0], failing[-1]
         if len(versions) == 1:
             return f"seen in {versions[0]}, the only release that was tried"
-        between = [version for version in versions[first:last] if self.states[version] == RIGHT]
+        between = [version for version in versions[first:last] if states[version] == RIGHT]
         without = f"; not in {', '.join(between)}" if between else ""
-        return f"{self._since(versions, first)}{without}; {self._until(versions, last)}"
+        return f"{self._since(states, first)}{without}; {self._until(states, last)}"
 
-    def _since(self, versions: list[str], first: int) -> str:
+    def _since(self, states: dict[str, str], first: int) -> str:
+        versions = list(states)
         if not first:
             return f"in {versions[0]} already, the oldest release that was tried"
         before = versions[first - 1]
@@ -119,9 +157,10 @@ class Course:
             DECLINES: f"{before}, tried before it, does not take such a model",
             UNKNOWN: f"{before} tells nothing of it",
         }
-        return f"since {versions[first]} ({told[self.states[before]]})"
+        return f"since {versions[first]} ({told[states[before]]})"
 
-    def _until(self, versions: list[str], last: int) -> str:
+    def _until(self, states: dict[str, str], last: int) -> str:
+        versions = list(states)
         if last == len(versions) - 1:
             return f"still in {versions[last]}"
         after = versions[last + 1]
@@ -130,7 +169,7 @@ class Course:
             DECLINES: f"{after}, tried next, does not take such a model",
             UNKNOWN: f"{after} tells nothing of it",
         }
-        return f"last in {versions[last]} ({told[self.states[after]]})"
+        return f"last in {versions[last]} ({told[states[after]]})"
 
     @property
     def _luck(self) -> str:
@@ -142,9 +181,12 @@ class Course:
         told = release.state(self.cases, self.finding.fault)
         return told if told != UNKNOWN else release.state(self._every_case, self.finding.fault)
 
+    def _cases_in(self, version: str) -> set[str]:
+        return {case for one in self.shown.get(version, ()) for member in one.members for case in member.cases}
+
     @property
     def _every_case(self) -> set[str]:
-        return {case for _, findings in self._seen for one in findings for m in one.members for case in m.cases}
+        return {case for version, _ in self._seen for case in self._cases_in(version)}
 
     @property
     def _seen(self) -> list[tuple[str, tuple[Finding, ...]]]:

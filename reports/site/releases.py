@@ -69,6 +69,10 @@ class Release:
             if number in self.subject.kinds
         }
 
+    def operator_of(self, case: str) -> str:
+        """The operator of a case without its version; empty where the case was not run."""
+        return self._kinds[case].operator.rpartition("-")[0] if case in self._kinds else ""
+
     def state(self, cases: Iterable[str], fault: str) -> str:
         """The outcome of cases that show one thing: fails if it fails one, else is right if it passes one.
 

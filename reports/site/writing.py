@@ -189,7 +189,7 @@ def _operators(runtimes: Sequence[Runtime]) -> list[str]:
 
 def _changed(courses: dict[str, list[Course]]) -> list[Course]:
     """Findings that some release has and another one does rightly."""
-    return [course for own in courses.values() for course in own if {"fails", "right"} <= set(course.states.values())]
+    return [course for own in courses.values() for course in own if course.changed]
 
 
 def _runtime_record(runtime: Runtime) -> dict[str, Any]:
@@ -220,6 +220,7 @@ def _course_record(course: Course) -> dict[str, Any]:
         "verdict": course.finding.verdict or course.finding.kind,
         "seen": course.sentence,
         "releases": course.states,
+        "by_operator": course.by_operator,
         "cases": course.counts,
         "operators": list(member.versions),
         "types": list(member.types),

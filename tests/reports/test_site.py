@@ -17,7 +17,7 @@ from onnxspec.conformance.probes import UnknownName
 from onnxspec.conformance.targets import Target
 from onnxspec.reports import read_runs, write_site
 
-from .conftest import sample_info, sample_results, write_run
+from .conftest import result, sample_info, sample_results, write_run
 
 RELEASES = ("1.9", "1.10", "1.11")
 COUPLED = "input_forget keeps the input gate where the document keeps the forget gate"
@@ -278,3 +278,31 @@ def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
     own = read(page.parent / "runtimes" / "some-runtime.json")["findings"]
     (clip,) = [one for one in own if one["finding"].lower().startswith("clip")]
     assert clip["releases"] == {"1.9": "fails", "1.11": "fails"}
+
+
+def test_an_operator_that_was_mended_before_others_is_told_apart(tmp_path: Path) -> None:
+    """1.10 couples the gates wrongly in LSTM and in GRU, 1.11 in GRU alone."""
+    runs = []
+    for version, wrong in (("1.10", ("LSTM", "GRU")), ("1.11", ("GRU",))):
+        rows, cases = [], []
+        for operator in ("LSTM", "GRU"):
+            case = f"{operator.lower()}-14"
+            verdict = "wrong" if operator in wrong else "pass"
+            cases += [case] if operator in wrong else []
+            rows.append(result(case, op=operator, verdict=verdict, diagnosis=["coupled.input"] * (verdict == "wrong")))
+        info = sample_info(rows)
+        one = next(one for one in sample_info(sample_results())["targets"][0]["findings"] if one["title"] == COUPLED)
+        one |= {"cases": cases, "smallest": cases[0], "operators": list(wrong), "fault": "coupled.input"}
+        info["targets"][0] |= {"findings": [one], "description": {"runtime": "r", "version": version}}
+        runs.append(write_run(tmp_path / version, rows, info))
+    page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
+    (coupled,) = read(page.parent / "runtimes" / "r.json")["findings"]
+    assert coupled["by_operator"] == {
+        "GRU": {"1.10": "fails", "1.11": "fails"},
+        "LSTM": {"1.10": "fails", "1.11": "right"},
+    }
+    assert coupled["seen"] == "in 1.10 already, the oldest release that was tried; still in 1.11"
+    changed = page.read_text(encoding="utf-8").partition('id="changed"')[2]
+    assert (
+        "LSTM: in 1.10 already, the oldest release that was tried; last in 1.10 (1.11, tried next, is right)" in changed
+    )
