@@ -439,6 +439,20 @@ def test_the_site_opens_from_its_files_fits_and_shuts_nobody_out(
     assert source is not None or not _REQUIRED
 
 
+def test_cells_of_many_operator_versions_are_read_side_by_side(browser: Browser, site: Path) -> None:
+    """A wide table scrolls; its cells keep to themselves, however many there are."""
+    for page in (site / "index.html", site / "runtimes/some-runtime.html", site / "features/clip.html"):
+        browser.open(page.as_uri())
+        browser.js(
+            "document.querySelectorAll('.front tr').forEach((row) => "
+            "{ for (let k = 0; k < 12; k += 1) row.append(row.lastElementChild.cloneNode(true)); }); 0"
+        )
+        wide = (
+            "[...document.querySelectorAll('.front td')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
+        )
+        assert browser.js(wide) == 0
+
+
 def test_the_search_of_the_site_finds_all_words_and_leads_there_by_keyboard(browser: Browser, site: Path) -> None:
     browser.open(index(site))
     browser.js("document.getElementById('query').focus()")
