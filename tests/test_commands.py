@@ -207,6 +207,18 @@ def test_python_of_a_document_runs_from_top_to_bottom(document: str) -> None:
     assert isinstance(names["outcome"], RunOutcome)
 
 
+def test_what_an_outcome_prints_is_what_the_document_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    ((block, shown),) = re.findall(r"^```python\n([^`]*)```\n\n```text\n([^`]*)```", text, re.MULTILINE)
+    exec(block, {})
+    printed = capsys.readouterr().out.splitlines()
+    lines = [line for line in shown.splitlines() if line.strip() != "..."]
+    assert len(lines) == 6
+    # Other versions of the runtime may do other things.
+    if lines[0].startswith(f"onnxruntime {version('onnxruntime')}:"):
+        assert [line for line in lines if line not in printed] == []
+
+
 def _pytest(*arguments: str, without_plugins: bool = False) -> subprocess.CompletedProcess[str]:
     """pytest in the clone, as README has people run it there."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

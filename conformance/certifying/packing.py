@@ -227,7 +227,7 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
 def _coverage_told(coverage: CoverageRecord | None) -> Iterator[str]:
     """The share of what the target has that was tried together, a line for each operator."""
     if coverage is None:
-        yield "not counted: whole operators were not run"
+        yield "not counted, since whole operators were not run"
         return
     for each in coverage["operators"]:
         (pairs, all_pairs), (triples, all_triples) = each["after"]["pairs"], each["after"]["triples"]
