@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 
 class Adapter:
     """One kernel of a batch."""
@@ -35,4 +37,23 @@ class Adapter:
 
     def prepare(self, model: bytes) -> Any:
         """A session of a model."""
-        return self.batch.prepare(model, self.fault)
+        return _Session(self.batch.prepare(model, self.fault))
+
+
+class _Session:
+    """A kernel's session, which is fed bfloat16 as ml_dtypes has it."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def run(self, feeds: dict[str, Any]) -> Any:
+        """Outputs in the order of the graph's."""
+        return self._session.run({name: _typed(array) for name, array in feeds.items()})
+
+
+def _typed(array: Any) -> Any:
+    if getattr(array, "element", None) != "bfloat16":
+        return array
+    import ml_dtypes
+
+    return array.view(np.ndarray).view(ml_dtypes.bfloat16)
