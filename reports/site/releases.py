@@ -115,7 +115,7 @@ class Runtime:
 
 def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
     """The runtimes, by name, and what was left out, a line each. Of two runs of one release that one counts which has
-    more releases of the runtime, since these had the same cases; else the larger."""
+    all operators, then the one with more releases of the runtime, since these had the same cases; else the larger."""
     by_name: defaultdict[str, defaultdict[str, list[Subject]]] = defaultdict(lambda: defaultdict(list))
     remarks = []
     for run in runs:
@@ -131,13 +131,23 @@ def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
         beside = Counter(id(subject.run) for subjects in versions.values() for subject in subjects)
         releases = []
         for version in sorted(versions, key=_order):
-            *less, subject = sorted(versions[version], key=lambda each: (beside[id(each.run)], each.tally.total))
+            every = {operator for each in versions[version] for operator in _operators(each)}
+            ranks = {
+                id(each): (_operators(each) == every, beside[id(each.run)], each.tally.total)
+                for each in versions[version]
+            }
+            *less, subject = sorted(versions[version], key=lambda each: ranks[id(each)])
             releases.append(Release(version, subject))
             for other in less:
-                more = "more on" if beside[id(other.run)] == beside[id(subject.run)] else "other releases beside"
+                siblings = ranks[id(other)][0] and beside[id(other.run)] < beside[id(subject.run)]
+                more = "other releases beside" if siblings else "more on"
                 remarks.append(f"{other.run.name}: left out, {subject.run.name} has {more} {name} {version}")
         runtimes.append(Runtime(name, tuple(releases)))
     return runtimes, remarks
+
+
+def _operators(subject: Subject) -> set[str]:
+    return {kind.operator.rpartition("-")[0] for kind, _ in subject.counts}
 
 
 def slug(text: str) -> str:

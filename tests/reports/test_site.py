@@ -135,6 +135,23 @@ def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: P
     assert [sum(sum(each.values()) for each in one["operators"].values()) for one in runtime["releases"]] == [20, 20]
 
 
+def test_a_run_of_all_operators_counts_before_one_of_several_releases(tmp_path: Path) -> None:
+    """What a release does with the others would be hidden."""
+    info = {"runtime": "r", "version": "1.1"}
+    rows = [row | {"target": name} for name in ("t1.0", "t1.1") for row in sample_results()]
+    both = sample_info(rows)
+    (target,) = both["targets"]
+    both["targets"] = [target | {"name": f"t{v}", "description": info | {"version": v}} for v in ("1.0", "1.1")]
+    every = [*sample_results()[:20], result("gru-14", op="GRU")]
+    single = sample_info(every)
+    single["targets"][0]["description"] = info
+    runs = [write_run(tmp_path / "both", rows, both), write_run(tmp_path / "whole", every, single)]
+    page, remarks = write_site(read_runs(runs)[0], tmp_path / "site", "")
+    assert remarks == ["both: left out, whole has more on r 1.1"]
+    (runtime,) = read(page.with_suffix(".json"))["runtimes"]
+    assert "GRU-14" in runtime["releases"][1]["operators"]
+
+
 def test_a_run_that_did_not_finish_praises_nobody(tmp_path: Path) -> None:
     rows = sample_results()
     runs, _ = read_runs([write_run(tmp_path / "half", rows, sample_info(rows) | {"complete": False})])
