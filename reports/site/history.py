@@ -152,10 +152,11 @@ class Course:
         if not first:
             return f"in {versions[0]} already, the oldest release that was tried"
         before = versions[first - 1]
+        if states[before] == UNKNOWN:
+            return f"first seen in {versions[first]} ({before} tells nothing of it)"
         told = {
             RIGHT: f"{before}, tried before it, is right{self._luck}",
             DECLINES: f"{before}, tried before it, does not take such a model",
-            UNKNOWN: f"{before} tells nothing of it",
         }
         return f"since {versions[first]} ({told[states[before]]})"
 

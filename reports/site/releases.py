@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from ...conformance.judging.judgement import DECLINED
 from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN, word
-from ...conformance.results.support import DECLINED
 from ..findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, findings_of
 from ..results import Kind
 from ..run import Run
