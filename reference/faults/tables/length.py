@@ -254,6 +254,8 @@ def padding_computed(compute: Compute, c: Computation) -> Outputs:
 def padding_uninitialized(compute: Compute, c: Computation) -> Outputs:
     """Leaves Y past a row's length uninitialised."""
     past = _past(c)[:, np.newaxis, :, np.newaxis]
+    if not past.any():
+        return compute(c)
     return with_outputs(c, compute(c), Y=lambda Y: np.where(past, UNINITIALIZED, Y))
 
 
@@ -261,6 +263,8 @@ def padding_uninitialized(compute: Compute, c: Computation) -> Outputs:
 def empty_uninitialized(compute: Compute, c: Computation) -> Outputs:
     """Leaves the final states of empty sequences uninitialised."""
     empty = (c.configuration.lengths == 0)[:, np.newaxis]
+    if not empty.any():
+        return compute(c)  # nobody need look at its outputs
     return with_outputs(c, compute(c), states=lambda states: np.where(empty, UNINITIALIZED, states))
 
 
