@@ -318,7 +318,7 @@ def test_other_models_are_judged_by_the_outputs_given(
     shutil.copytree(onnx_cases / "node" / "test_add", tmp_path / "cases" / "none")
     (tmp_path / "cases" / "none" / "test_data_set_0" / "output_0.pb").unlink()
 
-    assert command("run", "--cases", tmp_path / "cases", "--out", tmp_path / "run") == 1
+    assert command("run", "--cases", tmp_path / "cases", "--no-shrink", "--out", tmp_path / "run") == 1
     results = results_of(tmp_path / "run")
     verdicts = {case: (r["verdict"], r["reason"]) for case, r in results.items()}
     assert verdicts == {
@@ -351,7 +351,7 @@ def test_a_recurrent_model_is_judged_by_our_radius_and_not_by_the_outputs_given(
         "Backend = zoo.spoiling(spoil)\n"
     )
     monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
-    run = ("run", "--cases", tmp_path / "cases", "--out")
+    run = ("run", "--cases", tmp_path / "cases", "--no-shrink", "--out")
     assert command(*run, tmp_path / "right") == 0
     assert command(*run, tmp_path / "off", "--target", "backend:slightly", "--target", "backend:conforming") == 1
     right, off = results_of(tmp_path / "right"), read_results(tmp_path / "off")

@@ -43,7 +43,7 @@ def kernel(style: Style, interpretations: Interpretations | None = None) -> Impl
 # Conforming variants.
 
 
-@pytest.mark.parametrize("every", [pytest.param(15, marks=pytest.mark.long), 60])
+@pytest.mark.parametrize("every", [pytest.param(15, marks=pytest.mark.long), 80])
 @pytest.mark.parametrize(("position", "style"), list(enumerate(STYLES.values())), ids=list(STYLES))
 def test_conforming_variants_are_not_accused(position: int, style: Style, every: int) -> None:
     # Every case of core meets one of them in the long tests; `onnxspec prove` has each meet all.
@@ -78,7 +78,7 @@ def test_flushing_kernels_pass_by_their_class() -> None:
 @pytest.mark.parametrize("position", range(4))
 def test_every_interpretation_that_a_case_touches_passes(position: int) -> None:
     followed = 0
-    for case in cases(every=7, first=position):
+    for case in cases(every=10, first=position):
         feed = case.trial.feeds[-1]
         possible = list(Interpretations().alternatives(configure(case.trial.node, feed.inputs).touched))
         if len(possible) <= position + 1:

@@ -107,7 +107,7 @@ def test_memory_that_nobody_has_written_shows(command: Command, tmp_path: Path) 
     )
     if not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
         pytest.skip("needs the GNU C library")
-    done = command("run", "--target", "backend:unwritten", *naming(cases), "--out", "o")
+    done = command("run", "--target", "backend:unwritten", *naming(cases), "--no-shrink", "--out", "o")
     assert complaints(done.err) == []
     flagged = {r["case"] for r in read_results(tmp_path / "o") if "nondeterministic" in r["flags"]}
     assert flagged == set(cases)
