@@ -1,4 +1,4 @@
-"""From results to findings and what explains them."""
+"""Findings, from results, and what explains them."""
 
 from ..._face import face
 

@@ -32,8 +32,8 @@ def would_show(fault: Fault, probe: Probe) -> bool:
 
 
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:
-    """In words, what all failing cases have that no passing one has; empty where nothing tells them apart, or where
-    nothing passes to tell them apart from."""
+    """Features that all failing cases have and no passing one has, in words; empty where nothing tells them apart, or
+    where nothing passes to tell them apart from."""
     return told(telling_of(failing, others, pairs))
 
 

@@ -295,7 +295,7 @@ class _Search:
                 yield Need(name, getattr(spec, name), (value,), Verdict.PASS)
 
     def _alike(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
-        """Those of some changes, run in their order, that fail as before."""
+        """Changes, run in their order, with which a case fails as before."""
         return [(change, one) for change, one in self._run(changes) if self._same(one)]
 
     def _run(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:

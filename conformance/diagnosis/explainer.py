@@ -50,7 +50,7 @@ def explained(
     mishap: Mishap = unheard,
     facts: Sequence[Fault] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """For every failing case the ids of the faults that explain all of them together, as far as what the target
+    """The ids of the faults that explain all failing cases together, by case, as far as what the target
     returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
     order. A forbidden model that ran is explained by not looking at what it breaks.
 
@@ -181,7 +181,7 @@ def _failing_case(
 def arithmetics_of(
     results: Sequence[Result], accuracy: str, own: Mapping[str, tuple[str, ...]] | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """For each type the wider accuracy classes that results of a target tell of: arithmetic does not change from case
+    """The wider accuracy classes that results of a target tell of, by type: arithmetic does not change from case
     to case, so that at least as many results need one as pass without. Where no result of a type is right, whatever
     devices compute it in may be what other faults hide."""
     classes: dict[str, Counter[str]] = defaultdict(Counter)
@@ -213,7 +213,7 @@ _TELLING = 2  # right results
 
 
 def _followed(results: Iterable[Result]) -> dict[str, dict[str, str]]:
-    """For each operator the interpretations that most of the target's right results tell of; of what one tells alone
+    """The interpretations of each operator that most of the target's right results tell of; of what one tells alone
     nothing is concluded, as a small fault may make it right."""
     votes: dict[str, Counter[tuple[str, str]]] = {}
     for result in results:
@@ -239,7 +239,7 @@ def _unharmed(results: Iterable[Result], probes: Mapping[str, Probe]) -> Unharme
 
 
 def _passed(results: Iterable[Result], probes: Mapping[str, Probe]) -> dict[str, list[Probe]]:
-    """For each operator what was passed, the smallest first."""
+    """Cases of each operator that were passed, the smallest first."""
     passed: dict[str, list[Probe]] = defaultdict(list)
     for result in results:
         if result.verdict is Verdict.PASS and "unconventional" not in result.flags and result.case in probes:

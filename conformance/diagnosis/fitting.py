@@ -142,7 +142,7 @@ class Fitting:
         return None
 
     def _active(self, failing_case: FailingCase, faults: Iterable[Fault]) -> Explanation:
-        """Those of some faults that change what a target returns in a case."""
+        """Faults among some that change what a target returns in a case."""
         version, observation = failing_case.trial.node.since_version, self._observed(failing_case)
         before = observation.work
         usual = self._interpretations(failing_case)[0]

@@ -89,7 +89,7 @@ class Fresh:
 
     @property
     def kinds(self) -> list[list[Tried]]:
-        """Those that fail by what is larger in them: nothing, some sizes, or one of those in question."""
+        """Fresh cases that fail by what is larger in them: nothing, some sizes, or one of those in question."""
         kinds: dict[tuple[bool, bool], list[Tried]] = {}
         for answer in self.failing:
             larger = {name for name in _MORE if _size(answer.probe, name) != _size(self.probe, name)}

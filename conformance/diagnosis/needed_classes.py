@@ -56,7 +56,7 @@ def with_needed_classes(results: Sequence[Result]) -> list[Result]:
 
 
 def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
-    """By how much the results of each operator and type that may be inaccurate miss their bounds."""
+    """Ratios by which the results of each operator and type that may be inaccurate miss their bounds."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for result in results:
         if _coarse(result) and result.worst is not None:

@@ -89,7 +89,7 @@ def one_step(op: str, version: int, type: str, **sizes: int) -> RecurrentSpec:
 
 
 def showing_gates(spec: RecurrentSpec, rows: NDArray[np.float64]) -> Iterator[Inputs]:
-    """For each gate the inputs that show most of its function of the sum of each row of X, in one step."""
+    """Inputs for each gate that show most of its function of the sum of each row of X, in one step."""
     gates = len(cell_named(spec.op).gates)
     dtype = FORMATS[spec.type].dtype
     for gate in range(gates):
@@ -111,7 +111,7 @@ def showing_gates(spec: RecurrentSpec, rows: NDArray[np.float64]) -> Iterator[In
 
 
 def _off(spec: RecurrentSpec, inputs: Inputs, outcome: Outcome) -> float:
-    """By how much what came back is off at most; 0 where that is no matter of functions."""
+    """The most that what came back is off; 0 where that is no matter of functions."""
     returned = [array for lists in outcome.outputs for outputs in lists for array in outputs]
     right = evaluate(spec.node, inputs)["Y"]
     got = returned[0] if outcome.status == "ran" and returned else None

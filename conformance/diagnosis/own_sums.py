@@ -27,7 +27,7 @@ _TERMS = 1024
 """Products that are too small: of 16 sums side by side, the one with the large product still loses 64."""
 
 _SEEN = 4.0
-"""By how many units the first two rows must be apart: each is rounded, and functions may be off between them."""
+"""The number of units that the first two rows must be apart: each is rounded, and functions may be off between them."""
 
 
 def summing_faults(run: Callable[[Iterable[Job]], Iterator[Outcome]], results: Sequence[Result]) -> list[Fault]:

@@ -75,7 +75,7 @@ def unheard(doing: str, error: Exception) -> None:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """For every case the ids of the faults that explain it together; cases that nothing explains are left out.
+    """The ids of the faults that explain each case together; cases that nothing explains are left out.
 
     spent
         How many times faults were tried on a small case, or as much work.
@@ -247,8 +247,8 @@ class Search(Fitting):
         return explanation
 
     def _as_alike(self, failing_case: FailingCase, known: Sequence[Fault]) -> Explanation | None:
-        """What explained the last case that exercises the same clauses, if it explains this one: before it is asked
-        which of all faults show in it."""
+        """The faults that explained the last case that exercises the same clauses, if they explain this one: before it
+        is asked which of all faults show in it."""
         op, version = failing_case.op, failing_case.trial.node.since_version
         alike = tuple(d for d in self._alike.get(failing_case.topics, ()) if d in known and d.applies(op, version))
         if not alike or not self._holds(failing_case, alike):
@@ -476,7 +476,7 @@ class Search(Fitting):
         return max((choice for choice in choices if votes[choice[0]] == most), key=lambda choice: worth(*choice))[0]
 
     def _needed(self, failing_case: FailingCase, faults: Explanation) -> Explanation:
-        """Those of the faults without which the case is not explained."""
+        """Faults without which the case is not explained."""
         for fault in faults:
             fewer = tuple(d for d in faults if d is not fault)
             if fewer and self._holds(failing_case, fewer):
@@ -491,7 +491,7 @@ def _voters(failing_case: FailingCase, others: Iterable[FailingCase]) -> list[Fa
 
 
 def _groups(active: Explanation) -> Iterator[Explanation]:
-    """Those hypotheses on a case of the faults that change it: all, as a target has its faults in every case; all but
+    """Hypotheses on a case of the faults that change it: all, as a target has its faults in every case; all but
     one, which shows under some condition only; and then some."""
     yield from _alternatives(active)
     yield from itertools.combinations(active, len(active) - 1) if len(active) > 1 else ()

@@ -148,7 +148,7 @@ def _known(results: Iterable[Result], refuted: Iterable[str]) -> list[Fault]:
 
 
 def _by_fault(causes: Sequence[Cause], base: Sequence[Finding]) -> tuple[dict[str, Cause], list[Cause]]:
-    """For each finding that has a name the cause that tells most of it; and the causes that are left."""
+    """The cause that tells most of a finding, of each that has a name; and the causes that are left."""
     names = {finding["fault"] for finding in base if finding["fault"]}
     by_fault: dict[str, Cause] = {}
     left: list[Cause] = []

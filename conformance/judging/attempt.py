@@ -1,4 +1,4 @@
-"""What the runs of a case returned beside what they must, by one accuracy class and one choice of interpretations."""
+"""An attempt to pass a case: its runs beside what they must return, by one class and one choice of interpretations."""
 
 from __future__ import annotations
 

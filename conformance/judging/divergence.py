@@ -159,8 +159,8 @@ def earliest(c: Resolved, output: str, places: NDArray[np.int64]) -> tuple[tuple
 
 
 def _order(c: Resolved, output: str, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each element (its index a row of `places`) what orders it: output, step of the computation, direction, row,
-    unit."""
+    """Keys that order elements (their indices are the rows of `places`): output, step of the computation, direction,
+    row, unit."""
     if output != "Y":
         d, row = (1, 0) if c.layout == 1 else (0, 1)
         rank = 1 + c.states.index(output)

@@ -171,7 +171,7 @@ def _malformed(
 def _companion_outputs(
     companion_trial: Trial | None, companion: Outcome | None, feeds: int
 ) -> list[list[dict[str, Any]]]:
-    """For each feed the outputs of the companion, which has Y, as far as it ran and they are well formed."""
+    """The companion's outputs for each feed, which has Y, as far as it ran and they are well formed."""
     if companion_trial is None or companion is None or companion.status != "ran" or companion.malformed:
         return [[] for _ in range(feeds)]
     outputs = []

@@ -157,7 +157,7 @@ def _graded(judgement: Judgement, flags: Sequence[str]) -> Judgement:
 
 
 def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
-    """By which arithmetics a target is judged."""
+    """Arithmetics by which a target is judged."""
     classes = operator_for(trial.node).classes(accuracy, trial.type)
     return classes if wider else Classes(classes.right)
 
@@ -223,7 +223,7 @@ def _signed(compared: Iterable[_Beside], wider: AccuracyClass | None) -> bool:
 
 
 def _flushed(session: RunSession, interpretations: Interpretations) -> dict[str, NDArray[Any]]:
-    """By how much it moves each output if subnormal numbers of the inputs are taken for zeros."""
+    """The numbers by which each output moves if subnormal numbers of the inputs are taken for zeros."""
     operator = operator_for(session.node)
     form = resolve(session.node, session.inputs).format
 

@@ -42,7 +42,7 @@ class Word:
 
     @property
     def colour(self) -> str:
-        """On a terminal."""
+        """The colour on a terminal."""
         lost = self.failing or self.verdict in UNTRIED
         return "red" if lost else {"pass": "green", "unsupported": "yellow"}.get(self.tone, "cyan")
 
@@ -171,7 +171,7 @@ _WORDS = (
 )
 
 VERDICTS: Mapping[str, Word] = {each.verdict: each for each in _WORDS}
-"""By verdict, worst first: the order in which pages count and list them."""
+"""Words by verdict, worst first: the order in which pages count and list them."""
 
 FLAGS: Mapping[str, str] = {
     "nondeterministic": "repeated runs of the same data differ",

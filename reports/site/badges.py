@@ -56,7 +56,7 @@ class Badge:
 
     @property
     def json(self) -> dict[str, object]:
-        """In the form that shields.io takes from an address."""
+        """The badge in the form that shields.io takes from an address."""
         colour = _COLOURS[self.told.tone]
         return {"schemaVersion": 1, "label": self.label, "message": self.told.words, "color": colour}
 

@@ -81,12 +81,12 @@ class Course:
 
     @cached_property
     def states(self) -> dict[str, str]:
-        """By version what becomes of it, in the order of releases."""
+        """Outcomes by version, in the order of releases."""
         return {release.version: self._state(release) for release in self.runtime.releases}
 
     @property
     def counts(self) -> dict[str, int]:
-        """By version how many cases show it."""
+        """The number of cases that show it, by version."""
         return {
             version: len({case for finding in findings for member in finding.members for case in member.cases})
             for version, findings in self.shown.items()

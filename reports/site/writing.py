@@ -77,7 +77,7 @@ def write_site(
 
 
 def _tried_again(courses: Sequence[Course], run_again: RunAgain) -> dict[str, Again]:
-    """By page what came of a finding that was tried once more."""
+    """Outcomes of findings that were tried once more, by page."""
     entries = [course.entry for course in courses]
     outcomes = zip(courses, entries, run_again([entry.wanted for entry in entries]), strict=True)
     return {course.page: Again(course, entry.shown_by(now), now) for course, entry, now in outcomes}
