@@ -14,7 +14,14 @@ from .records import Finding
 from .result import Result
 
 __all__ = [
-    *("DECLINED", "Lack", "ResultsAlike", "ShortFinding", "listed", "refused_words", "short_finding", "support_of"),
+    "DECLINED",
+    "Lack",
+    "ResultsAlike",
+    "ShortFinding",
+    "listed",
+    "refused_words",
+    "short_finding",
+    "support_of",
     "tried_of",
 ]
 
