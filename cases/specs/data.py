@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ..axes.axis import acting
 from ..axes.tensors.draft import TensorDraft, gain
-from .spec import CaseSpec
+from .spec import RecurrentSpec
 
 __all__ = ["inputs_of"]
 
 
-def inputs_of(spec: CaseSpec, run: int = 0) -> Mapping[str, NDArray[Any]]:
+def inputs_of(spec: RecurrentSpec, run: int = 0) -> Mapping[str, NDArray[Any]]:
     """The inputs of a case by formal name, those that it has, in its types. The arrays cannot be written to.
 
     run
@@ -26,7 +26,7 @@ def inputs_of(spec: CaseSpec, run: int = 0) -> Mapping[str, NDArray[Any]]:
 
 
 @lru_cache(maxsize=256)  # cases are built that far ahead of their results, which ask again
-def _drawn(spec: CaseSpec, run: int) -> Mapping[str, NDArray[Any]]:
+def _drawn(spec: RecurrentSpec, run: int) -> Mapping[str, NDArray[Any]]:
     draft = TensorDraft(spec, run)
     axes = spec.axes
     for act in (*acting(axes, "resize"), *acting(axes, "scale")):

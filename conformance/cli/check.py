@@ -112,7 +112,7 @@ def _show(checked: Checked) -> None:
 def _compared(checked: Checked) -> bool:
     """Tell whether every node was compared with runs, and nothing of them came up."""
     measured = f"model.{MEASURED}"
-    told = [each.rule for each in (*checked.problems, *checked.unchecked)]
+    told = {problem.rule for problem in checked.problems} | {unchecked.rule for unchecked in checked.unchecked}
     broken = any(problem.level is Level.ERROR for problem in checked.problems)
     return bool(checked.nodes) and not checked.inconclusive and not broken and measured not in told
 
