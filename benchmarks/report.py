@@ -69,6 +69,21 @@ def results(count: int) -> list[dict[str, Any]]:
     return rows
 
 
+def made_run(folder: Path) -> Path:
+    """The folder of a run of which there are no results yet."""
+    run = folder / "run"
+    run.mkdir()
+    whole: dict[str, list[str]] = {"op": [], "since_version": [], "type": [], "case": []}
+    machine = {"python": "", "platform": "", "machine": "", "processors": 1, "packages": {}}
+    info = {
+        **{"schema": 2, "onnxspec": "", "started": "2026-01-01T00:00:00+00:00", "seconds": 1.0, "complete": True},
+        **{"command": [], "profile": "made up", "selection": whole, "shard": None, "expected_failures": False},
+        **{"cases": 0, "digests": {}, "environment": machine, "counts": {}, "targets": [], "clauses": {}},
+    }
+    (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+    return run
+
+
 def dumped(rows: list[dict[str, Any]], path: Path) -> float:
     """Seconds of processor time of writing results, one JSON object a line."""
     start = time.process_time()
@@ -89,10 +104,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     rows = results(count)
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / "run"
-        run.mkdir()
-        info = {"schema": 2, "complete": True, "profile": "made up", "targets": []}
-        (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+        run = made_run(Path(folder))
         dumps = [dumped(rows, run / "results.jsonl") for _ in range(ROUNDS)]
         del rows  # whoever reports has only the file
         pairs = [(dump, reported(run, Path(folder) / "report")) for dump in dumps]
