@@ -281,7 +281,7 @@ class _Search:
             for name, value in axis.richer(spec).items()
             if (name, getattr(spec, name)) in ABSENCES
         ]
-        drawn = [control for control in _redrawn(_probe(self.smallest), larger=True) if more][:_CONTROLS]
+        drawn = _redrawn(_probe(self.smallest), larger=True)[:_CONTROLS] if more else []
         if not drawn or len(self._alike(drawn)) < len(drawn):
             return
         for name, value in more:
@@ -367,7 +367,8 @@ def _redrawn(own: CaseProbe, larger: bool = False) -> list[Simpler]:
     seed = getattr(own.spec, "seed", None)
     if seed is None:
         return []
-    sizes = {name: max(getattr(own.spec, name), least) for name, least in _CONTROL.items()} if larger else {}
+    least = {name: size for name, size in _CONTROL.items() if larger and hasattr(own.spec, name)}
+    sizes = {name: max(getattr(own.spec, name), size) for name, size in least.items()}
     drawn = (_changed(own, **sizes, seed=seed + number) for number in range(1, _REDRAWN + 1))
     return [Simpler("seed", other) for other in drawn if _legal(own, other)]
 
