@@ -240,6 +240,9 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         return needed(fault, one) if one is shrunk.one else not refuted(fault, one.probe.op) and holds(fault, one)
 
     left_open = leaving_open(subject.accuracy)
+    # A look at what was returned costs nothing, and says it before the budget is spent on other names.
+    if isinstance(thought, Fault) and left_open(thought, shrunk.one) and is_constant(thought, fresh.failing, left_open):
+        return replace(cause, refuted=True)
     name = foretold(
         shrunk.one,
         fresh,
