@@ -42,7 +42,7 @@ __all__ = ["Cause", "Subject", "causes_of", "experiments_of", "is_open"]
 _SHARE = 0.5
 """The part of a run's own cases that experiments may cost."""
 
-_ALWAYS, _TIMES, _MOST = 300, 2, 1200
+_ALWAYS, _TIMES, _MOST = 600, 2, 1200
 """The cases that they may cost after a run of few: as many as one finding needs, and so many for each case of the run,
 up to what some findings need. That is also what may be spent where a failure comes and goes."""
 

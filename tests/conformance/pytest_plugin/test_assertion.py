@@ -96,7 +96,7 @@ def test_the_error_is_an_assertion_with_its_judgement() -> None:
     assert error.judgement.where == {"output": "Y", "index": [2, 0, 1, 3], "step": 2}
     lines = str(error).splitlines()
     assert lines[0].startswith("wrong (value): Y[2, 0, 1, 3] (step 2, forward, row 1) is ")
-    assert [line.split()[0] for line in lines[1:]] == ["radius", "clause", "node"]
+    assert [line.split()[0] for line in lines[1:]] == ["bound", "clause", "node"]
     assert "LSTM-14(X[4,2,3], W[1,20,3], R[1,20,5]) -> Y, float32; hidden_size=5" in lines[-1]
 
 

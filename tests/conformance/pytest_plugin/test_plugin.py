@@ -153,7 +153,7 @@ def test_cases_follow_where_a_target_lacks_features(project: pytest.Pytester, mo
     result = project.runpytest_inprocess(*words, "--onnxspec-fill", "maybe")
     result.stderr.fnmatch_lines(["*--onnxspec-fill is yes or no, not 'maybe'"])
     result = project.runpytest_inprocess(*words)
-    result.stdout.fnmatch_lines(["  coverage: of faults * find * in LSTM* added for these*"])
+    result.stdout.fnmatch_lines(["  coverage: these cases find * (LSTM) of faults * were added for these*"])
 
 
 def test_one_of_several_workers_fills_and_reads_what_the_others_left(tmp_path: Path) -> None:
