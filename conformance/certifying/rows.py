@@ -233,8 +233,8 @@ def _level(
     of_level = {probe.id for probe in members}
     beyond = [id for id in covered if id not in of_level]
     if unanswered := [id for id in beyond if covered[id] is None]:
-        words = "fails" if len(unanswered) == 1 else "fail"
-        against.append(f"{len(unanswered)} of the cases beyond it {words}: {_listed(unanswered)}")
+        words = "case outside it fails" if len(unanswered) == 1 else "cases outside it fail"
+        against.append(f"{len(unanswered)} {words}, and no level allows that: {_listed(unanswered)}")
     status = "denied" if against else "exceptions" if beyond else "reached"
     return LevelRecord(
         level=level.name,

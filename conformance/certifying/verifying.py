@@ -168,7 +168,7 @@ def _suite(found: Verification) -> bool:
         return True
     check.differ(
         f"judged by onnxspec {suite.onnxspec} with the sources {suite.sources[:16]}, installed is {own[:16]}: "
-        f"install onnxspec {suite.onnxspec} to verify the rest"
+        f"install onnxspec {suite.onnxspec} of these very sources (a release, or the same commit) to verify the rest"
     )
     return False
 

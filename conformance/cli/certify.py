@@ -126,7 +126,8 @@ def certify(
     statement = _summary(files[STATEMENT])
     signed = f"signed with the key {answering}" if answering else "unsigned: --key KEY.pem signs it"
     say("", f"package: {out} ({out.stat().st_size / 1e6:.1f} MB, {len(files)} files), {signed}")
-    say(f"verify:  {shlex.join(['onnxspec', 'verify', str(out)])}")
+    asked = ["--nonce", statement.challenge.nonce] if statement.challenge.nonce else []
+    say(f"verify:  {shlex.join(['onnxspec', 'verify', str(out), *asked])}")
     raise typer.Exit(int(not any(row.status == "certified" for row in statement.rows)))
 
 
@@ -214,7 +215,8 @@ def verify_package(
 
     Needs no hardware and no runtime but what onnxspec installs. docs/certification.md says what can be concluded.
 
-    Exit code 0: every claim is confirmed; 1: something differs; 2: it is no package, or one that must not be unpacked.
+    Exit code 0: every claim that can be recomputed is confirmed; 1: something differs; 2: it is no package, or one that
+    must not be unpacked.
     """
     from ...reports.certificate import pages_of  # pages need their templates only now
 
@@ -259,4 +261,5 @@ def _tell(found: Verification) -> None:
             say(f"{'':{width}}  {'':11}  and {check.count - len(check.differs)} more")
     for remark in found.remarks:
         warn(f"remark: {remark}", "yellow")
-    say("", "differs: not every claim is confirmed" if found.differs else "same: every claim is confirmed")
+    confirmed = "same: every claim that can be recomputed is confirmed"
+    say("", "differs: not every claim is confirmed" if found.differs else confirmed)
