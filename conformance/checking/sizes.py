@@ -154,7 +154,8 @@ def _compared(
             what = f"{e.input.name} has shape {in_words(shape)}: {must}"
             yield Broken("shapes", what, certain and e.input.type.certain)
     if open_ones and (known is not None or len(saying) > 1):
-        yield Missing("shapes", f"whether {size} is {chosen} by {_listed(open_ones)} too")
+        have = "has" if len(open_ones) == 1 else "have"
+        yield Missing("shapes", f"whether {_listed(open_ones)} {have} {size} {chosen} too")
 
 
 def _listed(saying: list[_Evidence]) -> str:
