@@ -458,8 +458,8 @@ def test_experiments_after_a_short_run_cost_as_much_as_it_is_worth() -> None:
         result_of(SpecProbe(spec), "t", Judgement(verdict), 0.0, None) for verdict in (Verdict.PASS, Verdict.UNSTABLE)
     )
     assert [causes.experiments_of([passing] * count).cases for count in (1, 54, 450, 2400, 4000)] == [
-        302,
-        408,
+        602,
+        708,
         1200,
         1200,
         2000,
