@@ -375,6 +375,7 @@ def test_a_long_run_before_is_no_condition_of_steps(on: Any) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_condition_of_small_numbers_is_one_of_cases_with_small_numbers(on: Any) -> None:
     """Of an LSTM small numbers become zero, of a GRU all biases are ignored: nobody says that of each other."""
 

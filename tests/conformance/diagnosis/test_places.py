@@ -69,6 +69,7 @@ def test_a_fault_that_is_made_everywhere_is_not_said_to_be_made_in_part() -> Non
     assert named(in_rows("steps.twice", 0)) == {("steps.twice",)}
 
 
+@pytest.mark.long
 def test_zeros_in_some_places_are_no_name() -> None:
     """They stand there for many reasons."""
 
@@ -79,6 +80,7 @@ def test_zeros_in_some_places_are_no_name() -> None:
     assert not any("@in-part" in id for names in named(zeros) for id in names)
 
 
+@pytest.mark.long
 def test_noise_in_some_places_is_no_name() -> None:
     def noisy(node: Node, inputs: Arrays) -> Arrays:
         outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
@@ -96,7 +98,9 @@ def test_a_state_goes_wrong_in_y_and_in_the_last_state_alike() -> None:
     )
 
 
-@pytest.mark.parametrize("fault", ["ember:length_byte", "dolomite:lens_kept_in_a_byte"])
+@pytest.mark.parametrize(
+    "fault", ["ember:length_byte", pytest.param("dolomite:lens_kept_in_a_byte", marks=pytest.mark.long)]
+)
 def test_lengths_in_a_byte_are_named(fault: str) -> None:
     specs: list[CaseSpec] = [
         spec
