@@ -128,7 +128,7 @@ _CONDITIONS: Mapping[tuple[str, Any], tuple[Condition, ...]] = {
         for value, words in (("sizes", "an earlier run that is larger"), ("growing", "an earlier run that is smaller"))
     },
 }
-"""What may be said of a field's value, the plainest first."""
+"""The conditions that a field's value allows, the plainest first."""
 
 ABSENCES: Mapping[tuple[str, Any], Condition] = {
     ("bias", False): Condition("no bias B", _is("bias", False)),

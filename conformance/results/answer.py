@@ -156,9 +156,10 @@ def answer_of(
     broke = sum(t.times for t in tried if t.verdict == Verdict.UNSUPPORTED.value and not t.clean)
     declined = sum(t.times for t in tried if t.verdict in DECLINED)
     started = not tried or any(t.verdict != Verdict.UNAVAILABLE.value for t in tried)
-    remark = (
-        "" if not lists_used else ", all known" if not new else ", all new" if new >= failed > 1 else f", {new:,} new"
-    )
+    remark = ""
+    if lists_used:
+        some = ", all new" if new >= failed > 1 else f", {new:,} new"
+        remark = some if new else ", all known"
     # A target that refuses everything refuses forbidden models, too.
     telling = [t for t in tried if t.reason not in OF_FORBIDDEN] or tried
     if not failed and not any(t.verdict == Verdict.PASS.value for t in telling):

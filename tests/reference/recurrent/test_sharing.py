@@ -15,12 +15,12 @@ from onnxspec.reference.recurrent import Expecting, collect, computation_of, exp
 
 def bits(expectations):
     """All that expectations say, to the last bit."""
-    said = []
+    parts = []
     for each in expectations:
         number = each.number
         arrays = (number.value, number.radius, number.doubt, each.about, each.weak)
-        said.append((each.output, each.clause, [None if a is None else (a.shape, a.tobytes()) for a in arrays]))
-    return said
+        parts.append((each.output, each.clause, [None if a is None else (a.shape, a.tobytes()) for a in arrays]))
+    return parts
 
 
 @pytest.mark.parametrize(("op", "version"), [("LSTM", 14), ("LSTM", 1), ("GRU", 14), ("RNN", 1)])
