@@ -288,8 +288,8 @@ def _true_of(condition: Condition, field: str, probe: Probe) -> bool:
 
 def meeting(needs: Sequence[Need], probes: Iterable[Probe]) -> list[Probe]:
     """The probes that have what a smallest case cannot do without."""
-    said = [(need.field, conditions_of(need)[0]) for need in needs if need.field not in UNSAID]
-    return [probe for probe in probes if all(_true_of(condition, name, probe) for name, condition in said)]
+    conditions = [(need.field, conditions_of(need)[0]) for need in needs if need.field not in UNSAID]
+    return [probe for probe in probes if all(_true_of(condition, name, probe) for name, condition in conditions)]
 
 
 def stated(

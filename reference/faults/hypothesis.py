@@ -56,7 +56,7 @@ _PRODUCTS, _TRIAL, _EXACT = 50_000, 0.05, 4.0
 # Bits of each element that are not counted where they may all be wrong alike.
 _COMMON = 2.0
 
-# What is not counted of an element whose bounds hold 0: for many reasons numbers are that much smaller.
+# Bits that are not counted of an element whose bounds hold 0: for many reasons numbers are that much smaller.
 _SMALL = 8.0
 
 
