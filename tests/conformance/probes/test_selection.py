@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
 
 from onnxspec.cases import PROFILES, operator_versions, profile
 from onnxspec.conformance.probes import CaseError, Selection, UnknownName, narrow, operator_types, select, select_probes
+
+from ...counting import calls
 
 
 def complaint(selection: Selection) -> str:
@@ -54,12 +55,11 @@ def test_profiles_contain_those_before_them() -> None:
     assert smaller <= {spec.id for spec in profile(PROFILES[2], "LSTM", 1)}
 
 
-def test_thousands_of_names_take_no_time() -> None:
+def test_a_name_is_not_compared_with_every_case() -> None:
     specs = select(Selection())
     names = tuple(spec.id for spec in specs) * 10
-    began = time.process_time()
     assert select(Selection(cases=names)) == specs
-    assert time.process_time() - began < 2
+    assert calls(lambda: select(Selection(cases=names))) < len(names) * len(specs) / 4
 
 
 @pytest.mark.parametrize(
