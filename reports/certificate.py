@@ -75,6 +75,8 @@ class Certificate:
     challenge: str
     signature: str
     remarks: tuple[str, ...]
+    verifying: str
+    given: str
     repeating: Repeating
     environment: tuple[tuple[str, str], ...]
     suite: tuple[tuple[str, str], ...]
@@ -121,6 +123,8 @@ def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: Mea
         challenge=_challenge(statement),
         signature=_signature(statement),
         remarks=tuple(_remarks(statement, measured)),
+        verifying=_verifying(statement),
+        given=_given(statement),
         repeating=_repeating(statement, suite, measured),
         environment=tuple(_environment(measured)),
         suite=(
@@ -242,6 +246,20 @@ def _signature(statement: StatementRecord) -> str:
         f"This package says that it is signed with the key {statement.signer}. Whether it is, and with the vendor's, "
         "onnxspec verify PACKAGE.zip --signer PUB.pem shows."
     )
+
+
+def _verifying(statement: StatementRecord) -> str:
+    """The command that verifies the package, with what whoever verifies it must bring along."""
+    number = " --nonce NUMBER" if statement.challenge.nonce else ""
+    return f"onnxspec verify PACKAGE.zip{number}{' --signer PUB.pem' if statement.signer else ''}"
+
+
+def _given(statement: StatementRecord) -> str:
+    """A sentence on where the number and the key in that command come from."""
+    number = "the number is the one that you have given" if statement.challenge.nonce else ""
+    key = "the key is the one that you have from the vendor" if statement.signer else ""
+    words = ", and ".join(words for words in (number, key) if words)
+    return f" {words[:1].upper()}{words[1:]}." if words else ""
 
 
 def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Repeating:

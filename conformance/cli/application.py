@@ -210,7 +210,7 @@ def main() -> None:
         from .terminal import warn
 
         place = error.ctx.command_path if error.ctx is not None else "onnxspec"
-        warn(f"{place}: {error.format_message()} See {place} --help.", "red")
+        warn(f"{place}: {error.format_message().rstrip('.')}. See {place} --help.", "red")
         code = error.exit_code
     except typer.Abort:
         code = 130

@@ -35,6 +35,7 @@ _MARGIN = 15
 _PAUSE = 10.0  # seconds without a line, at least
 _NAMED = 200  # characters of a name or a version
 _LEGIBLE = 30  # characters of a message below which it says nothing
+_BEGINNING, _END = 30, 90  # characters of a message that stands for what is refused
 
 
 def _coloured(verdict: Verdict, count: int) -> Text:
@@ -43,7 +44,8 @@ def _coloured(verdict: Verdict, count: int) -> Text:
 
 def _counts(run: TargetRun) -> Text:
     counts = run.counts
-    return Text("  ").join(_coloured(v, counts[v.value]) for v in reversed(Verdict) if counts[v.value])
+    shown = [_coloured(v, counts[v.value]) for v in reversed(Verdict) if counts[v.value]]
+    return Text("  ", no_wrap=True, overflow="ellipsis").join(shown)
 
 
 class _CountsColumn(ProgressColumn):
@@ -75,10 +77,11 @@ class RunDisplay:
         self._clock, self._begun, self._due = clock, clock(), _PAUSE
         self._progress = Progress(
             TextColumn("{task.description}", style="bold", markup=False),
-            BarColumn(None, table_column=Column(min_width=4, max_width=24)),  # what gives way to the counts
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            _CountsColumn(table_column=Column(no_wrap=True)),
+            # Where a terminal is narrow, the bar gives way first, then the counts.
+            BarColumn(None, table_column=Column(min_width=4, max_width=24)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            _CountsColumn(),
             console=console,
             disable=silent or not console.file.isatty(),
         )
@@ -130,7 +133,7 @@ class RunDisplay:
     def _look_into(self, run: TargetRun) -> None:
         words = f"all {len(run.results):,} cases have run; analysing failures"
         words += ", which may turn inaccurate into wrong" if run.counts[Verdict.INACCURATE.value] else ""
-        self._progress.update(self._task, counts=Text(words))
+        self._progress.update(self._task, counts=Text(words, no_wrap=True, overflow="ellipsis"))
         # Nobody who saw no line until now has waited for one.
         if self._aside is not None and self._due > _PAUSE:
             self._aside.print(single(Text(f"{run.target.name[:_NAMED]}: {words}")))
@@ -228,13 +231,14 @@ def could_not_start(target: Target, reason: str) -> str:
 
 
 def _refusal(remark: Remark, console: Console) -> Text:
-    """A refused feature, and in a dim voice the words of the first refusal, so far as the line has room for them."""
+    """A refused feature, and in a dim voice the words of the first refusal, so far as the line has room for them. Words
+    that stand for the feature are cut in their middle: what is refused stands at the end of many."""
     cut = console.file.isatty()
     if not remark.message:
-        words = Text(remark.text)
-        if cut:
-            words.truncate(max(console.width - _MARGIN - len(remark.extent), _LEGIBLE), overflow="ellipsis")
-        return words.append(remark.extent)
+        words = remark.text
+        if cut and len(words) > 2 * _END:
+            words = f"{words[:_BEGINNING]} ... {words[-_END:]}"
+        return Text(f"{words}{remark.extent}")
     line = Text(f"{remark.text}{remark.extent}")
     room = console.width - _MARGIN - len(line) - 2
     if not cut or room >= _LEGIBLE:

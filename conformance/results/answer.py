@@ -58,7 +58,8 @@ class Answer:
     ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are not
     supported), ``departs`` or ``open`` (nobody knows); ``badge`` says all of it in a few words. ``coverage`` says how
     far the cases reach; empty where that is not counted. ``chosen`` is whether the cases were chosen one by one, or are
-    a model's nodes: nothing follows for others. ``compared`` is whether a list of known failures was asked.
+    a model's nodes: nothing follows for others. ``compared`` is whether a list of known failures was asked, ``shared``
+    whether some cases have several causes, so that several hits count them.
     """
 
     state: str
@@ -73,6 +74,7 @@ class Answer:
     shown: str = ""
     chosen: bool = False
     compared: bool = True
+    shared: bool = False
 
     @property
     def question(self) -> str:
@@ -82,7 +84,8 @@ class Answer:
     @property
     def who(self) -> str:
         """The heading of what fails."""
-        return "What fails" if self.chosen else "It affects you if your model uses"
+        words = "What fails" if self.chosen else "It affects you if your model uses"
+        return f"{words} (a case with several causes counts in each)" if self.shared else words
 
     @property
     def conforming(self) -> bool | None:
@@ -91,8 +94,10 @@ class Answer:
 
     @property
     def comparison(self) -> str:
-        """The line on its list of known failures; empty where that has nothing to say of cases that were chosen."""
-        return "" if self.chosen and self.since == _NOTHING_NEW else self.since
+        """The line on its list of known failures; empty where that has nothing to say: nothing failed, or the cases
+        were chosen."""
+        nothing = self.chosen or self.state in ("conforms", "open")
+        return "" if nothing and self.since == _NOTHING_NEW else self.since
 
     @property
     def relied_on(self) -> tuple[Hit, ...]:
@@ -189,10 +194,11 @@ def answer_of(
         failing += f", {declined:,} not supported" if chosen and declined else ""
         conforms = failing if chosen else f"no ({failing})"
     since = _since(new, known, stale) if lists_used else "not compared, lists of known failures were left out"
-    since = since if started else "not compared, it could not start"
+    since = since if started else ""
     hits = tuple(_hits(problems, tried))
     told = coverage, follows, shown
-    return Answer(state, badge, conforms, since, supports, lacks, hits, *told, chosen=chosen, compared=lists_used)
+    shared = sum(hit.cases for hit in hits) > failed
+    return Answer(state, badge, conforms, since, supports, lacks, hits, *told, chosen, lists_used, shared)
 
 
 def look_of(profile: str, chosen: Sequence[str]) -> str:

@@ -293,7 +293,7 @@
     const right = (count) => (count === 1 ? `the one case that was judged is right` : `all ${judgedCases(count)} are right`);
     const [tone, word, text] =
       all === 0 ? ["quiet", "Not tried", "no case has that"]
-      : judged === 0 ? ["unsupported", declined.size ? "No" : "Unknown", declined.size ? `none of ${cases(all)} is supported` : `none of ${cases(all)} could be judged`]
+      : judged === 0 ? ["unsupported", declined.size ? "No" : "Unknown", `${all === 1 ? "the one case" : `none of ${cases(all)}`} ${declined.size ? (all === 1 ? "is not supported" : "is supported") : all === 1 ? "could not be judged" : "could be judged"}`]
       : failed.size ? [[...failed].every((row) => kinds[kindOf[row]].expected) && failed.size <= FEW * judged ? "known" : "fail", "Not everywhere", `${number.format(failed.size)} of ${judgedCases(judged)} ${failed.size === 1 ? "fails" : "fail"}${[...failed].every((row) => kinds[kindOf[row]].expected) ? ", all known" : ""}`]
       : declined.size ? ["part", "Where it is supported", `${right(judged)}, ${number.format(declined.size)} ${declined.size === 1 ? "is" : "are"} not supported`]
       : ["pass", "Yes", right(judged)];

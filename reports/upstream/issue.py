@@ -67,7 +67,8 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
         guessed = "as if this were done" in finding.title or "consistent with" in finding.title.lower()
         sure = "is consistent with" if guessed else "is that of"
         texts = "; ".join(plain(text.rstrip(".")) for _, text in exhibit.diagnosis if text)
-        text = (texts or plain(finding.title)).removeprefix("Consistent with: ")
+        title = finding.title.removesuffix(f" (with {finding.conditions})")  # the next sentence says when
+        text = (texts or plain(title)).removeprefix("Consistent with: ")
         yield f"What it returns {sure} a right implementation with this change: {text[:1].upper()}{text[1:]}."
     if finding.conditions:
         yield f"{finding.when} {plain(finding.conditions)}."

@@ -168,7 +168,9 @@ def test_a_certificate_of_quantized_nodes_says_so() -> None:
 
 def test_an_unsigned_package_says_so_and_a_signed_one_how_to_check_it() -> None:
     assert "This package is unsigned" in page()
+    assert "--signer" not in page()
     text = page(replace(STATEMENT, signer="ab" * 32))
+    assert "onnxspec verify PACKAGE.zip --nonce NUMBER --signer PUB.pem makes every case again" in text
     assert "unsigned" not in text
     assert f"says that it is signed with the key {'ab' * 32}" in text
 

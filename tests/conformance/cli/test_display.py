@@ -88,8 +88,35 @@ def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
     judged = [(s, no if int(s.digest, 16) % 3 == 0 else PASS, None, ()) for s in SPECS]
     assert lines(judged)[-1].startswith("  unsupported  rejected for good (")
     narrow = lines([(s, replace(no, message=LONG) if j is no else j, w, d) for s, j, w, d in judged], Terminal())
-    assert narrow[-2].startswith("  unsupported  NotImplemented: no kernel of")
+    refusal = " ".join(" ".join(narrow[-narrow[::-1].index("  It does not support:") :]).split())
+    assert refusal.startswith(f"unsupported {LONG} (")
     assert all(len(line) <= 60 for line in narrow)
+
+
+def test_words_that_stand_for_a_refusal_are_cut_in_their_middle() -> None:
+    no = Judgement(Verdict.UNSUPPORTED, "load", message=f"Fail: {'somewhere ' * 20}no such function as affine")
+    judged = [(s, no if int(s.digest, 16) % 3 == 0 else PASS, None, ()) for s in SPECS]
+    shown = lines(judged, Terminal())
+    refusal = " ".join(" ".join(shown[-shown[::-1].index("  It does not support:") :]).split())
+    assert refusal.startswith("unsupported Fail: somewhere somewhere some ... ")
+    assert "no such function as affine (" in refusal
+
+
+def test_a_narrow_terminal_cuts_the_counts_and_neither_progress_nor_time() -> None:
+    stream = Terminal()
+    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:100]))
+    run = Run(Plan(Selection(), probes, (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
+    console = Console(file=stream, width=60, force_terminal=True, color_system=None)
+    with RunDisplay(console, run.plan) as display:
+        display.observe(TargetBegun(run, target))
+        for number, probe in enumerate(probes):
+            verdict = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.WRONG)[number % 4]
+            target.results.append(result_of(probe, "onnxruntime", Judgement(verdict), 0.0, None, ""))
+            display.observe(CaseJudged(target.results[-1]))
+    last = [line for line in stream.getvalue().splitlines() if "100/100" in line][-1]
+    assert "0:00:0" in last
+    assert "25 pass" in last
+    assert last.rstrip().endswith("…")
 
 
 def test_what_a_case_is_about_is_said_in_its_own_words() -> None:

@@ -76,7 +76,7 @@ def test_what_is_declined_is_never_a_pass() -> None:
 def test_a_target_that_could_not_start_lacks_nothing() -> None:
     answer = answer_of([tried("unavailable", 5)], ())
     assert answer.conforms == "unknown, it could not start"
-    assert answer.since == "not compared, it could not start"
+    assert answer.comparison == ""
     assert answer.badge == "Could not start"
     assert answer.lacking == ""
 
@@ -94,6 +94,21 @@ def test_what_broke_off_in_place_of_a_refusal_leaves_it_open() -> None:
     assert answer_of([right, tried("unsupported", 2)], ()).conforming is True
     assert answer_of([right, broke, tried("wrong", 1)], ()).conforming is False
     assert answer_of([tried("unsupported", 2)], ()).conforming is None
+
+
+def test_cases_with_several_causes_are_said_to_count_in_each() -> None:
+    rows = [tried("pass", 9), tried("wrong", 4)]
+    clip = problem("ignores clip", "wrong", clauses=("lstm.clip",))
+    lengths = problem("ignores sequence_lens", "wrong", clauses=("lstm.lengths",))
+    assert answer_of(rows, [clip]).who == "It affects you if your model uses"
+    assert answer_of(rows, [clip, lengths]).who.endswith("(a case with several causes counts in each)")
+
+
+def test_a_list_of_known_failures_is_mentioned_where_something_failed() -> None:
+    for rows in ([tried("pass", 2)], [tried("unsupported", 2)], [tried("pass", 2), tried("not-run", 1)]):
+        assert answer_of(rows, ()).comparison == ""
+        assert answer_of(rows, (), stale=1).comparison == "no failure beyond it; 1 known failure no longer shows"
+    assert answer_of([tried("pass", 2), tried("wrong", 1, expected=True)], ()).comparison == "no failure beyond it"
 
 
 def since(*rows: ResultsAlike, **more: Any) -> str:
