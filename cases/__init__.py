@@ -49,15 +49,8 @@ __all__ = [
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "own": ("OwnFamily", "OwnSpec"),
-        "portable": (
-            "CaseTextError",
-            "case_from_json",
-            "case_text",
-            "check_case",
-        ),
-    },
+    own="OwnFamily OwnSpec",
+    portable="CaseTextError case_from_json case_text check_case",
 )
 
 for _family in (RECURRENT, EXTENDED_FAMILY, DYNAMIC_QUANTIZE_FAMILY):

@@ -39,11 +39,11 @@ __all__ = [
 
 _load, __dir__ = face(
     __name__,
-    {
-        "checking.check": ("UnreadableModel", "check"),
-        "checking.problem": ("Problem",),
-        "pytest_plugin.assertion": ("NotConforming", "NotJudged", "assert_conforms"),
-        "running.from_python": ("RunOutcome", "run"),
+    **{
+        "checking.check": "UnreadableModel check",
+        "checking.problem": "Problem",
+        "pytest_plugin.assertion": "NotConforming NotJudged assert_conforms",
+        "running.from_python": "RunOutcome run",
     },
 )
 

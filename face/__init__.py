@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _PACKAGES = ("cases", "conformance", "reference", "reports")
-_load, _ = face(__name__, {"conformance": tuple(name for name in __all__ if name != "__version__")})
+_load, _ = face(__name__, conformance=" ".join(name for name in __all__ if name != "__version__"))
 
 
 def __getattr__(name: str) -> Any:

@@ -11,22 +11,22 @@ TYPE_CHECKING = False
 """As of ``typing``, which is not loaded before the command heeds Ctrl-C."""
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = ["face"]
 
 
-def face(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def face(package: str, /, **homes: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package.
 
     package
         Its ``__name__``.
     homes
-        By module of the package the public names that live there. None of them is the name of a module, which would
-        hide it once that is loaded.
+        By module of the package the public names that live there, with spaces between them. None of them is the name
+        of a module, which would hide it once that is loaded.
     """
-    modules = {name: module for module, names in homes.items() for name in names}
+    modules = {name: module for module, names in homes.items() for name in names.split()}
 
     def load(name: str) -> Any:
         if name not in modules:

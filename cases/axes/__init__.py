@@ -4,10 +4,8 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "axis": ("Axis", "Domain", "Field", "Having", "Rule"),
-        "generator": ("uniform",),
-        "recurrent": ("RECURRENT_AXES",),
-        "violation": ("DUE", "changed", "set_to", "without_input"),
-    },
+    axis="Axis Domain Field Having Rule",
+    generator="uniform",
+    recurrent="RECURRENT_AXES",
+    violation="DUE changed set_to without_input",
 )

@@ -4,7 +4,5 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "roads": ("Plan", "Road", "costs", "plans"),
-    },
+    roads="Plan Road costs plans",
 )

@@ -4,16 +4,6 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "strict_json": (
-            "MOST_DEPTH",
-            "MOST_INTEGER",
-            "MalformedJson",
-            "decode",
-            "encode",
-            "parse",
-            "typed",
-        ),
-        "typed_toml": ("TomlDocument",),
-    },
+    strict_json="MOST_DEPTH MOST_INTEGER MalformedJson decode encode parse typed",
+    typed_toml="TomlDocument",
 )

@@ -4,16 +4,8 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "check": ("check_model",),
-        "problem": (
-            "Checked",
-            "Level",
-        ),
-        "rule": ("rules",),
-        "suppression": (
-            "SuppressionError",
-            "read_suppressions",
-        ),
-    },
+    check="check_model",
+    problem="Checked Level",
+    rule="rules",
+    suppression="SuppressionError read_suppressions",
 )

@@ -12,11 +12,9 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "batch": ("Batch", "Reply"),
-        "connection": ("LOCAL", "Cluster", "cluster_at"),
-        "machine": ("carry_out",),
-        "process": ("ClusterProcess",),
-        "scheduler": ("Scheduler",),
-    },
+    batch="Batch Reply",
+    connection="Cluster cluster_at",
+    machine="carry_out",
+    process="ClusterProcess",
+    scheduler="Scheduler",
 )

@@ -4,13 +4,6 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "capture": ("CaptureError",),
-        "cases": (
-            "NodeCase",
-            "ForeignFolder",
-            "cases_of_model",
-            "read_nodes",
-        ),
-    },
+    capture="CaptureError",
+    cases="NodeCase ForeignFolder cases_of_model read_nodes",
 )

@@ -4,26 +4,8 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "database": (
-            "Database",
-            "DatabaseError",
-            "FORMAT",
-            "read_database",
-            "write_database",
-        ),
-        "drawing": (
-            "altered",
-            "drawn",
-            "drawn_illegal",
-        ),
-        "hunt": (
-            "Hunt",
-            "Limits",
-        ),
-        "writing": (
-            "REGRESSIONS",
-            "write_failures",
-        ),
-    },
+    database="Database DatabaseError FORMAT read_database write_database",
+    drawing="altered drawn drawn_illegal",
+    hunt="Hunt Limits",
+    writing="REGRESSIONS write_failures",
 )

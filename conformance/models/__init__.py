@@ -4,16 +4,7 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "content": (
-            "ModelError",
-            "Unreadable",
-            "read_content",
-        ),
-        "folding": (
-            "NotConstant",
-            "constant",
-        ),
-        "inference": ("main_scope",),
-    },
+    content="ModelError Unreadable read_content",
+    folding="NotConstant constant",
+    inference="main_scope",
 )

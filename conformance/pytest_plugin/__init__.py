@@ -4,13 +4,7 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "assertion": ("RunningTarget",),
-        "filling": ("Share",),
-        "items": (
-            "Following",
-            "Group",
-            "item_group",
-        ),
-    },
+    assertion="RunningTarget",
+    filling="Share",
+    items="Following Group item_group",
 )

@@ -4,47 +4,15 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "adapter_kit": ("AdapterContract",),
-        "conclusion": (
-            "answer_on",
-            "conclude",
-            "no_longer_needed",
-        ),
-        "description": ("description_of",),
-        "engine": ("execute",),
-        "events": (
-            "CaseJudged",
-            "CasesFilled",
-            "Event",
-            "ResultsAmended",
-            "SampleTried",
-            "TargetBegun",
-        ),
-        "expected_update": ("updated_text",),
-        "filling": (
-            "Filling",
-            "lacks_of",
-            "with_filled",
-        ),
-        "fresh": (
-            "SAMPLE",
-            "sample_of",
-        ),
-        "loop": ("judged_result",),
-        "planning": (
-            "Conduct",
-            "planned",
-        ),
-        "run": (
-            "Plan",
-            "Run",
-            "TargetRun",
-        ),
-        "screen": (
-            "screen_of",
-            "screen_text",
-            "told_answer",
-        ),
-    },
+    adapter_kit="AdapterContract",
+    conclusion="answer_on conclude no_longer_needed",
+    description="description_of",
+    engine="execute",
+    events="CaseJudged CasesFilled Event ResultsAmended SampleTried TargetBegun",
+    expected_update="updated_text",
+    filling="Filling lacks_of with_filled",
+    fresh="SAMPLE sample_of",
+    loop="judged_result",
+    planning="planned",
+    run="Plan Run TargetRun",
 )

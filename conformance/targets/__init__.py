@@ -4,19 +4,6 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "target": (
-            "PROVIDERS",
-            "Target",
-            "TargetError",
-            "UnknownTarget",
-            "parse_target",
-            "table_names",
-        ),
-        "third_party": (
-            "ThirdPartyError",
-            "source_of",
-            "third_parties",
-        ),
-    },
+    target="PROVIDERS Target TargetError UnknownTarget parse_target table_names",
+    third_party="ThirdPartyError source_of third_parties",
 )

@@ -4,26 +4,9 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "alterations": ("with_functions",),
-        "fault": (
-            "Compute",
-            "FAULTS",
-            "FaultError",
-            "made_together",
-        ),
-        "computing": (
-            "Computed",
-            "answered",
-        ),
-        "hypothesis": (
-            "RecurrentObservation",
-            "Run",
-            "layered",
-        ),
-        "scope": (
-            "scoped_named",
-            "scoped_of",
-        ),
-    },
+    alterations="with_functions",
+    fault="Compute FAULTS FaultError made_together",
+    computing="Computed answered",
+    hypothesis="RecurrentObservation Run layered",
+    scope="scoped_named scoped_of",
 )

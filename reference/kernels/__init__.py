@@ -4,9 +4,7 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "activations": ("EVALUATIONS",),
-        "kernel": ("rounded", "run_kernel"),
-        "style": ("INTERPOLATIONS", "ORDERS", "RESETS", "STYLES", "Style"),
-    },
+    activations="EVALUATIONS",
+    kernel="rounded run_kernel",
+    style="INTERPOLATIONS ORDERS RESETS STYLES Style",
 )

@@ -4,30 +4,13 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "accuracy": ("Budget",),
-        "activations": (
-            "ACTIVATIONS",
-            "Activation",
-            "Coefficient",
-        ),
-        "affine": ("Affine",),
-        "channels": ("Channels",),
-        "bounded": (
-            "Bounded",
-            "RADIUS_SLACK",
-        ),
-        "bounding": ("Bounding",),
-        "dyadic": (
-            "Dyadic",
-            "LINEAR",
-            "Proving",
-            "provable",
-        ),
-        "formats": ("FORMATS",),
-        "plain": (
-            "Plain",
-            "ordered_product",
-        ),
-    },
+    accuracy="Budget",
+    activations="ACTIVATIONS Activation Coefficient",
+    affine="Affine",
+    channels="Channels",
+    bounded="Bounded RADIUS_SLACK",
+    bounding="Bounding",
+    dyadic="Dyadic LINEAR Proving provable",
+    formats="FORMATS",
+    plain="Plain ordered_product",
 )

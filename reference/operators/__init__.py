@@ -4,11 +4,9 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "discrimination": ("discrimination_of",),
-        "observation": ("Predicted",),
-        "operator": ("Conforming",),
-        "quantized": ("ceiling",),
-        "written": ("Complaint",),
-    },
+    discrimination="discrimination_of",
+    observation="Predicted",
+    operator="Conforming",
+    quantized="ceiling",
+    written="Complaint",
 )

@@ -4,32 +4,10 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "agreement": (
-            "Agreement",
-            "compare",
-        ),
-        "evaluation": (
-            "computation_of",
-            "dequantized",
-            "evaluate",
-        ),
-        "expectation": (
-            "Expectation",
-            "Expecting",
-            "expect",
-            "expect_behind",
-            "proofs_of",
-            "valid_elements",
-        ),
-        "gates": (
-            "Steps",
-            "steps_of",
-        ),
-        "recurrence": (
-            "collect",
-            "trace",
-        ),
-        "special": ("departures",),
-    },
+    agreement="Agreement compare",
+    evaluation="computation_of dequantized evaluate",
+    expectation="Expectation Expecting expect expect_behind proofs_of valid_elements",
+    gates="Steps steps_of",
+    recurrence="collect trace",
+    special="departures",
 )

@@ -8,24 +8,9 @@ __all__ = ["EXTENDED_FAMILY"]
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "codec": ("HIGHEST", "B", "R", "W", "X", "Y", "calibrated"),
-        "dense": (
-            "DESIGN",
-            "EXTENDED_CONTEXTS",
-            "dense_extended",
-            "fresh_extended",
-        ),
-        "producer": (
-            "NotQuantizable",
-            "QuantizedCase",
-            "as_extended",
-            "documented",
-            "kernel_rows",
-            "quantize",
-            "quantized",
-        ),
-        "profile": ("extended_profile",),
-        "spec": ("ExtendedSpec", "extended"),
-    },
+    codec="B R W X Y calibrated",
+    dense="DESIGN EXTENDED_CONTEXTS dense_extended fresh_extended",
+    producer="NotQuantizable as_extended documented kernel_rows quantize quantized",
+    profile="extended_profile",
+    spec="ExtendedSpec extended",
 )

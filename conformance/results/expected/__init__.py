@@ -4,24 +4,11 @@ from ...._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "decidable": ("decidable_entries",),
-        "entries": (
-            "Entry",
-            "ExpectedFailureError",
-            "Failure",
-            "applying",
-            "expectations_of",
-            "matching",
-            "parse_expected",
-            "read_expected",
-            "shipped_for",
-            "stale",
-        ),
-        "former": ("FormerWords",),
-        "version_range": (
-            "in_range",
-            "is_range",
-        ),
-    },
+    decidable="decidable_entries",
+    entries=(
+        "Entry ExpectedFailureError Failure applying expectations_of matching parse_expected "
+        "read_expected shipped_for stale"
+    ),
+    former="FormerWords",
+    version_range="in_range is_range",
 )

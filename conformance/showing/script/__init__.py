@@ -4,8 +4,6 @@ from ...._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "parts": ("ratios",),
-        "script": ("script_of",),
-    },
+    parts="ratios",
+    script="script_of",
 )

@@ -7,22 +7,10 @@ __all__ = ["EXTENDED_LSTM"]
 
 __getattr__, __dir__ = face(
     __name__,
-    {
-        "arithmetic": ("ARITHMETICS", "STATES"),
-        "computation": ("ExtendedComputation", "evaluate_extended"),
-        "document": ("ExtendedLSTM", "resolve"),
-        "kernel": (
-            "Factor",
-            "KernelAttributes",
-            "foundations",
-            "levels_of",
-            "run_kernel",
-        ),
-        "operator": ("arithmetic_of",),
-        "tanhf": (
-            "TANHF",
-            "fdlibm",
-            "nearest",
-        ),
-    },
+    arithmetic="ARITHMETICS STATES",
+    computation="ExtendedComputation evaluate_extended",
+    document="ExtendedLSTM resolve",
+    kernel="Factor KernelAttributes foundations levels_of run_kernel",
+    operator="arithmetic_of",
+    tanhf="TANHF fdlibm nearest",
 )
