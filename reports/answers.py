@@ -14,8 +14,6 @@ from ..conformance.results.support import ResultsAlike, listed
 from .findings import Finding
 from .subject import Subject
 
-__all__ = ["Told", "told_of"]
-
 SHOWN = 8
 """Hits on the first screen; the others are a click away."""
 

@@ -13,8 +13,6 @@ from typing import Any
 from jinja2 import FileSystemBytecodeCache
 from jinja2.bccache import Bucket
 
-__all__ = ["kept_bytecode"]
-
 
 class _Cache(FileSystemBytecodeCache):
     """Jinja's own cache, without which a page is as good: what cannot be read is compiled again, and what cannot be

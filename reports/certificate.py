@@ -23,8 +23,6 @@ from ..conformance.targets.target import ACCURACY
 from ..reference.numbers.accuracy import ACCURACY_CLASSES, accuracy_class
 from .page import render_certificate, write_report
 
-__all__ = ["Certificate", "certificate_of", "pages_of"]
-
 _PLACEMENT = {
     "not needed": "This runtime computes in one place only, so no proof of where it computed is needed.",
     "record": "For each of {cases:,} cases the runtime's own record of assignment shows that the operator was given to "

@@ -20,8 +20,6 @@ from .results import Kind
 from .run import Run
 from .subject import Subject, TypeRow, subjects_of
 
-__all__ = ["Change", "Changes", "Comparison", "Group", "Moved", "compare"]
-
 BROKE, LOST, MENDED, GAINED, CHANGED = "broke", "lost", "mended", "gained", "changed"
 
 _NOT_THERE = frozenset(verdict.value for verdict in (*UNTRIED, Verdict.NOT_TRIED))

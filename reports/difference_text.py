@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from .comparison import HEADINGS, Changes, Comparison
 from .markdown import compared_targets, moved_ratio
 
-__all__ = ["difference_text"]
-
 _SHOWN = 12  # groups of changes of one kind
 
 

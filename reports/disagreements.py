@@ -12,8 +12,6 @@ from .legible import shortened
 from .run import Run
 from .subject import Subject
 
-__all__ = ["PAGE", "Disagreement", "Part", "copy_scripts", "disagreements_of"]
-
 PAGE = "document-and-kernel.html"
 FOLDER = "disagreements"
 

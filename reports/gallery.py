@@ -17,8 +17,6 @@ from .markdown import code, plain
 from .run import Run
 from .subject import Subject, subjects_of
 
-__all__ = ["Entry", "entries_of", "gallery_markdown"]
-
 _VERSIONS_NAMED = 6
 _CHOSEN = ("op", "type")
 

@@ -12,8 +12,6 @@ from ..conformance.judging.vocabulary import outcome_told
 from ..conformance.results.result import Result
 from .legible import printable
 
-__all__ = ["junit_xml"]
-
 
 def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result] = ()) -> bytes:
     """The XML, a suite for each target.

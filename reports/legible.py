@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, TypeVar
 
-__all__ = ["LONGEST_TEXT", "flattened", "legible", "printable", "shortened"]
-
 LONGEST_TEXT = 4000
 """Characters kept of one text: more than any message that helps a reader, less than what stalls a browser."""
 

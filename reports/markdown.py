@@ -15,8 +15,6 @@ from .findings import findings_of
 from .run import Run
 from .subject import Subject, subjects_of
 
-__all__ = ["difference_markdown", "plain", "summary_markdown"]
-
 SHOWN = 20
 """Cases, or findings, listed by name in one place."""
 

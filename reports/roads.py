@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-__all__ = ["picture_of_roads"]
-
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 320, 70, 230, 40, 40
 _LINES = (
     ("#0b63ce", ""), ("#c2410c", "7 4"), ("#15803d", "2 3"), ("#7e22ce", "9 3 2 3"),

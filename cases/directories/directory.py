@@ -24,20 +24,6 @@ from ..specs.tensor import array_of, tensor_proto
 from .external_data import OutsideData, take_in
 from .room import CASE_BYTES, DEPTH, Room, TooLarge
 
-__all__ = [
-    "ATOL",
-    "RTOL",
-    "BrokenFile",
-    "CaseDirectory",
-    "DataSet",
-    "DirectoryError",
-    "NoTestCase",
-    "OutsideFile",
-    "find_directories",
-    "read_directory",
-    "write_directory",
-]
-
 Array = NDArray[Any]
 Proto = TypeVar("Proto", ModelProto, TensorProto)
 

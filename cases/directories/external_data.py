@@ -9,8 +9,6 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensor
 
 from .room import Room
 
-__all__ = ["OutsideData", "content_of", "take_in"]
-
 
 class OutsideData(ValueError):
     """A tensor's data is said to be outside the folder that a model may read from."""

@@ -22,8 +22,6 @@ from ..specs.case import Case, Feed, Trial
 from ..specs.family import clauses_exercised
 from .directory import ATOL, RTOL, DataSet
 
-__all__ = ["Fairness", "data_sets_of", "fairness_of"]
-
 
 @dataclass(frozen=True)
 class Fairness:

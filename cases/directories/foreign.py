@@ -16,8 +16,6 @@ from ..specs.subject import Subject
 from .graph_reading import NodeGraph, read_subject
 from .reading import NotOneNode, OneNode, read_model
 
-__all__ = ["alone", "read_any", "trials_of"]
-
 
 def read_any(model: bytes) -> OneNode | NodeGraph:
     """The recurrent node of a model, or several with what stands between them. Raises NotOneNode, IllegalNode."""

@@ -18,8 +18,6 @@ from ...reference.numbers.channels import Channels, Codec
 from ..specs.subject import MOVES, Bound, Move, Source, Subject
 from .reading import NotOneNode, attributes_of, by_position, operator_meant, read_graph
 
-__all__ = ["NodeGraph", "axes_of", "codec_of", "read_subject"]
-
 Array = NDArray[Any]
 
 _OWN = ("", "ai.onnx")

@@ -19,8 +19,6 @@ from ..specs.family import build_case, clauses_exercised
 from .directory import ATOL, RTOL, write_directory
 from .fairness import Fairness, data_sets_of, fairness_of
 
-__all__ = ["MANIFEST", "ManifestError", "OccupiedTree", "Origin", "Problem", "folder_name", "generate", "verify"]
-
 MANIFEST = "manifest.json"
 LICENCE = "Apache-2.0"
 SCHEMA = 1

@@ -23,8 +23,6 @@ from ...reference import (
 )
 from ..specs.tensor import array_of
 
-__all__ = ["NotOneNode", "OneNode", "attributes_of", "by_position", "operator_meant", "read_graph", "read_model"]
-
 
 class NotOneNode(ValueError):
     """The model is no single recurrent node with its constants; the text says what it is instead, in one line."""

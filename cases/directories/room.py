@@ -10,8 +10,6 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["CASE_BYTES", "DEPTH", "Room", "TooLarge", "multiply_adds_in", "steps_in"]
-
 CASE_BYTES = 512 << 20
 """Bytes of one test case unless an option says otherwise: files as they are, tensors as their shapes have it. A layer
 of 2048 units takes 128 MiB; and what is read is held four times over: as bytes, as messages, as arrays, as a job."""

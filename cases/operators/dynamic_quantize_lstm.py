@@ -25,8 +25,6 @@ from ..specs.illegal import illegal_cases, inherited_violations
 from ..specs.space import axes_of, settle, spec_from
 from ..specs.spec import RecurrentSpec, spec_class
 
-__all__ = ["DYNAMIC_QUANTIZE_FAMILY", "QuantizedSpec"]
-
 OP = "DynamicQuantizeLSTM"
 _WITHOUT = ("layout", "linear_before_reset", "output_sequence", "opset")
 _SPECIAL = ("small", "large", "huge", "heavy", "one-sign", "nan-row", "inf-row", "nan-padding")

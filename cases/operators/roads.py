@@ -18,8 +18,6 @@ from ...reference import IllegalNode, Node, evaluate_in_order
 from ...reference.numbers.affine import Affine
 from .extended_lstm.producer import NotQuantizable, documented, kernel_rows, quantized
 
-__all__ = ["Plan", "Road", "costs", "plans"]
-
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 

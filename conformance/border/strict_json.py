@@ -20,8 +20,6 @@ from typing import Any, NoReturn, TypeVar, Union, cast, get_args
 import msgspec
 from msgspec import inspect
 
-__all__ = ["MOST_DEPTH", "MOST_INTEGER", "MalformedJson", "decode", "encode", "parse", "typed"]
-
 MOST_DEPTH = 32
 """Levels of nesting; the deepest record has 6. Parsers recurse on the depth, so it is looked at before they begin."""
 

@@ -18,8 +18,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Key", "TomlDocument", "line_of", "shown"]
-
 _LONGEST_NAME = 200
 _MOST_LINES = 2000  # every beginning is parsed, which takes as many seconds for twice as many
 

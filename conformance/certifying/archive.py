@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-__all__ = ["MOST_BYTES", "NoPackage", "Package", "read_package", "write_package"]
-
 MOST_FILES = 4000
 MOST_BYTES = 1 << 30
 """Bytes of all files of a package; `full` of onnxruntime takes 80 MB."""

@@ -13,9 +13,6 @@ from ..border.strict_json import MalformedJson, decode, encode
 from .archive import NoPackage, Package
 from .records import FORM, AttestationRecord, DigestRecord, StatementRecord, SubjectRecord
 
-__all__ = ["ENVELOPE", "IN_TOTO", "PREDICATE", "STATEMENT", "as_json", "attestation_of", "attested", "record_in"]
-__all__ += ["subject_differences"]
-
 STATEMENT = "STATEMENT.json"
 ENVELOPE = "STATEMENT.intoto.jsonl"
 """The same, signed: as in-toto names files of envelopes. Neither can be a subject of itself."""

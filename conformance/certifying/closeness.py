@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["EACH", "LINE", "NUMBERS", "RESULT", "RUN_INFO", "Tolerances", "unlike"]
-
 NUMBERS = 1e-6
 """Relative, and absolute, difference of two numbers that count as one. Values and radii are sums of at most some
 thousand float64 products, in an order that the build of BLAS chooses: 10^4 * 2^-53 = 1.1e-12 of their size. An error

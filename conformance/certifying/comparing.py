@@ -11,8 +11,6 @@ from .closeness import unlike
 from .packing import ENVIRONMENT, SUITE
 from .records import MeasuredRecord, RowRecord, SuiteRecord
 
-__all__ = ["changes_since"]
-
 _NOT_TRIED = STATES[UNKNOWN].words
 
 

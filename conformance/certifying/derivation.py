@@ -40,9 +40,6 @@ from ..workers.job import Job, Outcome
 from ..workers.pool import Pool
 from ..workers.process import REPEATS
 
-__all__ = ["BY_NUMBERS", "Derivation", "NotCertifiable", "derived", "differing"]
-
-
 BY_NUMBERS = frozenset(
     {
         Verdict.PASS,

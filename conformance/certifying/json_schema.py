@@ -12,8 +12,6 @@ from typing import Any
 from ..results.json_schema import schemas_of, write_json_schemas
 from .records import FORM, AttestationRecord, EnvelopeRecord, MeasuredRecord, SuiteRecord
 
-__all__ = ["certificate_schemas"]
-
 
 def certificate_schemas() -> dict[str, dict[str, Any]]:
     """File name to schema, of the files of a package that are no run's."""

@@ -32,9 +32,6 @@ from .suite import case_digests, own_sources
 from .trial import trial_of
 from .waivers import read_waivers
 
-__all__ = ["CERTIFICATE", "ENVIRONMENT", "REPORT", "RUN_FOLDER", "SUITE", "WAIVERS", "Claim", "Pages", "Records"]
-__all__ += ["files_of", "records_of", "some_nonce"]
-
 ENVIRONMENT, SUITE, WAIVERS = "ENVIRONMENT.json", "SUITE.json", "waivers.toml"
 CERTIFICATE, RUN_FOLDER, REPORT = "certificate.html", "run", "report"
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from ..workers.job import Outcome
 from .records import PlacementRecord
 
-__all__ = ["placement_of", "unproved"]
-
 _CPU = "CPUExecutionProvider"
 _SOURCES = {"assignment record": "record", "profile": "profile"}
 _NODE = re.compile(r"(\w+): (\S+)")

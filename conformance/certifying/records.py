@@ -9,11 +9,6 @@ from msgspec import Struct
 from ..results.records import CoverageRecord
 from ..results.result import Count
 
-__all__ = ["FORM", "AttestationRecord", "ChallengeRecord", "DeviceRecord", "DigestRecord", "EnvelopeRecord"]
-__all__ += ["ExceptionRecord", "LevelRecord", "LibraryRecord", "MeasuredRecord", "PackageRecord", "PlacementRecord"]
-__all__ += ["ReportedRecord", "RowRecord", "SignatureRecord", "StatementRecord", "SubjectRecord", "SuiteRecord"]
-__all__ += ["WaiverRecord"]
-
 FORM = 2
 """The version of the package's form; 1 is that of onnxspec 0.3."""
 

@@ -10,8 +10,6 @@ from ..workers.job import Outcome
 from .derivation import Derivation
 from .records import ReportedRecord
 
-__all__ = ["reported_in"]
-
 _REFUSED = "refused"  # a forbidden model was, as it must be
 _TOLD = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
 

@@ -20,8 +20,6 @@ from ..workers.job import Outcome, TargetUnavailable
 from ..workers.process import TargetProcess
 from .derivation import Derivation
 
-__all__ = ["resemblances"]
-
 _SAMPLE = 32
 """Cases that are compared: passing ones of float types with numbers enough."""
 

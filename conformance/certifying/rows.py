@@ -26,8 +26,6 @@ from ..results.signed_errors import biased_types
 from .records import ExceptionRecord, LevelRecord, RowRecord, WaiverRecord
 from .waivers import covering
 
-__all__ = ["PAIRS", "interpretations_of", "most_open", "rows_of", "spec_of"]
-
 _MOST_OPEN = ((2.0**-20, 0.25), (2.0**-10, 0.82), (1.0, 0.97))
 """Rounding of the coarsest format that numbers pass through, and the share of a level's elements that may be left
 open. Elements are open where a sum may leave the range of the type or an error bound is wider than 1 % of the signal,

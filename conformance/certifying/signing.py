@@ -19,8 +19,6 @@ from .archive import Package
 from .attestation import ENVELOPE, STATEMENT
 from .records import EnvelopeRecord
 
-__all__ = ["NoKey", "PublicKey", "Signer", "public_key_in", "signature_differences", "signer_in"]
-
 PAYLOAD = "application/vnd.in-toto+json"
 """The type of a payload that is a Statement of in-toto's."""
 

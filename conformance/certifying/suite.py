@@ -12,8 +12,6 @@ from pathlib import Path
 from ...cases import digest_of
 from ..probes.probe import Probe, SpecProbe
 
-__all__ = ["case_digests", "own_sources"]
-
 _PACKAGES = ("cases", "conformance", "reference", "reports")
 _KINDS = (".py", ".toml", ".json", ".html", ".css", ".js")
 

@@ -17,8 +17,6 @@ from .derivation import Derivation
 from .placement import unproved
 from .rows import spec_of
 
-__all__ = ["trial_of"]
-
 _NOT_CORE = {
     "smoke": "is below core",
     BLOCK: "stands beside core, by whose cases levels are given: certify a lane by core, such as TARGET+qdq-u8",

@@ -39,8 +39,6 @@ from .signing import PublicKey, signature_differences
 from .suite import own_sources
 from .waivers import WaiverError, expired
 
-__all__ = ["Check", "Verification", "verify"]
-
 _SHOWN = 12  # differences of a check that are told one by one
 _LARGEST = 64 << 20  # bytes of a file of JSON
 

@@ -24,8 +24,6 @@ from ..probes.probe import Probe
 from ..results.result import Result
 from .records import WaiverRecord
 
-__all__ = ["LONGEST", "MOST", "WaiverError", "covering", "expired", "read_waivers"]
-
 MOST = 100
 """Waivers of one file: whoever needs more has nothing to certify."""
 

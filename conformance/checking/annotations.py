@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from .problem import Checked, Level
 
-__all__ = ["github_annotations"]
-
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 
 

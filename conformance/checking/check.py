@@ -22,8 +22,6 @@ from .quantization import quantization
 from .rule import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
 from .subject import Missing, subject_of
 
-__all__ = ["CheckedNode", "UnreadableModel", "check", "check_model", "check_node", "recurrent_nodes"]
-
 
 class UnreadableModel(ValueError):
     """Something that was given is no model that can be read; the text says why, in one line."""

@@ -15,8 +15,6 @@ from ..models.folding import NotConstant, constant
 from ..models.scope import Scope, domain_of
 from .subject import Input, NodeSubject
 
-__all__ = ["Codec", "attribute", "codecs_before", "codecs_behind", "readers"]
-
 _VALUES = 1 << 20
 """Bytes of scales and zero points that are looked at."""
 

@@ -9,8 +9,6 @@ from ..models.tensor_type import Dimension
 from .rule import BATCH_FIXED, TIME_FROZEN
 from .subject import NodeSubject
 
-__all__ = ["frozen"]
-
 
 def _named(extent: Dimension) -> bool:
     """Tell whether the model's own inputs leave an extent open; shape inference has names of its own for what it does

@@ -12,8 +12,6 @@ from ..models.scope import shown_name
 from .sizes import KnownSize, agreement
 from .subject import Broken, Missing, NodeSubject, Outcome
 
-__all__ = ["layout_of", "outcomes", "shapes_of", "steps_of"]
-
 _LAYOUTS = (0, 1)
 
 

@@ -29,8 +29,6 @@ from ..targets.target import Target
 from .stand_in import StandIn
 from .ways_out import way_out, way_out_of
 
-__all__ = ["Configuration", "Measured", "MeasuredError", "Note", "read_measured"]
-
 # Columns that are about the numbers that were fed, how often, or whether there is a node at all to speak of.
 _OF_DATA = frozenset(GROUPS[feature] for feature in ("rerun", "nonfinite", "numerics", "exact", "illegal"))
 _FEW = 2

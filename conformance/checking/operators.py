@@ -17,8 +17,6 @@ from .general import outcomes
 from .stand_in import StandIn, stand_in
 from .subject import NodeSubject, Outcome
 
-__all__ = ["CheckedOperator", "judged_operators"]
-
 
 @dataclass(frozen=True, eq=False)
 class CheckedOperator:

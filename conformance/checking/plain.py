@@ -7,8 +7,6 @@ from typing import Any
 
 from .problem import Checked, Problem
 
-__all__ = ["SCHEMA", "plain"]
-
 SCHEMA = 1
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-__all__ = ["Checked", "Level", "Problem", "Unchecked"]
-
 
 class Level(Enum):
     """The severity of a problem.

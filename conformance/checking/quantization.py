@@ -17,8 +17,6 @@ from ..models.tensor_type import Type
 from .codec import Codec, attribute, codecs_before, codecs_behind, readers
 from .subject import Broken, Input, Missing, NodeSubject, Outcome
 
-__all__ = ["BROKEN", "OPEN", "quantization"]
-
 SCALE, ZERO_POINT, COUNT = BROKEN = ("scale", "zero-point-type", "scale-count")
 """Rules of the documents of QuantizeLinear and DequantizeLinear."""
 

@@ -19,8 +19,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["BATCH_FIXED", "MEASURED", "SIZES_CLAIMED", "TIME_FROZEN", "Rule", "rule_broken", "rules", "rules_open"]
-
 BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED = "batch-fixed", "time-frozen", "sizes-claimed", "measured"
 
 _OF_NO_CLAUSE = {

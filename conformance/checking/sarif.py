@@ -11,8 +11,6 @@ from urllib.parse import quote
 from .problem import Checked, Problem
 from .rule import Rule
 
-__all__ = ["sarif"]
-
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 

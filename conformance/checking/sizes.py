@@ -16,8 +16,6 @@ from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
 from .subject import Broken, Input, Missing, NodeSubject, Outcome
 
-__all__ = ["KnownSize", "agreement", "in_words", "sizes_known"]
-
 
 @dataclass(frozen=True)
 class KnownSize:

@@ -18,8 +18,6 @@ from ..probes.probe import traits_of
 from .general import shapes_of, steps_of
 from .subject import NodeSubject
 
-__all__ = ["StandIn", "stand_in"]
-
 _SIZES = {"seq_length": 3, "batch_size": 2, "input_size": 2, "hidden_size": 2, "num_directions": 1}
 
 _OF_SIZES = frozenset({"size-one", "size-zero", "no-rows", "no-steps", "several-rows", "unsorted"})

@@ -14,8 +14,6 @@ from ..models.folding import NotConstant, constant, repeated
 from ..models.scope import Scope, shown_name
 from ..models.tensor_type import Dimension, Type
 
-__all__ = ["Attribute", "Broken", "Input", "Missing", "NodeSubject", "Outcome", "subject_of"]
-
 _VALUES = 1 << 24
 """Bytes of a tensor whose numbers a rule looks at: lengths, never weights."""
 

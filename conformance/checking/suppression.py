@@ -24,8 +24,6 @@ from ..probes.selection import UnknownName
 from .problem import Checked, Problem
 from .rule import rules
 
-__all__ = ["Suppression", "SuppressionError", "read_suppressions", "suppressed", "unused"]
-
 
 class SuppressionError(ValueError):
     """A file of suppressions is wrong; the text names it, the line and the entry, in one line."""

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from .problem import Checked, Level, Problem
 
-__all__ = ["counted_in_words", "lines_of", "summary"]
-
 _INDENT = "    "
 _FEW = 3
 

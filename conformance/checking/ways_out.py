@@ -16,8 +16,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["way_out", "way_out_of"]
-
 
 @cache
 def _table() -> Mapping[str, str]:

@@ -18,8 +18,6 @@ import typer
 import typer.core
 import typer.main
 
-__all__ = ["COMMANDS", "App", "Command", "app", "main"]
-
 # Typer has the class of all usage errors, but under no name of its own.
 _USAGE: Any = typer.BadParameter.__base__
 

@@ -34,8 +34,6 @@ from .command import CORES, Jobs, Ops, ProfileName, TargetsFile, Types, Versions
 from .display import RunDisplay
 from .terminal import console_on, fail, say, warn, why
 
-__all__ = ["certify", "verify_package"]
-
 
 @app.command()
 def certify(

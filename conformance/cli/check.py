@@ -25,8 +25,6 @@ from ..results.support import listed
 from .command import app
 from .terminal import console_on, fail, put, say, warn
 
-__all__ = ["check"]
-
 _FORMS = ("text", "json", "sarif", "github")
 _STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "": ""}
 

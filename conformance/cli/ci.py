@@ -13,8 +13,6 @@ from ..running.conclusion import answer_on
 from ..running.run import Run
 from .display import could_not_start
 
-__all__ = ["Wanted", "as_json", "github_mark", "github_marks", "on_github", "write_files"]
-
 JSON_SCHEMA = 1
 
 

@@ -20,8 +20,6 @@ from ..probes.selection import UnknownName
 from .command import app
 from .terminal import console_on, fail, put, warn
 
-__all__ = ["clauses"]
-
 _INDENT = 4
 _STYLES = {"stated": "green", "implied": "green", "convention": "yellow", "undefined": "magenta", "arithmetic": "cyan"}
 

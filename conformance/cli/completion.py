@@ -9,8 +9,6 @@ from ...reference import FORMATS, operator_names, versions_of
 from ..probes.selection import Selection, UnknownName, select_probes
 from ..targets.target import TargetError, table_names, target_names
 
-__all__ = ["cases", "operators", "profiles", "targets", "types", "versions"]
-
 
 def profiles(incomplete: str) -> list[str]:
     """Profiles that begin so."""

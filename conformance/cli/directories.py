@@ -22,8 +22,6 @@ from ..running.screen import cases_counted
 from .command import CaseIds, Ops, ProfileName, Types, Versions, app
 from .terminal import fail, put, say, warn, why
 
-__all__ = ["generate_cases", "list_cases", "options_of", "verify_cases"]
-
 _FLOAT = ("core", "full")
 """Profiles to which dense cases are added that a runner with one tolerance may judge: all of them are float nodes."""
 

@@ -29,8 +29,6 @@ from ..workers.survey import is_command
 from ..workers.worker import one_line
 from .terminal import single
 
-__all__ = ["RunDisplay", "could_not_start", "summarize"]
-
 _MARGIN = 15
 _PAUSE = 10.0  # seconds without a line, at least
 _NAMED = 200  # characters of a name or a version

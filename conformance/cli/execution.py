@@ -30,8 +30,6 @@ from .terminal import console_on, fail, put, say, warn, why
 if TYPE_CHECKING:
     from ..extraction.cases import NodeCase
 
-__all__ = ["carry_out"]
-
 
 def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes: Sequence[NodeCase] = ()) -> NoReturn:
     """Run, report and say what came of it; whatever ends it early, say how to go on. Raises typer.Exit.

@@ -24,8 +24,6 @@ from .command import TargetsFile, app, targets_of
 from .display import could_not_start
 from .terminal import console_on, fail, put
 
-__all__ = ["ambiguous", "explain"]
-
 _NAMED = 10
 
 

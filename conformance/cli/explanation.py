@@ -27,8 +27,6 @@ from ..showing.stepwise import numbers_of
 from ..workers.process import Job, Outcome
 from ..workers.worker import one_line
 
-__all__ = ["explanation_of", "print_explanation"]
-
 _NOTHING = Single()
 
 _LINES_SHOWN = 10  # of what the runtime printed, the last ones

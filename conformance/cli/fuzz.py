@@ -29,8 +29,6 @@ from .command import CORES, Jobs, Ops, Scheduler, TargetsFile, Types, app, folde
 from .display import could_not_start
 from .terminal import console_on, fail, say, warn, why
 
-__all__ = ["fuzz"]
-
 _MINUTES = 1.0
 
 

@@ -19,8 +19,6 @@ from .directories import options_of
 from .display import summarize
 from .terminal import console_on, fail, say, warn, why
 
-__all__ = ["merge"]
-
 
 @app.command()
 def merge(

@@ -22,8 +22,6 @@ from ..results.support import listed
 from ..running.run import Run, TargetRun
 from .terminal import fail, warn, why
 
-__all__ = ["arrays_of", "nodes_of_model", "say_nodes"]
-
 
 def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) -> list[NodeCase]:
     """The nodes of a model, with their cases written into a folder; those that a run goes on with are there already.

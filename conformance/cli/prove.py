@@ -34,8 +34,6 @@ from ..proof.undecided import Undecided
 from .command import CORES, CaseIds, Ops, ProfileName, Types, Versions, app
 from .terminal import console_on, fail, say, warn
 
-__all__ = ["interaction_complaints", "prove_command"]
-
 _LEGEND = "cases that catch it / best distance from right over two radii; both of the operator where they are least"
 _CEILINGS = "faults in quantized cases, operator by operator, that two cases catch by each class, up to the widest"
 _OPEN = (

@@ -35,8 +35,6 @@ from .explain import ambiguous
 from .nodes import arrays_of
 from .terminal import console_on, fail, put, say, warn, why
 
-__all__ = ["quantize_command"]
-
 _FORMS = ("text", "json")
 
 

@@ -22,8 +22,6 @@ from .command import app, command_given, targets_of
 from .display import could_not_start
 from .terminal import fail, put, say, warn, why
 
-__all__ = ["diff", "gallery", "report", "site"]
-
 TargetsFiles = Annotated[
     list[Path] | None,
     typer.Option(

@@ -6,8 +6,6 @@ import gc
 import os
 import signal
 
-__all__ = ["main"]
-
 TYPE_CHECKING = False
 """A stand-in for ``typing``'s, which takes as long to load as all that is loaded here."""
 

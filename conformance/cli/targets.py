@@ -14,8 +14,6 @@ from ..workers.survey import Surveyed, is_command, providers_of, survey_targets,
 from .command import TargetsFile, app
 from .terminal import fail, say
 
-__all__ = ["targets_command"]
-
 _HEADINGS = {
     "adapter": "shipped",
     "package": "from other packages",

@@ -21,8 +21,6 @@ from rich.text import Text
 
 from ..workers.worker import one_line
 
-__all__ = ["LINE", "LastingStream", "console_on", "drop", "fail", "put", "say", "single", "warn", "why"]
-
 LINE = 2000
 """Characters of a line beyond which it is cut: texts of targets have 500 at most, several of them make a line."""
 

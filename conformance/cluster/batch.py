@@ -10,8 +10,6 @@ from ..probes.probe import Probe
 from ..targets.target import Target
 from ..workers.process import Job, Outcome
 
-__all__ = ["Batch", "Reply"]
-
 
 @dataclass(frozen=True)
 class Batch:

@@ -22,8 +22,6 @@ from .machine import end_sessions
 from .process import ClusterProcess
 from .scheduler import Scheduler
 
-__all__ = ["LOCAL", "Cluster", "cluster_at"]
-
 LOCAL = "local"
 """The name by which ``--scheduler`` calls a cluster of this machine's processors; ``local:N`` has N workers."""
 

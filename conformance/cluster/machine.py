@@ -16,8 +16,6 @@ from ..workers.job import ClusterError
 from ..workers.process import TargetProcess, TargetUnavailable
 from .batch import Batch, Reply
 
-__all__ = ["carry_out", "end_session", "end_sessions"]
-
 _IDLE_SECONDS = 60.0  # after which a machine ends a target that no batch has asked for
 
 

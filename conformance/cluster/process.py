@@ -25,8 +25,6 @@ from .batch import Batch, Reply
 from .machine import carry_out
 from .scheduler import Scheduler, WorkersDied
 
-__all__ = ["ClusterProcess"]
-
 Item = TypeVar("Item", Probe, Job)
 Done = TypeVar("Done")
 

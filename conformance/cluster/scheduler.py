@@ -11,8 +11,6 @@ from ..workers.job import ClusterError
 from ..workers.process import TargetUnavailable
 from .machine import end_session
 
-__all__ = ["Scheduler", "WorkersDied"]
-
 _AHEAD = 3  # batches under way for each thread of the cluster: one at work, and some on their way
 _FEWEST_AHEAD = 8  # workers may be added at any time
 _LOOK_SECONDS = 1.0  # between looks at how many threads there are

@@ -25,8 +25,6 @@ from ..models.folding import NotConstant, constant
 from ..models.scope import Scope, domain_of
 from .portable import MOST_BYTES, PortableNode
 
-__all__ = ["QuantizedNode", "Together", "nodes_together", "quantized_node"]
-
 Array = NDArray[Any]
 
 _MOST = 16

@@ -25,8 +25,6 @@ from ..targets.target import parse_target
 from ..workers.process import Job, TargetProcess, TargetUnavailable
 from .portable import Array, PortableNode
 
-__all__ = ["ITERATIONS", "CaptureError", "CapturedInputs", "capture"]
-
 ITERATIONS = 3
 """Runs of the body of a Loop or Scan that become data sets, the first ones."""
 

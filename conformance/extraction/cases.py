@@ -27,8 +27,6 @@ from .capture import CapturedInputs, capture
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
 
-__all__ = ["NODES", "ForeignFolder", "NodeCase", "cases_of_model", "read_nodes"]
-
 NODES = "nodes.json"
 """Beside the cases: which node each is."""
 

@@ -18,8 +18,6 @@ from ...reference.documents import LENGTHS, Levels
 from ...reference.recurrent import dequantized
 from .portable import Array, NotPortable, PortableNode
 
-__all__ = ["SEQUENCES", "drawn"]
-
 SEQUENCES = ((6, 2), (3, 1), (9, 3))
 """seq_length and batch_size of each data set, where the model leaves them open."""
 

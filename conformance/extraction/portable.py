@@ -24,8 +24,6 @@ from ..models.folding import NotConstant, constant
 from ..models.scope import domain_of
 from ..models.walk import Located
 
-__all__ = ["NotPortable", "PortableNode", "portable"]
-
 Array = NDArray[Any]
 
 MOST_BYTES = 1 << 30

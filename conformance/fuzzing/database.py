@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from ..border.strict_json import MalformedJson, decode, encode
 
-__all__ = ["Database", "DatabaseError", "Known", "read_database", "write_database"]
-
 FORMAT = 1
 
 

@@ -11,8 +11,6 @@ from ...cases import Spec
 from ...cases.portable import CaseTextError, check_case
 from ...cases.specs.family import family_of
 
-__all__ = ["altered", "drawn", "drawn_illegal"]
-
 _TRIES = 50
 _DRAWS = 500  # most draws are cases: where so many are none, something is broken
 _CHANGED = 3  # fields that a case near another has from elsewhere

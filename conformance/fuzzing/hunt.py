@@ -42,8 +42,6 @@ from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
 from .drawing import altered, drawn, drawn_illegal
 
-__all__ = ["Discovery", "Hunt", "Limits"]
-
 NEAR = 32
 _STEERED = 0.5
 _DENSE = 0.75  # of what is drawn anew: it shows more at a time, while what has few features or none is needed too

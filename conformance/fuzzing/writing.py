@@ -19,8 +19,6 @@ from ..results.result import result_of
 from ..results.wording import node_text
 from .hunt import Discovery, Hunt
 
-__all__ = ["REGRESSIONS", "bug_report", "write_failures"]
-
 REGRESSIONS = "regressions.txt"
 REPORTS = "reports"
 

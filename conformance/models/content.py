@@ -24,8 +24,6 @@ from ...cases.directories.room import Room
 from ...cases.specs.tensor import array_of
 from ..workers.worker import one_line
 
-__all__ = ["ModelContent", "ModelError", "Unreadable", "read_content"]
-
 _LARGE = 1 << 14
 """Bytes of one tensor from which on they are left where they are."""
 

@@ -19,8 +19,6 @@ from .content import ModelError, Unreadable
 from .operations import Call, NotFolded, bytes_of_result, is_folded, outputs_of
 from .scope import Scope, domain_of, shown_name
 
-__all__ = ["MOST_BYTES", "NotConstant", "constant", "repeated"]
-
 Array = NDArray[Any]
 
 MOST_BYTES = 1 << 28

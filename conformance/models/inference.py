@@ -19,9 +19,6 @@ from .folding import NotConstant, constant
 from .scope import Model, Scope, shown_name
 from .tensor_type import Type, type_from
 
-__all__ = ["infer_types", "main_scope", "undetermined"]
-
-
 _LONGEST_WAY = 1000
 """Operators that are followed back to where a shape is lost."""
 

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper
 
-__all__ = ["EVALUATED", "Call", "NotFolded", "bytes_of_result", "is_folded", "outputs_of"]
-
 Array = NDArray[Any]
 
 

@@ -16,8 +16,6 @@ from ..workers.worker import one_line
 from .content import ModelContent, ModelError
 from .tensor_type import UNKNOWN, Type, type_from
 
-__all__ = ["MOST_CALLS", "Binding", "Model", "Owner", "Scope", "domain_of", "shown_name"]
-
 MOST_CALLS = 2000
 """Calls of local functions that are followed: functions that call each other twice grow beyond any bound."""
 

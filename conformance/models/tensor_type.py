@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from onnx import TypeProto
 
-__all__ = ["UNKNOWN", "Dimension", "Type", "type_from"]
-
 Dimension = int | str | None
 """An extent, the name of one, or nothing known."""
 

@@ -9,8 +9,6 @@ from onnx import NodeProto
 
 from .scope import Scope, domain_of
 
-__all__ = ["Located", "nodes_of"]
-
 
 @dataclass(frozen=True)
 class Located:

@@ -36,8 +36,6 @@ from .probe import Prepared, Probe, job_of, traits_of
 
 _MOST_GATES = 4  # of a cell
 
-__all__ = ["DirectoryProbe", "digest_of_directories", "probe_directories"]
-
 
 @dataclass(frozen=True)
 class DirectoryProbe:

@@ -13,9 +13,6 @@ from ...reference import FORMATS, operator_names, operator_version, versions_of
 from .naming import CaseError, UnknownName
 from .probe import Probe, SpecProbe
 
-__all__ = ["MOST", "challenge_probes", "drawn_probes", "fresh_profile", "fresh_profile_name", "nonce_profile_name"]
-__all__ += ["some_seed", "split_nonce"]
-
 MOST = 100_000
 """Fresh cases of one run."""
 

@@ -13,8 +13,6 @@ from ..border.strict_json import MalformedJson, parse
 from .directory import probe_directories
 from .probe import Probe, SpecProbe
 
-__all__ = ["CaseError", "UnknownName", "expanded", "is_portable", "portable_probes"]
-
 _LONGEST = 200
 _FEW = 20  # of more names, some that are not like the one that was given say nothing
 _MOST_LINES, _LONGEST_TEXT = 100_000, 2**16

@@ -19,8 +19,6 @@ from ..judging.verdict import judge
 from ..targets.target import Target
 from ..workers.process import Job, Outcome
 
-__all__ = ["Prepared", "Probe", "SpecProbe", "job_of", "prepared_case", "prepared_trials", "traits_of", "worded"]
-
 Answer = TypeVar("Answer")
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = ["Shard", "ShardError", "parse_shard"]
-
 T = TypeVar("T")
 
 _MOST = 100_000

@@ -14,8 +14,6 @@ from ..workers.pool import Pool
 from ..workers.process import Job, Outcome, TargetProcess
 from .probe import Prepared, Probe
 
-__all__ = ["NOTHING", "Elsewhere", "Ran", "Tried", "in_order", "judged", "judged_in_order", "made_ready", "tried"]
-
 
 @dataclass(frozen=True)
 class Tried:

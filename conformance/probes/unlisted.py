@@ -11,8 +11,6 @@ from ...reference.documents.operators import document_of
 from .drawn import challenge_probes, split_nonce
 from .probe import Prepared
 
-__all__ = ["UnlistedProbe"]
-
 
 @dataclass(frozen=True)
 class UnlistedProbe:

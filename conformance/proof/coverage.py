@@ -21,8 +21,6 @@ from ...cases.profiles.pool import Pooled
 from ...reference import operator_of
 from .interactions import Score, faults_of, space_of
 
-__all__ = ["MOST_MODELS", "OWED", "Cover", "Shares", "masks_of"]
-
 OWED = {"pairs": 0.99, "twice": 0.97, "triples": 0.93}
 """Shares of the faults that can show on a target, which a run fills up to."""
 

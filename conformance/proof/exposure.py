@@ -25,8 +25,6 @@ from ...reference.operators.mishap import told_mishap
 from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.expectation import ExpectationsBy
 
-__all__ = ["Run", "Shown", "answer_of", "measure", "parts_shown", "runs_shown"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 BEYOND = 2.0

@@ -27,21 +27,6 @@ from ...reference import operator_of
 from ...reference.faults.part import Part
 from .exposure import Run, Shown
 
-__all__ = [
-    "GOAL",
-    "LEAST",
-    "Faults",
-    "Score",
-    "Tally",
-    "faults_in",
-    "faults_of",
-    "measurable",
-    "pool_tally",
-    "shown_by",
-    "space_of",
-    "tally",
-]
-
 Counts = NDArray[np.int32]
 
 

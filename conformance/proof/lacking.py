@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from ...cases.specs.contexts import ContextSpace
 
-__all__ = ["CaseTable", "Lacking", "lacking_of", "named"]
-
 Mask = NDArray[np.bool_]
 
 _ENOUGH = 2

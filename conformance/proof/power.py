@@ -20,8 +20,6 @@ from ..judging.judgement import FAILING
 from ..judging.verdict import judge
 from .staged import Arrays, staged_outcome
 
-__all__ = ["Power", "least_rejected", "power_of"]
-
 
 @dataclass(frozen=True)
 class Power:

@@ -26,8 +26,6 @@ from ..workers.process import Outcome
 from .staged import Arrays, staged_outcome
 from .undecided import MovedLevels, OpenLevels, Undecided, levels_of, undecided
 
-__all__ = ["ENOUGH", "FEWEST", "Accusation", "Catch", "Ceiling", "Proof", "Row", "prove"]
-
 ENOUGH = 4.0
 """Discrimination from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
 radii apart at most."""

@@ -16,8 +16,6 @@ from ...reference import operator_of
 from .exposure import Shown
 from .interactions import Tally, faults_of
 
-__all__ = ["Reach"]
-
 
 class Reach:
     """The interactions that cases can show, operator by operator."""

@@ -17,8 +17,6 @@ from ..judging.judgement import Judgement
 from ..judging.verdict import judge
 from ..workers.process import REPEATS, Outcome
 
-__all__ = ["Arrays", "Implementation", "judge_staged", "staged_outcome"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 Implementation = Callable[[Node, Arrays], Arrays]

@@ -11,8 +11,6 @@ from ...cases.directories.directory import ATOL, RTOL
 from ...reference import operator_of
 from .exposure import Shown, answer_of
 
-__all__ = ["shown_to_runner"]
-
 
 def shown_to_runner(spec: Spec) -> Mapping[str, Shown]:
     """The parts that the own run of a legal case shows, by id, where |got - expected| <= ATOL + RTOL |expected| is all

@@ -11,8 +11,6 @@ import numpy as np
 from ...cases import Trial
 from ...reference import operator_for
 
-__all__ = ["MovedLevels", "OpenLevels", "Undecided", "levels_of", "undecided"]
-
 
 @dataclass(frozen=True)
 class OpenLevels:

@@ -42,8 +42,6 @@ from ..targets.target import Target
 from ..workers.in_process import Runner, is_runner, run_in_process
 from ..workers.process import Outcome, TargetProcess, TargetUnavailable
 
-__all__ = ["NotConforming", "NotJudged", "RunningTarget", "assert_conforms"]
-
 Arrays = Mapping[str, NDArray[Any]]
 Subject = Union[Spec, str, bytes, onnx.ModelProto, "os.PathLike[str]"]
 """A case, a text that names it, or a model of one recurrent node: serialized, as a ModelProto, or a file. What names a

@@ -20,8 +20,6 @@ from ..running.filling import Filling
 from ..running.run import Plan, Run, TargetRun
 from .pipeline import Judged, Pipeline
 
-__all__ = ["Filler", "Share"]
-
 
 class Share:
     """A folder in which workers of pytest-xdist leave results of one target for each other; nothing without one."""

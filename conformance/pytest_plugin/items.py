@@ -34,8 +34,6 @@ from .models import nodes_of_models
 from .options import PACKAGE, Asked, asked_for
 from .pipeline import Judged, Pipeline
 
-__all__ = ["Expectations", "Group", "Suite", "TargetSuite", "announce", "item_group", "target_named"]
-
 _REASONS_SHOWN = 3
 _NAMES_SHOWN = 6
 

@@ -13,8 +13,6 @@ import pytest
 from ..extraction.cases import cases_of_model
 from ..models.content import ModelError
 
-__all__ = ["nodes_of_models"]
-
 
 def nodes_of_models(models: Sequence[Path], config: pytest.Config) -> list[Path]:
     """Folders with a test case for every node that can be run, one folder a model; they are gone when pytest ends.

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["DEFAULT_TARGET", "PACKAGE", "Asked", "add_options", "asked_for"]
-
 PACKAGE = "onnxspec.conformance"
 """The name by which ``--pyargs`` calls the suite, and what ids of its items begin with."""
 

@@ -24,9 +24,6 @@ from ..running.loop import cases_judged
 from ..targets.target import Target
 from ..workers.process import TargetProcess, TargetUnavailable
 
-__all__ = ["Judged", "Pipeline"]
-
-
 # Hypotheses that are tried on failing cases: some seconds, for a target that fails in ways that nothing explains.
 _EFFORT = 3000
 

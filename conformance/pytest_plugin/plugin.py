@@ -19,8 +19,6 @@ from .options import DEFAULT_TARGET, PACKAGE, add_options, asked_for
 if TYPE_CHECKING:
     from .assertion import RunningTarget
 
-__all__ = ["onnxspec_target"]
-
 _HOME = Path(__file__).parent.parent
 _FIXTURE = "onnxspec_target"
 

@@ -12,8 +12,6 @@ from ..judging.judgement import FAILING, OF_FORBIDDEN, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
 from .support import DECLINED, Lack, ResultsAlike, ShortFinding, listed, support_of
 
-__all__ = ["Answer", "Hit", "answer_of", "in_words", "look_of"]
-
 _FAILING = frozenset(verdict.value for verdict in FAILING)
 _FORBIDDEN = Verdict.NOT_REJECTED.value
 

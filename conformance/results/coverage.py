@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from .records import CoverageRecord, OperatorCoverage
 from .support import listed
 
-__all__ = ["coverage_line", "falls_short"]
-
 
 def coverage_line(record: CoverageRecord) -> str:
     """All of it in one line; empty where nothing was to be counted."""

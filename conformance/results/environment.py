@@ -9,8 +9,6 @@ from importlib import metadata
 
 from .records import EnvironmentRecord
 
-__all__ = ["environment", "version_of"]
-
 
 @cache
 def version_of(distribution: str) -> str | None:

@@ -30,8 +30,6 @@ from ..workers.worker import one_line
 from .records import Finding
 from .result import Result
 
-__all__ = ["FOLDER", "Evidence", "Kept", "forget_evidence", "slug", "write_evidence"]
-
 FOLDER = "evidence"
 EXHIBIT, SCRIPT = "evidence.json", "script.py"
 

@@ -22,9 +22,6 @@ from .lines import Amended, Begun, Ended, Filled, Line, Observed, Recorded, Targ
 from .records import SCHEMA, RunRecord
 from .result import Result
 
-__all__ = ["JOURNAL", "NODE_CASES", "RESULTS", "RUN", "Held", "NoRun", "RunFolder", "held_in", "read_folder"]
-__all__ += ["recorded_in"]
-
 JOURNAL, RESULTS, RUN = "journal.jsonl", "results.jsonl", "run.json"
 
 NODE_CASES = "cases"

@@ -11,8 +11,6 @@ from .lines import Amended, Experiment, Line, Observed, Recorded
 from .records import RunRecord
 from .result import Result
 
-__all__ = ["line_of_today", "result_of_today", "run_of_today"]
-
 _FLAGS = {"outputs-differ-from-twin": "outputs-differ-from-companion"}
 _REASONS = {"twin": "companion"}
 _KEYS = {"~twin": "~companion"}

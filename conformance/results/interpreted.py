@@ -16,8 +16,6 @@ from .records import FollowedRecord, ShownRecord
 from .result import Result
 from .support import listed
 
-__all__ = ["followed_interpretations", "followed_line", "shown_elements", "shown_line"]
-
 _SHOWING = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 
 

@@ -22,8 +22,6 @@ from .lines import Begun, Line
 from .records import RunRecord
 from .result import Result
 
-__all__ = ["SAME_RUNTIME", "SAME_TARGET", "Journal", "OccupiedFolder", "RunMismatch", "fresh_folder"]
-
 SAME_RUN = ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures", "keeps_outputs", "shard")
 """Keys that a run says of itself and must say again for it to be the same one."""
 

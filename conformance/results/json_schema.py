@@ -20,8 +20,6 @@ from .lines import Line
 from .records import SCHEMA, RunRecord
 from .result import Result
 
-__all__ = ["json_schemas", "schemas_of", "write_json_schemas"]
-
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -10,8 +10,6 @@ from ..judging.judgement import Verdict
 from .records import LevelsRecord
 from .result import Result
 
-__all__ = ["bits_of", "graded_line", "level_records"]
-
 _BITS = {WORDS["quantized-8-bits"]: 8, WORDS["quantized-16-bits"]: 16}
 _HOLDING = (Verdict.PASS, Verdict.INACCURATE, Verdict.INCONCLUSIVE)
 

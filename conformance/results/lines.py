@@ -17,21 +17,6 @@ from .recorded import JobRecord
 from .records import SCHEMA, RunRecord, SelectionRecord
 from .result import Place, Quantity, Result
 
-__all__ = [
-    "Amended",
-    "Begun",
-    "Ended",
-    "Experiment",
-    "Filled",
-    "Line",
-    "Observed",
-    "Recorded",
-    "TargetAsked",
-    "TargetFinished",
-    "TargetStarted",
-]
-__all__ += ["FILLED", "amended", "amendment", "begun_of"]
-
 FILLED = "filled:"
 """The key of the digest of the cases that a run filled up with on a target, before the target's name. They are
 known when the run ends, so that no line which it begins with has it."""

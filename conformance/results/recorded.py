@@ -26,19 +26,6 @@ from ..workers.job import Outcome
 from .evidence import slug
 from .result import Count, Quantity
 
-__all__ = [
-    "CASE",
-    "FOLDER",
-    "FRESH",
-    "JobRecord",
-    "MissingBits",
-    "Recorder",
-    "TensorRecord",
-    "bits_of",
-    "bits_path",
-    "outcome_of",
-]
-
 FOLDER = "recorded"
 
 CASE, FRESH = "case", "fresh-process"

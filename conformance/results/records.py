@@ -10,11 +10,6 @@ from typing import Any, TypedDict
 
 from .result import Count, Quantity
 
-__all__ = ["SCHEMA", "Bias", "ClauseRecord", "CoverageRecord", "DisagreementRecord", "EnvironmentRecord"]
-__all__ += ["FollowedRecord", "ShownRecord"]
-__all__ += ["EvidenceRecord", "Finding", "MergedRecord", "NeedRecord", "OperatorCoverage", "RunRecord"]
-__all__ += ["SelectionRecord", "SharesRecord", "StaleRecord", "TargetRecord"]
-
 SCHEMA = 2
 """The version of the run folder's form; 1 is that of onnxspec 0.2 and before, which had no journal.jsonl."""
 

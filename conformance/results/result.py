@@ -13,8 +13,6 @@ from ..border.strict_json import MOST_INTEGER, decode, encode
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..probes.probe import Probe
 
-__all__ = ["Count", "Place", "Quantity", "Result", "not_of", "place_of", "result_of"]
-
 _PRINTED = 2000  # characters of what a target printed: a thousand chatty cases stay a journal that can be looked at
 
 Count = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]

@@ -15,8 +15,6 @@ from ..judging.judgement import Verdict
 from .records import Bias
 from .result import Result
 
-__all__ = ["biased_types", "biases", "digits_left", "digits_text", "grades", "passing_grades"]
-
 # A mean signed error of half a unit is far beyond what roundings to nearest leave: they average out to a few hundredths
 # (tests/conformance/test_staged.py). The standard error is that of independent elements, but elements that share a
 # state or a weight share its roundings, so it is too small by a few times: twelve of them stand for the usual three or

@@ -18,8 +18,6 @@ from ..targets.target import Target
 from ..workers.process import Outcome, TargetUnavailable
 from ..workers.worker import one_line
 
-__all__ = ["failure_text", "headline", "how_to_mend", "node_text"]
-
 _BY_NUMBERS = (Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE)
 _LINES_SHOWN = 10  # of what the runtime printed, the last ones
 _NAMES_SHOWN = 6

@@ -36,8 +36,6 @@ from ..targets.target import Target, parse_target
 from ..workers.job import Job, Outcome, TargetUnavailable
 from ..workers.process import TargetProcess
 
-__all__ = ["AdapterContract"]
-
 TYPES = ("float32", "float16", "float64", "bfloat16")
 _NEWEST = {"bfloat16": 22}
 _GROSS = {"float64": 1e-3, "float32": 1e-2, "float16": 5e-2, "bfloat16": 0.2}

@@ -18,8 +18,6 @@ from .filling import Filling
 from .run import Plan, Run, TargetRun
 from .screen import told_answer
 
-__all__ = ["answer_on", "conclude", "looked_up", "no_longer_needed"]
-
 
 def conclude(
     run: Run,

@@ -12,8 +12,6 @@ from ..probes.wrapped import wrapped_probes
 from ..targets.target import Target
 from ..workers.process import TargetProcess
 
-__all__ = ["verdicts_now"]
-
 
 def verdicts_now(target: Target, ids: Sequence[str]) -> dict[str, Verdict]:
     """The outcomes of cases on a target now, by id.

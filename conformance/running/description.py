@@ -19,8 +19,6 @@ from ..results.signed_errors import biases, grades, passing_grades
 from .filling import digest_of_cases
 from .run import Plan, Run, TargetRun
 
-__all__ = ["description_of"]
-
 
 def description_of(run: Run) -> RunRecord:
     """run.json."""

@@ -23,8 +23,6 @@ from .filling import with_filled
 from .run import Plan, Run, TargetRun, stranger_among
 from .turn import Events, Turn
 
-__all__ = ["execute", "run_events", "write_down"]
-
 
 def execute(plan: Plan, journal: Journal, observe: Callable[[Event], None] = lambda event: None) -> Run:
     """Run a plan into an open journal. What the journal already holds is not run again, except for cases that no

@@ -15,9 +15,6 @@ from ..results.lines import Amended, Filled, Line, Observed, TargetStarted
 from ..results.result import Result
 from .run import Run, TargetRun
 
-__all__ = ["CaseJudged", "CasesFilled", "Event", "Noted", "ResultsAmended", "RunBegun", "SampleTried", "TargetAtWork"]
-__all__ += ["TargetBegun"]
-
 
 @dataclass(frozen=True)
 class RunBegun:

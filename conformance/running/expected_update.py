@@ -20,8 +20,6 @@ from ..results.result import Result
 from ..targets.target import Target
 from .run import Run
 
-__all__ = ["Update", "require_lists", "update_expected", "update_lists", "updated_text"]
-
 MOST_CASES = 30  # named one by one; beyond that an entry says what they have in common
 
 _HEADER = "# Failures that are known. Each entry gives its reason; docs/targets.md has the keys.\n"

@@ -40,9 +40,6 @@ from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
 from ..targets.target import Target
 from .run import Plan, Run, TargetRun
 
-__all__ = ["NOT_ASKED", "SHARDS", "Filling", "digest_of_cases", "lacks_of", "shares_record"]
-__all__ += ["with_filled"]
-
 NOT_ASKED = "it was not asked for"
 SHARDS = "parts of a run are not filled up; the merged run is, when it is gone on with (--resume)"
 

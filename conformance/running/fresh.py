@@ -25,8 +25,6 @@ from ..workers.hangs import HangBudget
 from ..workers.job import Outcome, TargetUnavailable
 from ..workers.process import TargetProcess
 
-__all__ = ["FEWEST", "SAMPLE", "FreshSample", "amended_by_fresh", "answered", "differs", "sample_of"]
-
 SAMPLE = 16
 """Cases that are run again at most: a process that loads its runtime costs as much as they do."""
 

@@ -41,8 +41,6 @@ from .planning import planned
 from .run import Plan, Run, TargetRun
 from .screen import screen_html, screen_of, screen_text
 
-__all__ = ["RunOutcome", "run"]
-
 Named = str | int | Spec
 """An operator, a version, a type, or a case: its id, its JSON, a directory, or its spec."""
 

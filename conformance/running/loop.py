@@ -17,8 +17,6 @@ from ..workers.pool import Pool
 from ..workers.process import TargetProcess
 from .events import CaseJudged
 
-__all__ = ["cases_judged", "judged_result"]
-
 
 def cases_judged(
     process: TargetProcess,

@@ -32,8 +32,6 @@ from .filling import SHARDS, with_filled
 from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, stranger_among
 
-__all__ = ["MergeError", "merge", "plan_of"]
-
 _SAME = ("onnxspec", "profile")
 
 

@@ -26,8 +26,6 @@ from .run import Plan
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["SPECIAL_VALUES", "Conduct", "chosen_probes", "planned"]
-
 SPECIAL_VALUES = "special-values"
 """The requirement that NaN, and values beyond a formula's range, come out as the equations give them."""
 

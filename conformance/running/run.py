@@ -31,9 +31,6 @@ from ..workers.job import ClusterError
 from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
 
-__all__ = ["Plan", "Run", "TargetRun", "stranger_among"]
-
-
 _SPEAKING = (OSError, RunMismatch, TargetUnavailable, ClusterError, DirectoryError, ExpectedFailureError)
 """Exceptions that end a run in a line of their own: the disk, the target, the cluster, a file."""
 

@@ -22,21 +22,6 @@ from ..results.result import Result
 from ..results.support import DECLINED, refused_words, short_finding, tried_of
 from ..workers.worker import one_line
 
-__all__ = [
-    "FAILS",
-    "KNOWN",
-    "NEW",
-    "RUNS",
-    "VALIDATION",
-    "Remark",
-    "Shelf",
-    "cases_counted",
-    "hits_of",
-    "screen_html",
-    "screen_of",
-]
-__all__ += ["screen_text", "told_answer"]
-
 _WORDS = 160  # characters of what a runtime says of what it declines
 
 KNOWN = "Against the list of known failures"

@@ -38,8 +38,6 @@ from .fresh import FreshSample
 from .loop import cases_judged, judged_result
 from .run import Run, TargetRun
 
-__all__ = ["Events", "Turn"]
-
 Events = Generator[Event, None, None]
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from ...reference import Node
 from ...reference.numbers.channels import Channels, Codec
 
-__all__ = ["codec_text", "codecs_of"]
-
 
 def codecs_of(node: Node) -> dict[str, str]:
     """Codecs by name of an input or output that is held as levels: their type, and the numbers that they stand for."""

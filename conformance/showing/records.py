@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, TypedDict
 
-__all__ = ["SCHEMA", "CheckedRecord", "ExhibitRecord", "GatesRecord", "InputRecord", "LineRecord", "NumbersRecord"]
-__all__ += ["PlaneRecord", "Real", "RowsRecord"]
-
 SCHEMA = 1
 
 Real: TypeAlias = float | Literal["nan", "inf", "-inf"] | None

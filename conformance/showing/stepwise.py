@@ -24,9 +24,6 @@ from ...reference.recurrent.gates import Steps
 from ..judging.divergence import apart, ratio_text, right_levels
 from ..workers.process import Outcome
 
-__all__ = ["CheckedElement", "Comparison", "check", "comparison_of", "focus_of", "numbers_of", "parting_of"]
-__all__ += ["place_of", "step_of"]
-
 _STEPS_SHOWN = 16  # of a longer sequence its beginning, its end, and what is around the steps of interest
 _AROUND = 3
 

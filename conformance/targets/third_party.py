@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.machinery import ModuleSpec
 
-__all__ = ["GROUP", "ThirdParty", "ThirdPartyError", "source_of", "third_parties"]
-
 GROUP = "onnxspec.targets"
 """The group of entry points."""
 

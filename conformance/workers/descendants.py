@@ -9,8 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["end_marked"]
-
 _LIMIT = 3.0  # seconds; what starts anew as fast as it is ended is not to be had this way
 
 

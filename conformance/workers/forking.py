@@ -28,8 +28,6 @@ from typing import Any
 from ..targets.adapters import adapter_source
 from ..targets.target import Target
 
-__all__ = ["ForkedProcess", "NotForked", "Zygote"]
-
 _DECLARED = re.compile(r"^FORKS = True$", re.MULTILINE)
 _FORKER = Path(__file__).with_name("forker.py")
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}  # of the process that forks, where NumPy would start threads

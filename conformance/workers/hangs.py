@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from itertools import combinations
 
-__all__ = ["HANGS", "HangBudget"]
-
 HANGS = 10
 """Hangs of a run that are waited for, unless an option says otherwise: ten minutes at the usual time limit."""
 

@@ -22,8 +22,6 @@ from .hangs import HangBudget
 from .process import REPEATS, Job, Outcome, TargetProcess
 from .worker import failure_of
 
-__all__ = ["OwnProcess", "Runner", "is_runner", "outcome_of_job", "run_in_process", "run_job"]
-
 Run = Callable[[dict[str, NDArray[Any]]], Any]
 Lists = tuple[NDArray[Any] | None, ...]
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ...cases import Course
 
-__all__ = ["Array", "ClusterError", "Job", "Outcome", "TargetUnavailable"]
-
 Array = NDArray[Any]
 
 

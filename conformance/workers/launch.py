@@ -24,8 +24,6 @@ from ..targets.target import Target
 from . import worker
 from .job import TargetUnavailable
 
-__all__ = ["PLACEHOLDERS", "Launch", "launch_of"]
-
 PLACEHOLDERS = ("{worker}", "{source}", "{stdin}")
 _CONSOLE = ("-m", "code")
 

@@ -17,9 +17,6 @@ from ..border.strict_json import MalformedJson, decode
 from . import worker
 from .job import Array, Job, Outcome
 
-__all__ = ["HEADER_LIMIT", "Began", "Died", "Hello", "Message", "Ready", "Report", "Unavailable", "message_of"]
-__all__ += ["OUTPUTS_LIMIT", "abilities_of", "legible", "outcome_of", "printed_lines"]
-
 HEADER_LIMIT = 4 << 20
 """Bytes of a header: a report of a thousand feeds with three outputs, run twice, takes 300 KB, its texts 30."""
 

@@ -22,8 +22,6 @@ from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, TypeVar
 
-__all__ = ["Pool", "processors", "spread"]
-
 Piece = TypeVar("Piece")
 Done = TypeVar("Done")
 

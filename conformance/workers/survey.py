@@ -20,8 +20,6 @@ from ..targets.third_party import ThirdPartyError, third_parties
 from .job import TargetUnavailable
 from .process import TargetProcess
 
-__all__ = ["Facts", "Surveyed", "facts_of", "is_command", "providers_of", "survey_targets", "way_to_install"]
-
 _TOGETHER = 4  # workers that are started at a time
 
 _PACKAGES = {

@@ -38,8 +38,6 @@ from .messages import (
     printed_lines,
 )
 
-__all__ = ["MEASURED", "START_LIMIT", "WorkerLost", "WorkerProcess"]
-
 MEASURED = "measured"
 """The key of a target's description that holds what its worker measured of itself (:mod:`.measuring`)."""
 

@@ -9,8 +9,6 @@ from html import escape
 from ...conformance.judging.vocabulary import DECLINES, STATES, UNKNOWN
 from ..tally import Tally
 
-__all__ = ["Badge", "Outcome", "outcome"]
-
 _COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "none": "#56606b"}
 _ICONS = {state.tone: state.icon for state in STATES.values()}
 _LETTER = 6.6  # pixels, of the font below; a picture in a page cannot measure it

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from .releases import Runtime
 
-__all__ = ["Chart", "chart_of"]
-
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT = 720, 220, 48, 16, 130
 
 

@@ -11,8 +11,6 @@ from ..findings import ASIDE, VALIDATION, Finding, Member
 from ..gallery import Entry
 from .releases import Release, Runtime, slug
 
-__all__ = ["Course", "courses_of"]
-
 
 @dataclass(frozen=True)
 class Course:

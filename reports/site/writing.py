@@ -20,8 +20,6 @@ from .chart import chart_of
 from .history import Course, courses_of
 from .releases import Runtime, runtimes_of, slug
 
-__all__ = ["write_site"]
-
 MARK = ".onnxspec-site"
 
 

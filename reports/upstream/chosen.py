@@ -10,8 +10,6 @@ from ..findings import Finding, Member, findings_of
 from ..run import Run
 from ..subject import subjects_of
 
-__all__ = ["Chosen", "NoFinding", "chosen_finding"]
-
 _LISTED = 20
 
 

@@ -13,8 +13,6 @@ from ..legible import flattened
 from ..markdown import code, plain
 from .chosen import Chosen
 
-__all__ = ["LONGEST_SCRIPT", "issue_markdown"]
-
 LONGEST_SCRIPT = 40_000
 """Characters of a script that still stand in the issue: most trackers take some 65,000 in all."""
 

@@ -18,8 +18,6 @@ from onnx import numpy_helper
 
 from .chosen import Chosen, NoFinding
 
-__all__ = ["MOST_NUMBERS", "node_test"]
-
 MOST_NUMBERS = 20_000
 """Numbers of a test that somebody may be asked to read as source text."""
 

@@ -28,8 +28,6 @@ from ...axes.violation import Draft, changed, set_to, without_input
 from .codec import B, CodecAxis, OutputCodecAxis, R, W, X
 from .violations import broken, cast, each, one_direction, without
 
-__all__ = ["EXTENDED_AXES", "is_open"]
-
 
 class _About(Axis):
     """The subject of a case, as words of its id: ``realistic``, ``x-scale-power-of-two``."""

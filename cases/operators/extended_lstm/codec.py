@@ -19,26 +19,6 @@ from ...axes.tensors.draft import TensorDraft
 from ...axes.violation import Violation, set_to
 from .violations import broken, without
 
-__all__ = [
-    "COARSE",
-    "HIGHEST",
-    "IN_RANGE",
-    "MIDDLE",
-    "Affine",
-    "B",
-    "CodecAxis",
-    "OutputCodecAxis",
-    "R",
-    "W",
-    "X",
-    "Y",
-    "calibrated",
-    "is_power",
-    "numbers",
-    "reach",
-    "representable",
-]
-
 HIGHEST, MIDDLE = 65535, 32768
 """The largest of the levels of uint16."""
 

@@ -23,8 +23,6 @@ from .axes import EXTENDED_AXES, is_open
 from .codec import HIGHEST, MIDDLE, Affine, calibrated
 from .spec import OP_TYPE, extended
 
-__all__ = ["DESIGN", "EXTENDED_CONTEXTS", "any_extended", "dense_extended", "fresh_extended", "sibling_of"]
-
 EXTENDED_CONTEXTS = RecurrentContexts(OP_TYPE, EXTENDED_AXES)
 
 # Parts of the space: what calibration gives, in one row; everything; everything but some of it, as targets lack it.

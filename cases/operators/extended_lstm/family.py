@@ -27,9 +27,6 @@ from .levels import EXTENDED_LEVELS, extended_challenge
 from .profile import extended_profile
 from .spec import OP_TYPE, VERSION, ExtendedSpec
 
-__all__ = ["EXTENDED_FAMILY"]
-
-
 _ASIDE = 5000  # levels, by which a zero point is moved: far, though scales beside it keep their sense
 
 

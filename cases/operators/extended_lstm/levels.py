@@ -10,8 +10,6 @@ from ...specs.level import Level
 from .codec import COARSE, IN_RANGE, MIDDLE, is_power, reach, representable
 from .dense import dense_extended
 
-__all__ = ["EXTENDED_LEVELS", "extended_challenge"]
-
 _USUAL = {"x": (0.2, 16.0), **dict.fromkeys("wrb", (0.02, 16.0))}
 """Between which sizes the largest number of a tensor lies."""
 

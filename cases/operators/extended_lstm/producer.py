@@ -23,8 +23,6 @@ from ...specs.spec import CaseSpec
 from .codec import calibrated
 from .spec import extended
 
-__all__ = ["NotQuantizable", "QuantizedCase", "as_extended", "documented", "kernel_rows", "quantize", "quantized"]
-
 Array = NDArray[Any]
 
 _DROPPED = ("clip", "input_forget", "activations", "activation_alpha", "activation_beta")

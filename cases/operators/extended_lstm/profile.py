@@ -21,8 +21,6 @@ from ...specs.illegal import all_violations
 from .codec import HIGHEST, Affine, B, R, W, X, Y, calibrated
 from .spec import OP_TYPE, VERSION, ExtendedSpec, extended
 
-__all__ = ["extended_profile"]
-
 
 def _plain(about: str, **fields: Any) -> Any:
     return extended(about, **{"x": X, "w": W, "r": R, "b": B, "y": Y, **fields})

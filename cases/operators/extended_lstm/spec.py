@@ -13,8 +13,6 @@ from ...specs.spec import RecurrentSpec, spec_class
 from .axes import EXTENDED_AXES, is_open
 from .violations import PINNED_ORDER
 
-__all__ = ["OP_TYPE", "VERSION", "ExtendedSpec", "extended"]
-
 OP_TYPE, VERSION = "ExtendedLSTM", 1
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from ...axes.violation import Draft, Violation, changed
 
-__all__ = ["PINNED_ORDER", "broken", "cast", "each", "one_direction", "without"]
-
 Change = Callable[[Draft], None]
 
 PINNED_ORDER = (

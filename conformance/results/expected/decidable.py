@@ -9,8 +9,6 @@ from ...probes.drawn import fresh_profile, split_nonce
 from ...probes.selection import probes_of_profile
 from .entries import Entry
 
-__all__ = ["decidable_entries"]
-
 _WHOLE, _BESIDE = "core", "quantized"
 """The profile in which every expected failure shows, but for what shows in the one beside it alone."""
 

@@ -29,20 +29,6 @@ from ..result import Result
 from .former import FormerWords, in_words_of_today
 from .version_range import in_numbers, in_range, is_numbers, is_range
 
-__all__ = [
-    "Entry",
-    "ExpectedFailureError",
-    "Failure",
-    "applying",
-    "expectations_of",
-    "matching",
-    "parse_expected",
-    "read_expected",
-    "shipped_for",
-    "stale",
-    "suspects",
-]
-
 _PATTERNS = ("clauses", "faults")
 _CPU = "CPUExecutionProvider"
 

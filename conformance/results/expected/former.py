@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FormerWords", "in_words_of_today"]
-
 _KEYS = {"deviations": "faults"}
 _VERDICTS = {"accepted": "not-rejected", "impure": "input-modified"}
 _NO_FAILURE = "fell-back"

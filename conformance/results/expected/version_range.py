@@ -6,8 +6,6 @@ import operator
 import re
 from collections.abc import Callable
 
-__all__ = ["in_numbers", "in_range", "is_numbers", "is_range"]
-
 _COMPARISONS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,

@@ -24,8 +24,6 @@ from ....reference.numbers.bounded import RADIUS_SLACK, Bounded
 from ....reference.operators.asking import returned_in_order
 from .literals import WIDTH, pair, wrapped
 
-__all__ = ["expected_of", "touched_by"]
-
 
 def expected_of(case: Case, accuracy: str) -> Iterator[str]:
     """The expected outputs of every run: for each interpretation that makes a difference (value, radius) by name.

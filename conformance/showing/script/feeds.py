@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ....cases import Case, Spec, family_of
 from .literals import LITERAL, array_text, packed, shortest, wrapped
 
-__all__ = ["feeds_of"]
-
 
 def feeds_of(case: Case) -> Iterator[str]:
     """The inputs of all runs as assignments, each tensor once, and ``FEEDS``, what every run is fed."""

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LITERAL", "WIDTH", "array_text", "packed", "pair", "plain", "quoted", "quoted_names", "shortest", "wrapped"]
-
 WIDTH = 120
 LITERAL = 12  # tensors of up to so many elements are written out
 

@@ -11,8 +11,6 @@ from ....cases import Case, Trial
 from ....reference import Node
 from .literals import array_text, plain, quoted_names, shortest, wrapped
 
-__all__ = ["model_of"]
-
 
 def model_of(case: Case) -> Iterator[str]:
     """The same model as the case's, made by onnx.helper."""

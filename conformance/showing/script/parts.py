@@ -11,8 +11,6 @@ import zlib
 
 import numpy as np
 
-__all__ = ["COMPARISON", "LACKING", "bits", "drawn", "numbers", "ratios", "unpacked"]
-
 
 def drawn(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> np.ndarray:
     """Dense dyadic rationals from a counter-based generator (the finalizer of splitmix64): the same bits everywhere."""

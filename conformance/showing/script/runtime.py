@@ -14,8 +14,6 @@ from ....cases import Case, features_of
 from ...targets.adapters import EXTERNAL, adapter_source
 from ...targets.target import Target
 
-__all__ = ["Runtime", "runtime_of"]
-
 
 @dataclass(frozen=True)
 class Runtime:

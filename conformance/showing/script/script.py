@@ -25,8 +25,6 @@ from .model import model_of
 from .parts import COMPARISON, LACKING, bits, drawn, numbers, ratios, unpacked
 from .runtime import Runtime, runtime_of
 
-__all__ = ["script_of"]
-
 
 def script_of(case: Case, target: Target | None = None) -> str:
     """The text of a Python script that runs a case on a target and says what is outside its radius.

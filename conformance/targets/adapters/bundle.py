@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["bundled"]
-
 _TEXT = """import sys, types
 
 for _name, _source in {parts!r}.items():
