@@ -188,13 +188,13 @@ def test_what_generate_prints_is_what_the_document_shows(
     beginning = "onnxspec generate --out lstm-cases"
     run_as_shown("docs/directories.md", beginning, monkeypatch)
     out = capsys.readouterr()
-    said = [line.strip() for line in (out.out + out.err).splitlines()]
+    told = [line.strip() for line in (out.out + out.err).splitlines()]
     shown = printed("docs/directories.md", beginning)
     assert len(shown) == 5
     runtime = f"onnxruntime {version('onnxruntime')}: "
     for line in shown:
         # Which versions of the runtime do what is not for this page to say.
-        assert line in said or (line.startswith("onnxruntime ") and not line.startswith(runtime)), line
+        assert line in told or (line.startswith("onnxruntime ") and not line.startswith(runtime)), line
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/notebook-and-ci.md"])

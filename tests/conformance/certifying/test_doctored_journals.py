@@ -335,11 +335,11 @@ OWNED_ELSEWHERE = {
 def test_the_document_names_every_forgery_and_who_finds_it() -> None:
     below = DOCUMENT.read_text(encoding="utf-8").split("| forged, with all that follows mended | found | by |", 1)[1]
     rows = re.findall(r"^\| (.+?) \| (yes|trial|no) \| (.*?) \|$", below, re.MULTILINE)
-    found = {kind: {name: by.strip("`") for name, k, by in rows if k == kind} for kind in ("yes", "trial", "no")}
-    assert found["yes"] == {
+    tabled = {kind: {name: by.strip("`") for name, k, by in rows if k == kind} for kind in ("yes", "trial", "no")}
+    assert tabled["yes"] == {
         **{name: check for name, (_, check) in FORGERIES.items()},
         **dict.fromkeys(SIGNATURES, "signature"),
         "the wrong one of two outputs dropped": "cases",
     }
-    assert set(found["trial"]) == {*TRIALS, *RETOLD, *OF_WHOLE}
-    assert set(found["no"]) == {*OWNED, *OWNED_ELSEWHERE}
+    assert set(tabled["trial"]) == {*TRIALS, *RETOLD, *OF_WHOLE}
+    assert set(tabled["no"]) == {*OWNED, *OWNED_ELSEWHERE}
