@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ..conformance.judging.judgement import NO_CLEAN_REFUSAL
 from ..conformance.judging.vocabulary import happening
-from ..conformance.results.answer import Answer, Hit, answer_of, look_of
+from ..conformance.results.answer import Answer, answer_of, look_of
 from ..conformance.results.coverage import coverage_line
+from ..conformance.results.hits import Hit
 from ..conformance.results.interpreted import followed_line, shown_line
 from ..conformance.results.support import ResultsAlike, listed
 from .findings import Finding

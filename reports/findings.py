@@ -11,7 +11,7 @@ from typing import Any
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import NO_FAILURE, Word, word
-from ..conformance.results.answer import in_words
+from ..conformance.results.hits import in_words
 from ..conformance.results.records import ClauseRecord, EvidenceRecord
 from ..conformance.results.records import Finding as Record
 from ..conformance.results.support import DECLINED, ShortFinding, short_finding

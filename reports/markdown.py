@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..conformance.results.answer import Hit
+from ..conformance.results.hits import Hit
 from .answers import Told, told_of
 from .comparison import HEADINGS, Changes, Comparison
 from .findings import findings_of

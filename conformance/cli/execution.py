@@ -16,8 +16,8 @@ import typer
 from ...cases.directories.directory import DirectoryError
 from ..judging.vocabulary import NO_FAILURE
 from ..probes.drawn import fresh_profile
-from ..results.answer import in_words
 from ..results.expected.entries import ExpectedFailureError
+from ..results.hits import in_words
 from ..results.journal import Journal, RunMismatch
 from ..running.engine import execute
 from ..running.expected_update import update_lists

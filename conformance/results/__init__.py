@@ -4,10 +4,11 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    answer="Answer answer_of in_words look_of",
+    answer="Answer answer_of look_of",
     coverage="coverage_line",
     evidence="Kept write_evidence",
     folder="NoRun RunFolder read_folder recorded_in",
+    hits="Hit in_words",
     journal="Journal OccupiedFolder RunMismatch fresh_folder",
     json_schema="json_schemas",
     level_grades="graded_line level_records",

@@ -13,8 +13,9 @@ from typing import Any
 from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import UNTRIED, Verdict
 from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
-from ..results.answer import Answer, Hit, answer_of
+from ..results.answer import Answer, answer_of
 from ..results.coverage import coverage_line
+from ..results.hits import Hit
 from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
 from ..results.level_grades import graded_line, level_records
 from ..results.records import CoverageRecord, Finding
