@@ -118,7 +118,7 @@ class ContextSpace(ABC):
         """(directions, contexts): which contexts a legal case has."""
         return np.array([[context.holds(row) for context in self.contexts] for row in self.halves(spec)], bool)
 
-    def possible(self, needs: Iterable[Need] = (), without: Collection[tuple[int, ...]] = ()) -> Possible:
+    def possible(self, needs: Collection[Need] = (), without: Collection[tuple[int, ...]] = ()) -> Possible:
         """The contexts that can occur, alone and together, where all needs hold.
 
         without
@@ -143,31 +143,54 @@ class ContextSpace(ABC):
         for place, fields in enumerate(self._asked):
             by_cluster.setdefault(self._around(fields, joined, filters), []).append(place)
         near = {cluster: tuple(places) for cluster, places in by_cluster.items()}
-        alone = np.zeros(count, bool)
-        for cluster, places in near.items():
-            alone[list(places)] = self._together(cluster, places, places).diagonal()
-        together = alone[:, np.newaxis] & alone
+        # Most clusters are as they are where nothing is needed, and so is what occurs together in them.
+        known, usual = self._usually(without) if needs else (frozenset(), Possible(np.zeros(count, bool), together))
+        new = {cluster for cluster in near if cluster.key not in known}
+        alone, fresh = usual.alone.copy(), np.zeros(count, bool)
+        for cluster in new:
+            fresh[list(near[cluster])] = True
+            alone[list(near[cluster])] = self._holding(cluster, near[cluster]).any(axis=1)
+        together = np.where(fresh[:, np.newaxis] | fresh, alone[:, np.newaxis] & alone, usual.together)
         for (first, ours), (second, theirs) in itertools.combinations_with_replacement(near.items(), 2):
-            if first.fields & second.fields:
-                both = first if first == second else self._around(first.fields | second.fields, joined, filters)
-                those = self._together(both, ours, theirs)
+            shared = first.fields & second.fields
+            if shared and (first in new or second in new):
+                # No rule and no demand is about fields of both that they do not share.
+                those = self._showing(first, ours, shared) @ self._showing(second, theirs, shared).T > 0
                 together[np.ix_(ours, theirs)], together[np.ix_(theirs, ours)] = those, those.T
         for some in without:
             if len(some) == 2:
                 together[some[0], some[1]] = together[some[1], some[0]] = False
-        return Possible(alone, together)
+        possible = Possible(alone, together)
+        if not needs:
+            self._usual[frozenset(without)] = frozenset(cluster.key for cluster in near), possible
+        return possible
 
-    def _together(self, cluster: _Cluster, ours: tuple[int, ...], theirs: tuple[int, ...]) -> Mask:
-        """(contexts, others): which of them occur together in a cluster that has all that is demanded. Worked out once:
-        most clusters are the same for most needs."""
-        key = cluster.fields, frozenset(demand.key for demand in cluster.demands), ours, theirs
-        if key not in self._known:
-            left, right = self._holding(cluster, ours), self._holding(cluster, theirs)
-            self._known[key] = (left.astype(np.float32) @ right.T.astype(np.float32)) > 0
-        return self._known[key]
+    def _usually(self, without: Collection[tuple[int, ...]]) -> tuple[frozenset[object], Possible]:
+        """The clusters where nothing is needed, and what can occur there."""
+        if frozenset(without) not in self._usual:
+            self.possible((), without)
+        return self._usual[frozenset(without)]
+
+    def _showing(self, cluster: _Cluster, places: tuple[int, ...], shared: Fields) -> NDArray[np.float32]:
+        """(contexts, values): which of them hold with which values of some fields of a cluster that has all that is
+        demanded. Worked out once: most clusters are the same for most needs."""
+        key = cluster.key, places, shared
+        if key not in self._shown:
+            held = self._holding(cluster, places)
+            codes, count = self._table(cluster.fields).codes(shared)
+            codes = codes[self._rows(cluster)]
+            shown = np.zeros((len(places), count), np.float32)
+            for row, of_context in zip(shown, held, strict=True):
+                row[codes[of_context]] = 1
+            self._shown[key] = shown
+        return self._shown[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[Fields, frozenset[object], tuple[int, ...], tuple[int, ...]], Mask]:
+    def _shown(self) -> dict[object, NDArray[np.float32]]:
+        return {}
+
+    @cached_property
+    def _usual(self) -> dict[frozenset[tuple[int, ...]], tuple[frozenset[object], Possible]]:
         return {}
 
     @cached_property
@@ -285,6 +308,11 @@ class _Cluster:
     def __hash__(self) -> int:
         return hash(self.fields)
 
+    @cached_property
+    def key(self) -> object:
+        """Stands for it in whatever call."""
+        return self.fields, frozenset(demand.key for demand in self.demands)
+
 
 def _clusters(demands: Iterable[_Demand]) -> Iterator[tuple[Fields, list[_Demand]]]:
     """Demands that share fields, together with all their fields."""
@@ -314,6 +342,7 @@ class _Table:
         self._values, self._codes, self._asked = values, codes, asked
         self._places = {name: place for place, name in enumerate(values)}
         self._answers: dict[object, Mask] = {}
+        self._numbered: dict[Fields, tuple[NDArray[np.intp], int]] = {}
 
     @staticmethod
     def of(
@@ -341,20 +370,32 @@ class _Table:
     def holding(self, key: object, fields: Fields, holds: Callable[[Any], bool]) -> Mask:
         """The rows in which it holds: asked once for each combination of the fields. `key` stands for ``holds``."""
         if key not in self._answers:
-            names = [name for name in self._values if name in fields]
-            size, place = 1, np.zeros(self.count, np.intp)
-            for name in names:
-                place = place * len(self._values[name]) + self._codes[:, self._places[name]]
-                size *= len(self._values[name])
+            place, size = self.codes(fields)
             # One absence is asked over its own fields here and with those that they are tied to there.
             answers = self._asked.setdefault((key, fields), np.full(size, _UNASKED, np.int8))
-            unasked = np.flatnonzero(answers[place] == _UNASKED)
-            _, first = np.unique(place[unasked], return_index=True)
-            for k in unasked[first].tolist():
-                answers[place[k]] = bool(holds(self._row(k, names)))
+            there = np.zeros(size, bool)
+            there[place] = True
+            unasked = np.flatnonzero(there & (answers == _UNASKED))
+            answers[unasked] = [bool(holds(row)) for row in self._combinations(unasked, fields)]
             self._answers[key] = answers[place].astype(bool)
         return self._answers[key]
 
-    def _row(self, number: int, names: Sequence[str]) -> SimpleNamespace:
-        codes = self._codes[number]
-        return SimpleNamespace(**{name: self._values[name][codes[self._places[name]]] for name in names})
+    def codes(self, fields: Fields) -> tuple[NDArray[np.intp], int]:
+        """For each row the number of its combination of some fields, and how many numbers there are."""
+        if fields not in self._numbered:
+            size, place = 1, np.zeros(self.count, np.intp)
+            for name, own in self._values.items():
+                if name in fields:
+                    place = place * len(own) + self._codes[:, self._places[name]]
+                    size *= len(own)
+            self._numbered[fields] = place, size
+        return self._numbered[fields]
+
+    def _combinations(self, codes: NDArray[np.intp], fields: Fields) -> Iterator[SimpleNamespace]:
+        """The combinations of some fields that have these numbers."""
+        columns: dict[str, list[Any]] = {}
+        for name, own in reversed(self._values.items()):
+            if name in fields:
+                codes, places = np.divmod(codes, len(own))
+                columns[name] = [own[place] for place in places.tolist()]
+        return (SimpleNamespace(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
