@@ -30,6 +30,7 @@ from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of, matching, suspects
 from ..results.journal import SAME_RUNTIME, RunMismatch
 from ..results.result import Result, place_of
+from ..workers.forking import Reserve
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
 from .events import CaseJudged, CasesFilled, Event, Noted, ResultsAmended, SampleTried, TargetAtWork, TargetBegun
@@ -58,9 +59,14 @@ class Turn:
         self._listed = expectations_of(target) if plan.expected else ()
         self._entries: Sequence[Entry] = ()
         self._filling = Filling(whole, run) if plan.counts_coverage else None
+        self._reserve = Reserve()
 
     def events(self) -> Events:
         """Carry the turn out; the run is up to date with every event that is taken."""
+        with self._reserve:
+            yield from self._events()
+
+    def _events(self) -> Events:
         run = self._run
         yield TargetBegun(self._whole, run)
         try:
@@ -98,7 +104,9 @@ class Turn:
 
     def _process(self, **settings: Any) -> TargetProcess:
         """The target, to be put to work. Entering it raises TargetUnavailable where it cannot start."""
-        return self._plan.process(self._target, hangs=self._run.hangs, **settings)
+        process = self._plan.process(self._target, hangs=self._run.hangs, **settings)
+        process.share(self._reserve)
+        return process
 
     def _batches(self) -> Iterator[Sequence[Probe]]:
         """Batches to be run one after the other: what is left of the plan, and what is to follow after that."""

@@ -5,7 +5,7 @@ from ..._face import face
 __getattr__, __dir__ = face(
     __name__,
     forker="not_to_be_forked",
-    forking="NotForked Zygote",
+    forking="NotForked Reserve Zygote",
     hangs="HangBudget",
     in_process="run_in_process",
     job="ClusterError Job Outcome TargetUnavailable",

@@ -6,7 +6,8 @@ device, and the process that is copied (:mod:`.forker`) looks for both itself be
 finds one. It makes no session, not even an ``Adapter``, so a copy does what a started worker does from there on, its
 watcher included.
 
-The first worker of a target is always started, and so is whatever is compared with it afterwards.
+The first worker of a target is always started, and so is whatever is compared with it afterwards. What forks is loaded
+once for all that a run asks the target (:class:`Reserve`).
 """
 
 from __future__ import annotations
@@ -155,6 +156,41 @@ class Zygote:
             self._process.wait(1)
         self._process.kill()
         self._process.wait()
+
+
+class Reserve:
+    """Whatever forks a target's workers once one of them was lost, for all processes of the target that share it; a
+    context manager that ends it.
+
+    lost
+        Whether one was.
+    """
+
+    def __init__(self) -> None:
+        self.lost = False
+        self._zygote: Zygote | None = None
+        self._may_fork = True
+
+    def __enter__(self) -> Reserve:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def zygote(self, target: Target) -> Zygote | None:
+        """It; None where no worker was lost, or none can be forked."""
+        if self.lost and self._zygote is None and self._may_fork:
+            try:
+                self._zygote = Zygote(target)
+            except NotForked:
+                self._may_fork = False
+        return self._zygote
+
+    def close(self) -> None:
+        """End it."""
+        if self._zygote is not None:
+            self._zygote.close()
+            self._zygote = None
 
 
 class ForkedProcess:

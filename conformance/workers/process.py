@@ -21,7 +21,7 @@ from typing import Any
 from ...cases import ABILITIES
 from ..targets.target import Target
 from . import worker
-from .forking import NotForked, Zygote
+from .forking import Reserve
 from .hangs import HangBudget
 from .job import Array, Job, Outcome, TargetUnavailable
 from .messages import Began, Report, outcome_of
@@ -89,7 +89,7 @@ class TargetProcess:
         How many cases keep it busy.
     forks
         Whether workers that take the place of lost ones are forked, where the adapter declares that they can be
-        (:mod:`.forking`); the first is always started.
+        (:mod:`.forking`); the first is started, unless another process that shares their reserve has lost one.
     """
 
     at_once = BATCH_JOBS
@@ -112,7 +112,7 @@ class TargetProcess:
         self._measure = measure
         self._worker: WorkerProcess | None = None
         self._spare: WorkerProcess | None = None
-        self._zygote: Zygote | None = None
+        self._reserve, self._shares = Reserve(), False
         self.forks = True
         self._number = 0
         self._losses = 0
@@ -133,9 +133,12 @@ class TargetProcess:
             if process is not None:
                 process.close()
         self._worker = self._spare = None
-        if self._zygote is not None:
-            self._zygote.close()
-            self._zygote = None
+        if not self._shares:
+            self._reserve.close()
+
+    def share(self, reserve: Reserve) -> None:
+        """Fork workers from what other processes of the target have loaded, the first one too where they lost one."""
+        self._reserve, self._shares = reserve, True
 
     def start(self) -> dict[str, Any]:
         """Start a worker and return the adapter's description; raises `TargetUnavailable` with the reason."""
@@ -246,7 +249,7 @@ class TargetProcess:
     def _ready(self) -> WorkerProcess:
         """The worker, a new one if need be."""
         if self._worker is None:
-            zygote = self._loaded()
+            zygote = self._reserve.zygote(self._target) if self.forks else None
             process = self._spare or WorkerProcess(self._target, self._repeats, zygote=zygote)
             self._spare = None
             try:
@@ -261,15 +264,6 @@ class TargetProcess:
                 with contextlib.suppress(TargetUnavailable):
                     self._spare = WorkerProcess(self._target, self._repeats)
         return self._worker
-
-    def _loaded(self) -> Zygote | None:
-        """Once a worker was lost, what forks further ones, where that can be."""
-        if self._losses and self._zygote is None and self.forks:
-            try:
-                self._zygote = Zygote(self._target)
-            except NotForked:
-                self.forks = False
-        return self._zygote
 
     def _next_report(self, flight: _Flight) -> Outcome:
         process = self._ready()
@@ -297,6 +291,7 @@ class TargetProcess:
         seconds = self._worker.waited()
         captured = self._worker.last_words() if lost.captured is None else lost.captured
         self._losses += 1
+        self._reserve.lost = True
         self._discard()
         return Outcome(
             job.key,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onnxspec.conformance.targets import Target
-from onnxspec.conformance.workers import Job, NotForked, Outcome, TargetProcess, Zygote, not_to_be_forked
+from onnxspec.conformance.workers import Job, NotForked, Outcome, Reserve, TargetProcess, Zygote, not_to_be_forked
 
 ADAPTER = """
 import os
@@ -97,19 +97,33 @@ def test_where_the_process_is_gone_that_forks_a_worker_is_started(tmp_path: Path
     jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate((b"die", b"who", b"who"))]
     with TargetProcess(chosen) as process:
         answers = [returned(outcome) for outcome in process.run(jobs[:2])]
-        assert process._zygote is not None
-        process._zygote._process.kill()
-        process._zygote._process.wait()
+        assert process._reserve._zygote is not None
+        process._reserve._zygote._process.kill()
+        process._reserve._zygote._process.wait()
         process._discard()
         answers += [returned(outcome) for outcome in process.run(jobs[2:])]
     assert answers == ["crashed", [True], [False]]
 
 
+def test_processes_of_a_target_share_what_forks(tmp_path: Path) -> None:
+    chosen, answers = target(tmp_path), []
+    with Reserve() as reserve:
+        for models in ((b"who",), (b"die", b"who"), (b"who",)):
+            with TargetProcess(chosen) as process:
+                process.share(reserve)
+                jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate(models)]
+                answers.append([returned(outcome) for outcome in process.run(jobs)])
+        assert reserve._zygote is not None
+        pid = reserve._zygote._process.pid
+    assert answers == [[[False]], ["crashed", [True]], [[True]]]
+    assert not _alive(pid)
+
+
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     with TargetProcess(target(tmp_path)) as process:
         list(process.run([Job("0", b"die", ({"X": np.zeros(3, np.float32)},)), Job("1", b"fine", ({},))]))
-        assert process._zygote is not None
-        pids = [process._zygote._process.pid]
+        assert process._reserve._zygote is not None
+        pids = [process._reserve._zygote._process.pid]
         assert process._worker is not None
         pids.append(process._worker._process.pid)
     deadline = time.monotonic() + 5
