@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from ...reference import document_of, operator_names
+from ..border.strict_json import parse, typed
 from ..diagnosis.single import Single, diagnosed
 from ..probes.naming import expanded, is_portable
 from ..probes.probe import Probe
@@ -17,6 +20,8 @@ from ..probes.selection import Selection, UnknownName, select_probes
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import wrapped_probes
 from ..results.expected.entries import ExpectedFailureError, applying, expectations_of, suspects
+from ..results.folder import RUN
+from ..results.records import RunRecord
 from ..targets.target import ACCURACY, Target, TargetError
 from ..workers.process import TargetProcess, TargetUnavailable
 from . import completion
@@ -26,6 +31,12 @@ from .terminal import console_on, fail, put
 
 _NAMED = 10
 
+RUNS = Path("runs")
+"""The folder of runs that nobody gave another one."""
+
+_RUNS = 20
+"""Runs in which a case is looked for that no profile has, the newest first."""
+
 
 @app.command()
 def explain(
@@ -33,7 +44,8 @@ def explain(
         str,
         typer.Argument(
             metavar="CASE",
-            help="Case id, of which a unique beginning is enough; the JSON of a case; or a test-case directory, ./DIR.",
+            help="Case id, of which a unique beginning is enough, also of a case that a run under runs/ made; the JSON "
+            "of a case; or a test-case directory, ./DIR.",
             autocompletion=completion.cases,
         ),
     ],
@@ -121,10 +133,27 @@ def _probe_of(case: str) -> Probe:
         except UnknownName as unknown:  # the last one names the case as it was given
             complaint = str(unknown)
     else:
-        fail(complaint)
+        made = _made(given)
+        if made is None:
+            fail(complaint)
+        return _probe_of(made)
     if len(probes) > 1:
         ambiguous(case, [probe.id for probe in probes])
     return probes[0]
+
+
+def _made(beginning: str) -> str | None:
+    """The text of a case that a run under ``runs/`` made as the smallest of a finding, by the beginning of its id: the
+    newest run that has one."""
+    folders = sorted(RUNS.glob(f"*/{RUN}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in folders[:_RUNS]:
+        with suppress(OSError, ValueError):
+            for target in typed(parse(path.read_bytes()), RunRecord)["targets"]:
+                for finding in target["findings"]:
+                    words = shlex.split(finding["repeat"])
+                    if finding["smallest"].startswith(beginning) and words[:2] == ["onnxspec", "explain"]:
+                        return None if words[2] == finding["smallest"] else words[2]
+    return None
 
 
 def ambiguous(case: str, ids: Sequence[str]) -> NoReturn:

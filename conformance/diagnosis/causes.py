@@ -30,11 +30,12 @@ from ..workers.process import TargetProcess
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
 from .explainer import Explainer, refuting_arithmetic
-from .explanations import explaining, explains, leaving_open, refuting
+from .explanations import explaining, explains, leaving_open, looks_at, refuting
 from .failing_case import DIAGNOSED
 from .findings import alone
 from .foretelling import ENOUGH, Fresh, foretold, is_constant
 from .needs import meeting
+from .places import Look, Region, other_sizes, places_of, telling_places
 from .search import Mishap, unheard
 
 __all__ = ["Cause", "Subject", "causes_of", "experiments_of", "is_open"]
@@ -110,6 +111,8 @@ class Cause:
         Whether the fault that was thought of says something else of fresh cases than what is returned there.
     passing
         Fresh cases and tries that came out right.
+    places
+        Of what has no name, or one that leaves open where: outside of them nothing was wrong, in fresh cases neither.
     """
 
     finding: Finding
@@ -120,6 +123,7 @@ class Cause:
     searched: bool = False
     refuted: bool = False
     passing: tuple[CaseProbe, ...] = ()
+    places: tuple[Region, ...] = ()
 
     @property
     def fault(self) -> str:
@@ -229,7 +233,9 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     thought = fault_named(finding["fault"]) if finding["fault"] else None
     others = _beside(finding, subject)
     holds = _paid(explaining(subject.accuracy, others, subject.arithmetics), budget)
-    needs = _paid(explaining(subject.accuracy, others, subject.arithmetics, needed=True), budget)
+    needs = holds
+    if others:
+        needs = _paid(explaining(subject.accuracy, others, subject.arithmetics, needed=True), budget)
     refuted = refuting_arithmetic(subject.results, subject.probes)
 
     def needed(fault: Fault, one: Tried) -> bool:
@@ -243,6 +249,8 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     # A look at what was returned costs nothing, and says it before the budget is spent on other names.
     if isinstance(thought, Fault) and left_open(thought, shrunk.one) and is_constant(thought, fresh.failing, left_open):
         return replace(cause, refuted=True)
+    # Before names are sought, as that may take all of the budget.
+    cause = _placed(cause, fresh, subject, budget) if thought is None else cause
     name = foretold(
         shrunk.one,
         fresh,
@@ -274,7 +282,31 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     shown = {fields[one.probe.id] for one in failing if explain(name.fault, one)}
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
     what = name.fault.summary.rstrip(".")
-    return replace(cause, shrunk=shrunk, what=what, faults=(name.fault.id,), foretold=name.cases)
+    cause = replace(cause, shrunk=shrunk, what=what, faults=(name.fault.id,), foretold=name.cases)
+    return _placed(cause, fresh, subject, budget) if name.fault.partial and not cause.places else cause
+
+
+def _placed(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:
+    """The cause with where its failures show, where fresh cases bear that out, and further ones of other sizes."""
+
+    def seen(several: Sequence[Tried]) -> list[list[Look]]:
+        looks = (looks_at(one, subject.accuracy, subject.arithmetics) for one in several)
+        return [some for some in looks if some]
+
+    looks = seen([cause.shrunk.one, *fresh.failing])
+    places = places_of(looks)
+    if len(looks) <= ENOUGH or not telling_places(places, looks) or budget.left <= 0:
+        return cause
+    further = fresh.tried(other_sizes(fresh.probe.spec, len(fresh.answers)))
+    others = seen([one for one in further if one.judgement.verdict in DIAGNOSED])
+    if len(others) < _BORNE_OUT:
+        return cause
+    places = [place for place in places if all(map(place.holds, others))]
+    return replace(cause, places=tuple(telling_places(places, [*looks, *others])))
+
+
+_BORNE_OUT = 3
+"""Cases of other sizes that must fail for a place to be told."""
 
 
 def _without(shrunk: Shrunk) -> Iterator[tuple[str, CaseProbe]]:
@@ -292,9 +324,14 @@ def _without(shrunk: Shrunk) -> Iterator[tuple[str, CaseProbe]]:
 
 
 def _paid(explain: Callable[[Fault, Tried], bool], budget: Budget) -> Callable[[Fault, Tried], bool]:
+    asked: dict[tuple[Fault, int], tuple[Tried, bool]] = {}
+
     def explains(fault: Fault, one: Tried) -> bool:
-        budget.spend(HYPOTHESIS)
-        return explain(fault, one)
+        key = fault, id(one)
+        if key not in asked:
+            budget.spend(HYPOTHESIS)
+            asked[key] = one, explain(fault, one)
+        return asked[key][1]
 
     return explains
 

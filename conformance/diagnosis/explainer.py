@@ -28,6 +28,7 @@ __all__ = [
     "arithmetics_of",
     "explained",
     "explained_by",
+    "failing_cases_of",
     "refuting_arithmetic",
     "searched_again",
 ]
@@ -65,7 +66,7 @@ def explained(
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    failing = _failing_cases(results, probes, kept, mishap)
+    failing = failing_cases_of(results, probes, kept, mishap)
     by_class = _by_class(results, probes, {case.case: case for case in failing})
     failing = [case for case in failing if case.case not in by_class]
     if not failing:
@@ -125,7 +126,7 @@ def explained_by(
     search = Search(accuracy, _effort(results), _followed(results), arithmetics=arithmetics)
     for op in {result.op for result in chosen}:
         search.known[op] = [fault for fault in faults if fault.concerns(op)]
-    explanations = {case.case: search.by_known(case) for case in _failing_cases(chosen, probes, kept)}
+    explanations = {case.case: search.by_known(case) for case in failing_cases_of(chosen, probes, kept)}
     return {case: tuple(d.id for d in some) for case, some in explanations.items() if some is not None}
 
 
@@ -141,7 +142,7 @@ def searched_again(
 ) -> tuple[dict[str, tuple[str, ...]], float]:
     """Results like :func:`explained`'s for those that are chosen, now that it is known which faults the target has; and
     how much of the effort it took."""
-    failing = _failing_cases(chosen, probes, kept)
+    failing = failing_cases_of(chosen, probes, kept)
     evidence = _followed(results), _unharmed(results, probes)
     diagnosis = diagnose(failing, accuracy, min(effort, _effort(chosen)), *evidence, (), arithmetics, facts)
     return dict(diagnosis.of), diagnosis.spent
@@ -151,7 +152,7 @@ def _effort(results: Iterable[Result]) -> float:
     return _EFFORT + _EACH * sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)
 
 
-def _failing_cases(
+def failing_cases_of(
     results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept, mishap: Mishap = unheard
 ) -> list[FailingCase]:
     """The results that rest on what a target returned, as far as that is at hand."""

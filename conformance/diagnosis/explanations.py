@@ -18,8 +18,9 @@ from ...reference.operators.observation import Observation
 from ..judging.view import view_of
 from ..probes.stream import Tried
 from .failing_case import FailingCase, failing_case_of
+from .places import Look, looks_of
 
-__all__ = ["explaining", "explains", "leaving_open", "refuting"]
+__all__ = ["explaining", "explains", "leaving_open", "looks_at", "refuting"]
 
 _INTERPRETATIONS = 4
 
@@ -69,6 +70,12 @@ def _seen(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -
     choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)
     accuracies = (accuracy, *arithmetics.get(one.probe.type, ()))
     return _Seen(failing_case, failing_case.observation(accuracy), list(choices), accuracies)
+
+
+def looks_at(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -> list[Look]:
+    """The runs of a case with which of their numbers are wrong; empty where nothing is known of single ones."""
+    seen = _seen(one, accuracy, arithmetics)
+    return [] if seen is None else looks_of(seen.failing_case, seen.accuracies)
 
 
 class _Memory:

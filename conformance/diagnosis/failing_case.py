@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
+from onnx import numpy_helper
 
-from ...cases import Course, Trial
+from ...cases import Course, Feed, Trial
 from ...reference import ACCURACY_CLASSES, FORMATS, Fault, interpretations_touched, operator_for, resolve
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.observation import Observation
+from ...reference.operators.operator import dtype_of
 from ..judging.judgement import Verdict
 from ..workers.process import Outcome
 
@@ -53,6 +56,17 @@ class FailingCase:
     @cached_property
     def type(self) -> str:
         return resolve(self.trial.node, self.runs[0].inputs).format.name
+
+    @cached_property
+    def misshapen(self) -> bool:
+        """Tell whether outputs are missing, or have another shape or type than they must have."""
+        for run in self.runs:
+            resolved = resolve(self.trial.node, run.inputs)
+            for name in self.trial.node.outputs:
+                array = run.outputs.get(name)
+                if array is None or array.shape != resolved.shape_of(name) or array.dtype != dtype_of(resolved, name):
+                    return True
+        return False
 
     def observation(self, accuracy: str) -> Observation:
         return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)
@@ -97,8 +111,9 @@ def failing_case_of(
     """The failing case that an outcome makes; None where it did not run, or not as it was asked to."""
     if outcome.status != "ran" or len(outcome.outputs) != len(trial.feeds) or not trial.feeds:
         return None
+    overridden = _overridden(trial)
     if trial.course is not None and outcome.returned:
-        ordered = tuple(_in_order(trial, trial.course, outcome))
+        ordered = tuple(_in_order(trial, trial.course, outcome, overridden))
         return FailingCase(case, trial, ordered, frozenset(topics), size, slight)
     runs: list[Run] = []
     # Every round of a session has all of its runs, one after the other.
@@ -106,7 +121,7 @@ def failing_case_of(
         for place, (feed, lists) in enumerate(zip(trial.feeds, outcome.outputs, strict=True)):
             order = outcome.returned[place] if place < len(outcome.returned) else ()
             arrays = lists[order[number] if number < len(order) else min(number, len(lists) - 1)]
-            runs.append(Run(feed.inputs, _named(trial, arrays), feed.fed))
+            runs.append(Run(feed.inputs, _named(trial, arrays), feed.fed, overridden=overridden(feed, 0)))
     return FailingCase(case, trial, tuple(runs), frozenset(topics), size, slight)
 
 
@@ -114,7 +129,26 @@ _ROUNDS = 2
 """The number of times that a session is gone through where nobody says which run returned what."""
 
 
-def _in_order(trial: Trial, course: Course, outcome: Outcome) -> Iterator[Run]:
+Overridden = Callable[[Feed, int], dict[str, Array]]
+
+
+def _overridden(trial: Trial) -> Overridden:
+    """From a feed and the number of its session to what that session's model holds for constants that are fed."""
+
+    @cache
+    def constants(session: int) -> dict[str, Array]:
+        model = trial.model if session == 0 or trial.course is None else trial.course.models[session - 1]
+        graph = onnx.load_model_from_string(model).graph
+        listed = {value.name for value in graph.input}
+        return {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.name in listed}
+
+    def overridden(feed: Feed, session: int) -> dict[str, Array]:
+        return {name: array for name, array in constants(session).items() if name in feed.fed}
+
+    return overridden
+
+
+def _in_order(trial: Trial, course: Course, outcome: Outcome, overridden: Overridden) -> Iterator[Run]:
     """The outputs that the runs of a course returned, one after the other, as often as the target went through it."""
     counts = [0] * len(trial.feeds)
     refused: set[int] = set()
@@ -127,7 +161,8 @@ def _in_order(trial: Trial, course: Course, outcome: Outcome) -> Iterator[Run]:
                 feed, place = trial.feeds[step.number], outcome.returned[step.number][counts[step.number]]
                 counts[step.number] += 1
                 outputs = _named(trial, outcome.outputs[step.number][place])
-                yield Run(feed.inputs, outputs, feed.fed, step.session, step.session in refused)
+                refusing, held = step.session in refused, overridden(feed, step.session)
+                yield Run(feed.inputs, outputs, feed.fed, step.session, refusing, held)
 
 
 def _named(trial: Trial, arrays: Sequence[Array | None]) -> dict[str, Array]:

@@ -38,7 +38,7 @@ from ..results.support import listed, refused_words
 from .conditions import condition_of, message_kind, telling_of, told, would_show
 from .refusals import refusals
 
-__all__ = ["alone", "consistent", "counted", "exercising_of", "findings_of", "passing_of", "titled"]
+__all__ = ["alone", "consistent", "counted", "exercising_of", "findings_of", "joined", "passing_of", "titled"]
 
 _TOLD = 2
 """Forbidden models that a title names."""
@@ -89,6 +89,24 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
         groups_alike = refusals(results_alike, ran, lambda result: _lawful(probes[result.case].traits))
         findings += [_refusal(condition, members, probes, ran) for condition, members in groups_alike]
     return findings
+
+
+def joined(findings: Iterable[Finding], results: Iterable[Result]) -> list[Finding]:
+    """Findings of which no two say the same, of the same clauses and for the same reason to expect it: those that do are
+    one, with the cases of both."""
+    alike: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        key = finding["kind"], finding["title"], finding["fault"], tuple(finding["clauses"]), finding["why"]
+        alike.setdefault((*key, finding["expected"]), []).append(finding)
+    several = any(len(some) > 1 for some in alike.values())
+    by_case = {result.case: result for result in results} if several else {}
+
+    def one(some: Sequence[Finding]) -> Finding:
+        cases = dict.fromkeys(case for finding in some for case in finding["cases"])
+        own: dict[str, Any] = {} if len(some) == 1 else counted([by_case[case] for case in cases])
+        return cast(Finding, {**some[0], **own})
+
+    return [one(some) for some in alike.values()]
 
 
 def _lawful(traits: frozenset[str]) -> frozenset[str]:

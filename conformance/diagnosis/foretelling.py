@@ -78,10 +78,18 @@ class Fresh:
         """All of them; more where few fail, as with a clip that seldom bites."""
         answers: list[Tried] = []
         for number in range(_TIMES):
-            answers += _tried(self, fresh_specs(self.probe.spec, self.fixed, number * FRESH))
+            answers += self.tried(fresh_specs(self.probe.spec, self.fixed, number * FRESH))
             if sum(answer.judgement.verdict in FAILING for answer in answers) >= ENOUGH:
                 break
         return answers
+
+    def tried(self, specs: Sequence[Any]) -> list[Tried]:
+        """Other cases in the same surroundings, those of them that fit there."""
+        probes: list[CaseProbe] = []
+        for spec in specs:
+            with contextlib.suppress(ValueError):  # the surroundings do not fit
+                probes.append(self.probe.like(spec))
+        return list(self.run(probes))
 
     @property
     def failing(self) -> list[Tried]:
@@ -186,9 +194,13 @@ def foretold(
     if spec.illegal:
         return None
     table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts or d.varies)]
+    misshapen = one.judgement.verdict is Verdict.MALFORMED
+    if misshapen:
+        table = [d for d in table if d.layer == "form"]
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
     variants = variants_of(spec.op, spec.version, spec.type)
-    for candidates in (known, variants, (d for d in scoped_of(iter(known)) if d.concerns(spec.op))):
+    others = (variants, (d for d in scoped_of(iter(known)) if d.concerns(spec.op)))
+    for candidates in (known, *(() if misshapen else others)):
         fitting = []
         for fault in candidates:
             if hurry():
@@ -207,7 +219,7 @@ def foretold(
         # Beside what the target does anyway much foretells it.
         own = {d.id: sum(needed(d, answer) for answer in failing) for d in right}
         right = [d for d in right if own[d.id] == max(own.values()) and 2 * own[d.id] >= len(failing)]
-        richer = _tried(fresh, [*richer_specs(spec), *fresh.without]) if right and not hurry() else []
+        richer = fresh.tried([*richer_specs(spec), *fresh.without]) if right and not hurry() else []
         for answer in richer:
             # What none of them explains shows something else.
             if answer.judgement.verdict in FAILING:
@@ -221,8 +233,8 @@ def foretold(
         right = [d for d in right if not _of_output(d, spec) or any(explains(d, answer) for answer in several)]
         if right:
             chosen = right[0]
-            others = {d.id.partition("@")[0] for d in right} - {chosen.id.partition("@")[0]}
-            return Foretold(chosen, len(others), len(failing))
+            alike = {d.id.partition("@")[0] for d in right} - {chosen.id.partition("@")[0]}
+            return Foretold(chosen, len(alike), len(failing))
     return None
 
 
@@ -242,11 +254,3 @@ def is_constant(fault: Fault, answers: Iterable[Tried], left_open: LeftOpen) -> 
     numbers = {number for array in returned for number in array.astype(np.float64).tolist()}
     bytes_ = {byte for array in returned for byte in array.tobytes()}
     return sum(array.size for array in returned) >= ENOUGH and len(numbers) == 1 and (len(bytes_) > 1 or bytes_ == {0})
-
-
-def _tried(fresh: Fresh, specs: Sequence[Any]) -> list[Tried]:
-    probes: list[CaseProbe] = []
-    for spec in specs:
-        with contextlib.suppress(ValueError):  # the surroundings do not fit
-            probes.append(fresh.probe.like(spec))
-    return list(fresh.run(probes))

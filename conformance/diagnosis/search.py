@@ -54,6 +54,9 @@ _MIXED = 6
 _PAIRED = 28
 """Faults of which any two are tried together: those nearest to what was returned."""
 
+_NEAREST = 6
+"""Faults of several that differ in a number which are tried in each place: those nearest to what was returned."""
+
 _ALTERNATIVES = 3
 """Choices between one fault in several places."""
 
@@ -351,7 +354,8 @@ class Search(Fitting):
         """The explanations of a case, with what speaks for each: first single faults, alone or beside known ones, of
         which those come first whose clauses the case exercises; then those made in one place only; then two at once.
 
-        What says of some numbers only that anything may stand there comes last.
+        What says of some numbers only that anything may stand there comes last. Outputs that are missing, or of another
+        shape or type, are explained by what gives such ones, alone or beside what is known, and by nothing else.
         """
         evidence = operator_of(failing_case.op).evidence
         floor = max(0.0, self.effort - self._part)
@@ -384,6 +388,12 @@ class Search(Fitting):
             if d not in self.known[op] and not d.accepts and not d.drifts and not (failing_case.slight and d.structural)
             if not d.varies
         ]
+        if failing_case.misshapen:
+            forms = [d for d in fitting if d.layer == "form"]
+            yield [(d,) for d in forms]
+            for beside in together:
+                yield [(*beside, d) for d in forms]
+            return
         # Operators of one runtime are built alike.
         alike = self._active(failing_case, self._elsewhere(op))[:_AT_ONCE]
         yield [(d,) for d in alike]
@@ -424,7 +434,8 @@ class Search(Fitting):
             yield [(d,) for d in placed]
             for beside in together:
                 yield [(*beside, d) for d in placed]
-        placed = scoped(active, narrows)
+        # Of those that differ in a number the nearest ones alone: there are many.
+        placed = scoped([*active, *nearest(variants)[:_NEAREST]], narrows)
         yield [(d,) for d in placed]
         for beside in together:
             yield [(*beside, d) for d in scoped(active, merges)] + [(*beside, d) for d in placed]

@@ -25,10 +25,11 @@ from ..results.result import Result
 from .causes import Cause, Subject, causes_of, is_open
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget
-from .explainer import explained_by, searched_again
+from .explainer import explained_by, failing_cases_of, searched_again
 from .failing_case import DIAGNOSED
-from .findings import alone, counted, exercising_of, findings_of, passing_of, titled
+from .findings import alone, counted, exercising_of, findings_of, joined, passing_of, titled
 from .needs import Stated, meeting, stated
+from .places import looks_of, places_in_words
 
 __all__ = ["with_causes"]
 
@@ -69,7 +70,7 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
             told += _divided(finding, left, subject)
         else:
             told.append(finding)
-    return told, list(better.values())
+    return joined(told, subject.results), list(better.values())
 
 
 def _doubtful(causes: Sequence[Cause], subject: Subject, asked: Container[str]) -> dict[str, Result]:
@@ -201,6 +202,11 @@ def _told(finding: Finding, cause: Cause, subject: Subject) -> Finding:
         subject.kept.offer(shrunk.one)
         smallest = {"smallest": probe.id, "message": judgement.message, "repeat": subject.repeat(probe)}
         finding = cast(Finding, {**finding, **smallest})
+    place = _place(finding, cause, subject)
+    if place:
+        what = finding["what"].removesuffix(_SOMEWHERE)
+        joint = ": " if what != finding["what"] else ", "
+        finding = cast(Finding, {**finding, "what": f"{what}{joint}{place}", "place": place})
     if not cause.said:
         return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
     state = _stated(finding, cause, subject)
@@ -224,6 +230,21 @@ def _told(finding: Finding, cause: Cause, subject: Subject) -> Finding:
         ],
     }
     return cast(Finding, told)
+
+
+_SOMEWHERE = ": in some places only"
+
+
+def _place(finding: Finding, cause: Cause, subject: Subject) -> str:
+    """Where its failures show, in words, as far as that is so in all of its cases; empty where it is nowhere."""
+    fault = fault_named(finding["fault"]) if finding["fault"] else None
+    places = list(cause.places) if fault is None or fault.partial else []
+    members = {*finding["cases"]}
+    chosen = [r for r in subject.results if r.case in members] if places else []
+    for case in failing_cases_of(chosen, subject.probes, subject.kept):
+        looks = looks_of(case, (subject.accuracy, *subject.arithmetics.get(case.type, ())))
+        places = [place for place in places if place.holds(looks)]
+    return places_in_words(places)
 
 
 def _named(finding: Finding, cause: Cause) -> dict[str, Any]:

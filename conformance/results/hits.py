@@ -187,7 +187,7 @@ def _bare(problem: ShortFinding) -> str:
 
 def _small(title: str) -> str:
     """A title in the middle of a sentence; names of inputs and attributes keep their form."""
-    first = title.split(" ", 1)[0]
+    first = _first_word(title)
     return title[:1].lower() + title[1:] if first.isalpha() and not first.isupper() else title
 
 
@@ -212,4 +212,8 @@ def in_words(title: str, verdict: str, reason: str) -> str:
     if reason and title.startswith(short_title(verdict, reason)) and "" in happens:
         return happens[""] + title[len(short_title(verdict, reason)) :]
     # A name from the documents keeps its form: input_forget, Y.
-    return title[:1].upper() + title[1:] if title.split(" ", 1)[0].isalpha() else title
+    return title[:1].upper() + title[1:] if _first_word(title).isalpha() else title
+
+
+def _first_word(title: str) -> str:
+    return title.split(" ", 1)[0].rstrip(",:;")

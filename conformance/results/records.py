@@ -24,11 +24,12 @@ class NeedRecord(TypedDict):
 
 
 class _FindingTried(TypedDict, total=False):
-    """The words of a finding beside that whose conditions were tried: how many cases meet them and pass, and whether
-    all known faults were tried on its smallest case."""
+    """The words of a finding beside that whose conditions were tried: how many cases meet them and pass, whether all
+    known faults were tried on its smallest case, and of what has no name where it shows."""
 
     passing: Count
     searched: bool
+    place: str
 
 
 class Finding(_FindingTried):

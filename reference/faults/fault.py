@@ -98,6 +98,11 @@ class Compute:
         """Tell whether the session has refused inputs before."""
         return isinstance(self.memory, Memory) and self.memory.refused
 
+    @property
+    def overridden(self) -> Mapping[str, NDArray[Any]]:
+        """What the model holds for constants that this run is fed in their place."""
+        return self.memory.overridden if isinstance(self.memory, Memory) else {}
+
     def __call__(self, computation: Any) -> Outputs:
         outputs: Outputs = computation.plain(self.observed)
         return outputs
@@ -246,8 +251,8 @@ class FaultTable(MutableMapping[str, Fault]):
 FAULTS = FaultTable()
 
 VARIANTS = FaultTable()
-"""Faults of the table with another number in them, as the size of a block: nobody asks that cases catch each of them,
-and they are tried on what no fault of the table explains."""
+"""Faults of the table with another number in them, as the size of a block, and rare ones: nobody asks that cases catch
+each of them, and they are tried on what no fault of the table explains."""
 
 
 def _load_table() -> None:
@@ -312,13 +317,17 @@ def made_by(wrong: Callable[..., Any]) -> Wrong:
     return Altering(wrong) if wrong.__code__.co_argcount == 1 else wrong
 
 
-def family(id: str, *numbers: Any, **given: Any) -> Callable[[Callable[[Any], Change]], Callable[[Any], Change]]:
+def family(
+    id: str, *numbers: Any, proved: bool = True, **given: Any
+) -> Callable[[Callable[[Any], Change]], Callable[[Any], Change]]:
     """Register faults that differ in a number: a function of the number that returns what :func:`fault` takes. ``{}``
     in the id and ``{0}`` in the docstring stand for the number.
 
     numbers
         The first one makes the fault that stands in the table, the others its variants. Of those that explain the same
         a search takes the first variant, so they begin with the one that says least.
+    proved
+        Whether the first one stands in the table at all.
     given
         As :func:`fault` takes it.
     """
@@ -327,7 +336,7 @@ def family(id: str, *numbers: Any, **given: Any) -> Callable[[Callable[[Any], Ch
         for number in numbers:
             wrong = make(number)
             wrong.__doc__ = summary_of(make).format(number)
-            table = FAULTS if number == numbers[0] else VARIANTS
+            table = FAULTS if proved and number == numbers[0] else VARIANTS
             fault(id.format(str(number).replace(".", "-")), **given, table=table, varies=True)(wrong)
         return make
 

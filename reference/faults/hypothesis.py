@@ -69,6 +69,8 @@ class Run:
         Its number, where several are alive.
     refused
         Whether the session has refused inputs before.
+    overridden
+        What the model holds for those that are constants of it and were fed all the same.
     """
 
     inputs: Arrays
@@ -76,11 +78,12 @@ class Run:
     fed: Arrays = field(default_factory=dict)
     session: int = 0
     refused: bool = False
+    overridden: Arrays = field(default_factory=dict)
 
     def memory(self, sessions: Sessions) -> Memory:
         """Memory that its session has kept by now."""
         memory = sessions[self.session]
-        memory.refused = self.refused
+        memory.refused, memory.overridden = self.refused, self.overridden
         return memory
 
 
@@ -120,6 +123,8 @@ class RecurrentObservation:
         self.work = 0.0
         self._scenes: dict[tuple[int, Interpretations | None, bool, str], Scene | None] = {}
         self._plain: dict[tuple[int, bool], Remembering] = {}
+        # Faults are asked about several times: whether they change anything, whether they fit, alone and beside others.
+        self._fits: dict[tuple[tuple[Fault, ...], Interpretations | None, str], Fit | None] = {}
         self._nearness: dict[tuple[str, Interpretations | None], float] = {}
         self._partly: set[tuple[str, Interpretations | None]] = set()
         self._right_far: dict[tuple[int, int], NDArray[np.bool_]] = {}
@@ -154,8 +159,11 @@ class RecurrentObservation:
             )
             together = tuple(fault for fault, _ in ordered)
         self.work += _TRIAL
-        with np.errstate(all="ignore"):
-            return self._fit(together, interpretations, accuracy)
+        key = together, interpretations, accuracy
+        if key not in self._fits:
+            with np.errstate(all="ignore"):
+                self._fits[key] = self._fit(together, interpretations, accuracy)
+        return self._fits[key]
 
     def _alters_outputs(self, fault: Fault, interpretations: Interpretations | None) -> bool:
         """Tell whether a fault alters what was computed, and not only what is computed from."""
@@ -182,6 +190,29 @@ class RecurrentObservation:
                     if got is not None and got.shape == want.shape:
                         shown.append(got[want == UNINITIALIZED])
         return shown
+
+    def misses(self, interpretations: Interpretations | None = None, accuracy: str | None = None) -> list[Arrays]:
+        """By run and output the numbers that no conforming target returns, each step judged from the state that was
+        reported before, as far as Y was: Y as (T, D, N, H), states as (D, N, H)."""
+        accuracy = self.accuracy if accuracy is None else accuracy
+        with np.errstate(all="ignore"):
+            return [self._misses(number, interpretations, accuracy) for number in range(len(self.runs))]
+
+    def _misses(self, number: int, interpretations: Interpretations | None, accuracy: str) -> Arrays:
+        scene = self._scene(number, interpretations, True, accuracy)
+        scene = scene or self._scene(number, interpretations, False, accuracy)
+        assert scene is not None
+        batch_first, w = scene.computation.configuration.layout == 1, scene.budget
+        masks: dict[str, NDArray[np.bool_]] = {}
+        for name, got in self.runs[number].outputs.items():
+            right, reach = scene.conforming[0][name], scene.conforming[1][name]
+            if got.shape == right.shape:
+                shown = got.astype(np.float64)
+                near = np.abs(shown - right) <= reach + 2 * (w.unit * np.abs(right) + w.floor)
+                off = np.isfinite(reach) & ~near & (shown != right) & ~(np.isnan(shown) & np.isnan(right))
+                turned = off.transpose(1, 2, 0, 3) if name == "Y" else off.swapaxes(0, 1)
+                masks[name] = turned if batch_first else off
+        return masks
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
         """The share of what was returned that is about what a target with that fault returns; below 0 for a fault that

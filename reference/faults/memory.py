@@ -15,18 +15,21 @@ class Memory(dict[str, Any]):
         Those that it keeps for all sessions alike.
     refused
         Whether the session has refused inputs by now.
+    overridden
+        The values of the model's own for constants that this run is fed.
     """
 
     def __init__(self, process: MutableMapping[str, Any]) -> None:
         super().__init__()
         self.process, self.refused = process, False
+        self.overridden: Mapping[str, Any] = {}
 
     def of(self, name: str) -> Memory:
         """The part of it that one of several faults has for itself."""
         if name not in self:
             self[name] = Memory(self.process.setdefault(name, {}))
         own: Memory = self[name]
-        own.refused = self.refused
+        own.refused, own.overridden = self.refused, self.overridden
         return own
 
 

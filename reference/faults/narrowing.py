@@ -24,7 +24,7 @@ __all__ = [
     "of_input",
     "of_output",
     "of_row_blocks",
-    "of_row_tail",
+    "of_rows",
     "of_states",
     "of_unit_blocks",
 ]
@@ -276,15 +276,16 @@ def of_states(wrong: Wrong) -> Wrong:
     return only
 
 
-def of_row_tail(block: int) -> Narrowing:
-    """Only rows behind the last whole block of so many are wrong: rows know nothing of each other."""
+def of_rows(first_of: Callable[[int], int]) -> Narrowing:
+    """Only rows from a number on, which depends on how many there are, are wrong: rows know nothing of each other."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
             k = c.configuration
-            if k.N % block == 0:
+            first = first_of(k.N)
+            if first >= k.N:
                 return compute(c)
-            first, right, faulty = k.N - k.N % block, compute(c), dict(wrong(compute, c))
+            right, faulty = compute(c), dict(wrong(compute, c))
             for name, array in right.items():
                 if name in faulty and faulty[name].shape == array.shape:
                     axis = 0 if k.layout == 1 else array.ndim - 2

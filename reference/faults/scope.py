@@ -26,7 +26,7 @@ from .narrowing import (
     of_input,
     of_output,
     of_row_blocks,
-    of_row_tail,
+    of_rows,
     of_states,
     of_unit_blocks,
 )
@@ -161,13 +161,26 @@ _OF_CELLS: dict[str, Scope] = {
         )
         for block in (4, 8, 16)
     },
-    "rows-past-4s": Scope(
-        "rows-past-4s",
-        "in those rows only that are left over of batch_size after whole blocks of 4",
-        of_row_tail(4),
-        among=_of_cell,
-        merges=True,
-    ),
+    **{
+        f"rows-past-{block}s": Scope(
+            f"rows-past-{block}s",
+            f"in those rows only that are left over of batch_size after whole blocks of {block}",
+            of_rows(lambda rows, block=block: rows - rows % block),  # type: ignore[misc]
+            among=_of_cell,
+            merges=True,
+        )
+        for block in (4, 2, 8, 16)
+    },
+    **{
+        f"rows-beyond-{most}": Scope(
+            f"rows-beyond-{most}",
+            f"in rows beyond the first {most} only",
+            of_rows(lambda rows, most=most: most),  # type: ignore[misc]
+            among=_of_cell,
+            merges=True,
+        )
+        for most in (4, 8, 16, 32, 2)
+    },
     **{name: Scope(name, f"of {name} only", of_function(name), _about("clip"), _of_cell) for name in ACTIVATIONS},
     **{
         f"rows-by-{block}": Scope(

@@ -21,6 +21,7 @@ def _load_faults() -> None:
         activation,
         block,
         clip,
+        constant,
         contract,
         direction,
         function,

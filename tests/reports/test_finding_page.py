@@ -241,7 +241,10 @@ def test_titles_for_people() -> None:
     assert in_words("wrong (value) with short row", "wrong", "value") == "Wrong values with short row"
     assert in_words("crashed with no rows", "crashed", "") == "The process dies with no rows"
     assert in_words("refuses float64", "unsupported", "load") == "Refuses float64"
+    assert in_words("refuses, saying: no way", "unsupported", "load") == "Refuses, saying: no way"
     assert in_words("wrong turns", "wrong", "value") == "Wrong turns"
+    placed = "wrong (value), only in the last unit (with 2 units or more)"
+    assert in_words(placed, "wrong", "value") == "Wrong values, only in the last unit (with 2 units or more)"
     assert in_words("input_forget is kept", "wrong", "value") == "input_forget is kept"
     kept = "Values past a sequence's length that break a convention"
     assert in_words("breaks a convention (padding)", "pass", "padding") == kept

@@ -9,7 +9,7 @@ from ...numbers.activations import ACTIVATIONS, Activation, Coefficient
 from ...recurrent.cell import CELLS
 from ...recurrent.recurrence import Computation
 from ..alterations import configured, revalued, with_functions
-from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault
+from ..fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Compute, Outputs, fault
 
 __all__: list[str] = []
 
@@ -220,6 +220,13 @@ def coefficients_swapped(compute: Compute, c: Computation) -> Outputs:
         return replace(function, alpha=function.beta, beta=function.alpha) if both else function
 
     return compute(with_functions(c, change))
+
+
+@fault("coefficients.by-name", clause="activation-alpha", table=VARIANTS)
+def coefficients_by_name(compute: Compute, c: Computation) -> Outputs:
+    """Gives all functions of one name the coefficients of the first of them."""
+    first: dict[str, Activation] = {}
+    return compute(with_functions(c, lambda f, position, d: first.setdefault(f.name, f)))
 
 
 def _with_default(c: Computation, name: str | None, alpha: float, beta: float | None = None) -> Computation:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...numbers.activations import Activation
 from ...recurrent.recurrence import Computation
 from ..alterations import revalued, with_functions
-from ..fault import ALL_BUT_BFLOAT16, WIDE, Alteration, Compute, Outputs, family, fault
+from ..fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Alteration, Compute, Outputs, family, fault
 
 __all__: list[str] = []
 
@@ -238,6 +238,31 @@ def softplus_linear_above_20(compute: Compute, c: Computation) -> Outputs:
         return np.where(x > 20, x, np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
 
     return compute(_with(c, "Softplus", value))
+
+
+@fault("softplus.half-exponential", clause="functions.softplus", types=("float16",), table=VARIANTS)
+def softplus_half_exponential(compute: Compute, c: Computation) -> Outputs:
+    """Softplus takes an exponential that ends at 65504, the largest float16: it is never above 11.09."""
+    return compute(_with(c, "Softplus", lambda x, alpha, beta: np.log1p(np.minimum(np.exp(x), 65504.0))))
+
+
+@family("tanh.clamped-above-{}", 9, 8, 6, 5, 4, 3, proved=False, clause="functions.tanh", types=WIDE)
+def tanh_clamped_above(most: float) -> Alteration:
+    """Tanh, in ScaledTanh too, takes no argument above {0}: it stays at what it is there."""
+    return lambda c: _with_tanh(c, lambda x: np.tanh(np.minimum(x, most)))
+
+
+@family("tanh.clamped-below-{}", 9, 8, 6, 5, 4, 3, proved=False, clause="functions.tanh", types=WIDE)
+def tanh_clamped_below(most: float) -> Alteration:
+    """Tanh, in ScaledTanh too, takes no argument below -{0}: it stays at what it is there."""
+    return lambda c: _with_tanh(c, lambda x: np.tanh(np.maximum(x, -most)))
+
+
+@fault("tanh.overflow-below", clause="functions.saturation", table=VARIANTS)
+def tanh_overflows_below(compute: Compute, c: Computation) -> Outputs:
+    """Tanh, in ScaledTanh too, is NaN far below zero: e^-2x overflows above and below the line."""
+    largest = np.log(c.configuration.format.largest)
+    return compute(_with_tanh(c, lambda x: np.where(-2 * x > largest, np.nan, np.tanh(x))))
 
 
 @fault("softplus.base-two", clause="functions.softplus", types=ALL_BUT_BFLOAT16)

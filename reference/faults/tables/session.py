@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...recurrent.recurrence import Computation
-from ..alterations import with_inputs, with_lengths, with_steps
-from ..fault import Compute, Outputs, fault
+from ..alterations import with_inputs, with_lengths, with_outputs, with_steps
+from ..fault import VARIANTS, Compute, Outputs, fault
 
 __all__: list[str] = []
 
@@ -177,6 +177,21 @@ def buffers_come_round(compute: Compute, c: Computation) -> Outputs:
     shapes = {name: array.shape for name, array in outputs.items()}
     stale = run % _RING == 0 and before is not None and {n: a.shape for n, a in before.items()} == shapes
     return before if stale and before is not None else outputs
+
+
+@fault("session.padding-kept", clause="session.stateless", table=VARIANTS)
+def padding_kept(compute: Compute, c: Computation) -> Outputs:
+    """Leaves in Y past a row's length what an earlier run of the same sizes has written there."""
+    k, outputs = c.configuration, compute(c)
+    past = (np.arange(k.T)[:, np.newaxis] >= k.lengths)[:, np.newaxis, :, np.newaxis]
+
+    def filled(Y: Array) -> Array:
+        before = compute.memory.get("Y")
+        kept = np.where(past, before, Y) if before is not None and before.shape == Y.shape else Y
+        compute.memory["Y"] = kept
+        return kept
+
+    return with_outputs(c, outputs, Y=filled)
 
 
 @fault("session.outputs-reused", clause="session.stateless", layer="form")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
 from ..alterations import with_inputs, with_lengths, with_states, with_steps, with_tensors, with_walk
-from ..fault import ALL_BUT_BFLOAT16, Alteration, Compute, Outputs, family, fault
+from ..fault import ALL_BUT_BFLOAT16, VARIANTS, Alteration, Compute, Outputs, family, fault
 
 __all__: list[str] = []
 
@@ -109,6 +109,23 @@ def rows_past(most: int) -> Alteration:
 def states_of_rows_past_4(compute: Compute, c: Computation) -> Outputs:
     """Starts rows from 4 on from the initial states of the first rows."""
     return compute(with_states(c, lambda states: states[:, np.arange(states.shape[1]) % 4]))
+
+
+@family("sizes.states-of-rows-past-{}", 16, 8, 32, 2, 64, proved=False, clause="initial-states")
+def states_of_rows_past(most: int) -> Alteration:
+    """Starts rows from {0} on from the initial states of the first rows."""
+    return lambda c: with_states(c, lambda states: states[:, np.arange(states.shape[1]) % most])
+
+
+@fault("sizes.states-by-halves", clause="initial-states", table=VARIANTS)
+def states_by_halves(compute: Compute, c: Computation) -> Outputs:
+    """Starts the second half of the rows from the initial states of the first half."""
+
+    def read(states: Array) -> Array:
+        rows = np.arange(states.shape[1])
+        return states[:, np.where(rows >= len(rows) // 2, rows - len(rows) // 2, rows)]
+
+    return compute(with_states(c, read))
 
 
 @family("sizes.lengths-past-{}", 8, 16, 4, 2, clause="lengths")

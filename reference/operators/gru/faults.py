@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...faults.alterations import clipped, configured, reordered, settled, with_tensors, with_walk
-from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
+from ...faults.fault import ALL_BUT_BFLOAT16, Alteration, Compute, Outputs, family, fault
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
 from .cell import candidate
@@ -35,6 +36,28 @@ def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
 
 def _gates_read_as(c: Computation, order: str) -> Computation:
     return with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))
+
+
+@family("gru.hidden.in-place-by-{}", 32, 16, 8, 4, proved=False, clause="equations", operators=GRU)
+def hidden_in_place(block: int) -> Alteration:
+    """Without linear_before_reset writes Ht over Ht-1 in blocks of {0} units, after which later ones compute ht."""
+
+    def changed(c: Computation) -> Computation:
+        units = c.configuration.H
+        if units <= block or c.configuration.linear_before_reset:
+            return c
+
+        def hidden(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
+            h = candidate(p, X, H, r)
+            for first in range(block, units, block):
+                later = np.arange(units) >= first
+                mixed = p.arithmetic.where(later, H.state, p.arithmetic.interpolation(z, h, H.state))
+                h = p.arithmetic.where(later, candidate(p, X, replace(H, state=mixed), r), h)
+            return h
+
+        return _with_hidden(c, hidden)
+
+    return changed
 
 
 @fault("gru.gates.rzh", clause="gates.order", operators=GRU)

@@ -18,7 +18,7 @@ from ...faults.alterations import (
     with_tensors,
     with_walk,
 )
-from ...faults.fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault
+from ...faults.fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Compute, Outputs, fault
 from ...kernels.kernel import rounded
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
@@ -320,6 +320,21 @@ def clip_on_cell_state(compute: Compute, c: Computation) -> Outputs:
         return output(p, X + H, C), C
 
     return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
+
+
+@fault("lstm.clip.on-carried-cell", clause="clip", operators=LSTM, table=VARIANTS)
+def clip_on_carried_cell(compute: Compute, c: Computation) -> Outputs:
+    """Bounds the cell state that is carried on by clip, besides the arguments of activations."""
+    threshold = c.configuration.clips[0]
+    if threshold is None:
+        return compute(c)
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, X + H, C)
+        C = f * C + i * candidate
+        return output(p, X + H, C), clipped(p, C, threshold)
+
+    return compute(_stepped(c, step))
 
 
 @fault("lstm.clip.before-peephole", clause="clip", operators=LSTM)

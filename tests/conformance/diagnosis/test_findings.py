@@ -13,6 +13,7 @@ from onnxspec.conformance.diagnosis import (
     condition_of,
     explained,
     findings_of,
+    joined,
     message_kind,
     with_needed_classes,
 )
@@ -337,6 +338,17 @@ def test_what_fails_alike_in_several_operators_is_one_finding() -> None:
     (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s in specs})
     assert finding["operators"] == sorted(OPERATORS)
     assert sorted(finding["clauses"]) == ["gru.equations", "lstm.equations", "rnn.equations"]
+
+
+def test_what_two_findings_say_alike_is_one_finding() -> None:
+    (finding,) = findings_of(failing_where(lambda spec: spec.layout == 1), BY_ID)
+    results = failing_where(lambda spec: spec.layout == 1)
+    half = len(finding["cases"]) // 2
+    first, second = ({**finding, "cases": some} for some in (finding["cases"][:half], finding["cases"][half:]))
+    other = {**finding, "title": "another one", "cases": finding["cases"][:1]}
+    both, alone = joined([first, other, second], results)  # type: ignore[list-item]
+    assert (both["cases"], both["new"]) == (finding["cases"], len(finding["cases"]))
+    assert alone == other
 
 
 def test_failures_come_first_and_refusals_last() -> None:

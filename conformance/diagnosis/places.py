@@ -1,0 +1,294 @@
+"""Places: which numbers are wrong, where nobody knows why.
+
+What no known fault explains is described by what is seen of it: which units, rows, steps, directions, outputs and runs
+are wrong, and that all others are right. Each step is judged from the state that was reported before it, so a place is
+where something goes wrong, not where that has spread to. What is said holds in every case of a finding, in fresh ones,
+and in further ones of other sizes, in which what only looked alike comes apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference import Interpretations, resolve
+from .failing_case import FailingCase
+
+__all__ = ["Look", "Region", "looks_of", "other_sizes", "places_in_words", "places_of", "telling_places"]
+
+Mask = NDArray[np.bool_]
+
+_INTERPRETATIONS = 4
+
+_BITS = 6.0
+"""Evidence for a place, in bits, beyond those by which one of so many that are tried on an axis fits by chance."""
+
+_OF_A_CASE, _VALUES = 6.0, 3
+"""The bits that one case speaks for a place at most, and the numbers on an axis that are counted in it: what goes wrong
+in one unit for a reason goes wrong in the next for the same one."""
+
+_CASES = 3
+"""Cases that must have numbers outside of a place."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One run of a case.
+
+    number
+        Of the run, from 0.
+    wrong
+        By output the numbers that are wrong: Y as (T, D, N, H), states as (D, N, H).
+    """
+
+    number: int
+    T: int
+    N: int
+    H: int
+    lengths: NDArray[np.int64]
+    directions: tuple[str, ...]
+    outputs: tuple[str, ...]
+    wrong: Mapping[str, Mask]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the numbers of a run along one axis.
+
+    allowed
+        From a run to where on the axis it is.
+    among
+        From a run to how many places there are that it is chosen from; all on the axis where that is None.
+    """
+
+    axis: str
+    words: str
+    allowed: Callable[[Look], Mask]
+    among: Callable[[Look], int] | None = None
+
+    def holds(self, case: Iterable[Look]) -> bool:
+        """Tell whether nothing outside of it is wrong in any run of a case."""
+        return not any((wrong & ~self.allowed(look)).any() for look, wrong in _along(self.axis, case))
+
+    def evidence(self, case: Iterable[Look]) -> float:
+        """How much it says of a case, in bits."""
+        pairs = list(_along(self.axis, case))
+        allowed = sum(int(self.allowed(look).sum()) for look, wrong in pairs)
+        values = sum(int(wrong.sum()) for _, wrong in pairs)
+        if not allowed or not values:
+            return 0.0
+        share = allowed / sum(wrong.size if self.among is None else self.among(look) for look, wrong in pairs)
+        return min(_OF_A_CASE, -math.log2(share) * min(values, _VALUES))
+
+
+def looks_of(failing_case: FailingCase, accuracies: Sequence[str]) -> list[Look]:
+    """The runs of a case by the arithmetic and the interpretation by which fewest numbers are wrong, though some are;
+    empty where nothing is known of single numbers."""
+    observation: Any = failing_case.observation(accuracies[0])
+    if failing_case.misshapen or not hasattr(observation, "misses"):
+        return []
+    choices = itertools.islice(Interpretations().alternatives(failing_case.touched), _INTERPRETATIONS)
+    several = [observation.misses(choice, accuracy) for choice in choices for accuracy in accuracies]
+    counts = [sum(int(mask.sum()) for masks in runs for mask in masks.values()) for runs in several]
+    some = [(count, number) for number, count in enumerate(counts) if count]
+    if not some:
+        return []
+    return list(_looks(failing_case, several[min(some)[1]]))
+
+
+def _looks(failing_case: FailingCase, masks: Iterable[Mapping[str, Mask]]) -> Iterator[Look]:
+    for number, (run, wrong) in enumerate(zip(failing_case.runs, masks, strict=True)):
+        c: Any = resolve(failing_case.trial.node, run.inputs)
+        yield Look(number, c.T, c.N, c.H, c.lengths, c.directions, failing_case.trial.node.outputs, wrong)
+
+
+def _along(axis: str, case: Iterable[Look]) -> Iterator[tuple[Look, Mask]]:
+    """Runs of which something is known along an axis, with what is wrong there."""
+    runs = list(case)
+    if axis == "run":
+        if len(runs) > 1:
+            for look in runs:
+                yield look, np.array([any(mask.any() for mask in look.wrong.values())])
+        return
+    for look in runs:
+        wrong = _AXES[axis](look)
+        if wrong is not None and wrong.size > 1:
+            yield look, wrong
+
+
+def _units(look: Look) -> Mask | None:
+    Y = look.wrong.get("Y")
+    if Y is None and look.T > 1:
+        return None  # through R one wrong unit has spread to all
+    return _some(look, lambda mask: mask.reshape(-1, look.H).any(axis=0)) if look.H else None
+
+
+def _rows(look: Look) -> Mask | None:
+    return _some(look, lambda mask: mask.any(axis=(*range(mask.ndim - 2), mask.ndim - 1)))
+
+
+def _directions(look: Look) -> Mask | None:
+    return _some(look, lambda mask: mask.any(axis=(*range(mask.ndim - 3), mask.ndim - 2, mask.ndim - 1)))
+
+
+def _some(look: Look, change: Callable[[Mask], Mask]) -> Mask | None:
+    masks = [change(mask) for mask in look.wrong.values()]
+    return np.logical_or.reduce(masks) if masks else None
+
+
+def _steps(look: Look) -> Mask | None:
+    """(T, N): first the steps of each row in the order in which they are computed, then its padding."""
+    Y = look.wrong.get("Y")
+    if Y is None:
+        return None
+    wrong = np.zeros((look.T, look.N), bool)
+    place = np.arange(look.T)[:, np.newaxis]
+    for d, direction in enumerate(look.directions):
+        order = np.where(place < look.lengths, look.lengths - 1 - place, place) if direction == "reverse" else place
+        order = np.broadcast_to(order, wrong.shape)
+        wrong |= np.take_along_axis(Y[:, d].any(axis=-1), order, axis=0)
+    return wrong
+
+
+def _outputs(look: Look) -> Mask | None:
+    names = [name for name in look.outputs if name]
+    return np.array([bool(name in look.wrong and look.wrong[name].any()) for name in names])
+
+
+_AXES: Mapping[str, Callable[[Look], Mask | None]] = {
+    "direction": _directions, "output": _outputs, "row": _rows, "step": _steps, "unit": _units,
+}  # fmt: skip
+
+
+def _counted(axis: str, size: Callable[[Look], int], word: str, whole: str) -> Iterator[Region]:
+    """Places that a kernel has because it takes units, or rows, several at a time."""
+
+    def place(words: str, chosen: Callable[[NDArray[np.int64], int], Any]) -> Region:
+        return Region(axis, words, lambda look: np.asarray(chosen(np.arange(size(look)), size(look)), bool))
+
+    yield place(f"the first {word}", lambda n, size: n == 0)
+    yield place(f"the last {word}", lambda n, size: n == size - 1)
+    for most in (2, 4, 8, 16, 32, 64, 128):
+        yield place(f"{word}s beyond the first {most}", lambda n, size, most=most: n >= most)  # type: ignore[misc]
+    yield place(f"{word}s after the first", lambda n, size: n > 0)
+    for block in (2, 4, 8, 16, 32, 64):
+        yield place(
+            f"{word}s left over of {whole} after whole blocks of {block}",
+            lambda n, size, block=block: n >= size - size % block,  # type: ignore[misc]
+        )
+    for block in (2, 4, 8, 16, 32, 64):
+        yield place(
+            f"{word}s in whole blocks of {block}",
+            lambda n, size, block=block: n < size - size % block,  # type: ignore[misc]
+        )
+    yield place(f"the second half of the {word}s", lambda n, size: n >= size // 2)
+    yield place(f"the first {word} of every two", lambda n, size: n % 2 == 0)
+    yield place(f"the second {word} of every two", lambda n, size: n % 2 == 1)
+
+
+def _by_length() -> Iterator[Region]:
+    def place(words: str, chosen: Callable[[Look], Any]) -> Region:
+        return Region("row", words, lambda look: np.asarray(chosen(look), bool))
+
+    yield place("rows of length 0", lambda look: look.lengths == 0)
+    yield place("rows shorter than the sequence", lambda look: look.lengths < look.T)
+    yield place("rows shorter than the longest", lambda look: look.lengths < look.lengths.max(initial=0))
+    yield place("rows as long as the sequence", lambda look: look.lengths == look.T)
+    yield place("rows of an odd length", lambda look: look.lengths % 2 == 1)
+    yield place("rows of an even length", lambda look: look.lengths % 2 == 0)
+
+
+def _of_steps() -> Iterator[Region]:
+    def place(words: str, chosen: Callable[[NDArray[np.int64], NDArray[np.int64]], Any]) -> Region:
+        def allowed(look: Look) -> Mask:
+            step = np.broadcast_to(np.arange(look.T)[:, np.newaxis], (look.T, look.N))
+            return np.asarray(chosen(step, look.lengths) & (step < look.lengths), bool)
+
+        return Region("step", words, allowed, lambda look: int(look.lengths.sum()))
+
+    yield place("the first step of a row", lambda step, length: step == 0)
+    yield place("the last step of a row", lambda step, length: step == length - 1)
+    for most in (2, 4, 8, 16, 32, 64, 128, 256):
+        yield place(f"steps beyond the first {most}", lambda step, length, most=most: step >= most)  # type: ignore[misc]
+    yield place("steps after the first", lambda step, length: step > 0)
+    for block in (2, 4, 8, 16, 32):
+        yield place(
+            f"steps left over of a row after whole blocks of {block}",
+            lambda step, length, block=block: step >= length - length % block,  # type: ignore[misc]
+        )
+        yield place(
+            f"the last step of every {block}",
+            lambda step, length, block=block: step % block == block - 1,  # type: ignore[misc]
+        )
+    yield Region("step", "steps past a row's length", lambda look: np.arange(look.T)[:, np.newaxis] >= look.lengths)
+
+
+def _named(axis: str, words: str, names: Callable[[Look], Sequence[str]], chosen: Sequence[str]) -> Region:
+    return Region(axis, words, lambda look: np.array([name in chosen for name in names(look)], bool))
+
+
+def _every() -> Iterator[Region]:
+    for direction in ("forward", "reverse"):
+        yield _named("direction", f"the {direction} direction", lambda look: look.directions, (direction,))
+    outputs: list[tuple[str, ...]] = [("Y",), ("Y_h",), ("Y_c",), ("Y_h", "Y_c")]
+    for names in outputs:
+        yield _named("output", " and ".join(names), lambda look: [name for name in look.outputs if name], names)
+    yield from _counted("row", lambda look: look.N, "row", "batch_size")
+    yield from _by_length()
+    yield from _of_steps()
+    yield from _counted("unit", lambda look: look.H, "unit", "hidden_size")
+    yield Region("run", "the first run of a session", lambda look: np.array([look.number == 0]))
+    yield Region("run", "later runs of a session", lambda look: np.array([look.number > 0]))
+
+
+_PLACES = tuple(_every())
+_TRIED = Counter(place.axis for place in _PLACES)
+
+
+def places_of(cases: Sequence[Sequence[Look]]) -> list[Region]:
+    """The places outside of which nothing is wrong in any case."""
+    return [place for place in _PLACES if all(map(place.holds, cases))]
+
+
+def telling_places(places: Iterable[Region], cases: Sequence[Sequence[Look]]) -> list[Region]:
+    """Of the places on each axis that which says most, where that is enough not to be chance."""
+    best: dict[str, tuple[float, Region]] = {}
+    for place in places:
+        bits, least = [place.evidence(case) for case in cases], _BITS + math.log2(_TRIED[place.axis])
+        if sum(bit > 0 for bit in bits) >= _CASES and sum(bits) > best.get(place.axis, (least, place))[0]:
+            best[place.axis] = sum(bits), place
+    return [place for _, place in best.values()]
+
+
+def places_in_words(places: Iterable[Region]) -> str:
+    """As a reader is told; empty for none."""
+    listed = ", ".join(dict.fromkeys(place.words for place in places))
+    return f"only in {listed}" if listed else ""
+
+
+_LARGEST = {"T": 300, "N": 70, "H": 140}
+"""Sizes beyond which a case costs more than it tells."""
+
+_GROWN = (
+    {}, {"H": (2, 1)}, {"N": (2, 1)}, {"T": (2, 1)}, {"T": (2, 1), "N": (2, 1), "H": (2, 1)},
+    {"T": (1, 3), "N": (1, 3), "H": (1, 3)}, {"H": (3, 2)}, {"N": (3, 2)}, {"T": (3, 2)}, {"T": (1, 5), "N": (1, 6)},
+)  # fmt: skip
+"""By size the factor and the summand of larger cases: in these a tail, what lies beyond a number, and a last one are
+three things."""
+
+
+def other_sizes(spec: Any, after: int) -> list[Any]:
+    """Cases like one with other numbers, in other sizes: `after` so many others."""
+    cases = []
+    for number, grown in enumerate(_GROWN, after + 1):
+        sizes = {n: k * getattr(spec, n) + more for n, (k, more) in grown.items() if getattr(spec, n, 0)}
+        if all(size <= _LARGEST[name] for name, size in sizes.items()):
+            cases.append(replace(spec, **sizes, seed=spec.seed + number))
+    return cases
