@@ -48,6 +48,8 @@ class Row:
 
     failing, named, right
         Results that are wrong in what they return, those of them with a name, and those whose names are all true.
+    described
+        Those with a name, or of a finding that says where it shows, or by which wider class all of it is right.
     tellable
         Those that something in the table of faults, or a combination, could name: all but those whose cause it lacks.
     first
@@ -61,6 +63,7 @@ class Row:
     target: str
     failing: int
     named: int
+    described: int
     right: int | None
     foretold: int
     first: str
@@ -73,10 +76,11 @@ class Row:
     def cells(self) -> list[str]:
         """As the table has it."""
         share = f"{self.named} ({_percent(self.named, self.failing)})"
+        described = f"{self.described} ({_percent(self.described, self.failing)})"
         right = "" if self.right is None else f"{self.right} ({_percent(self.right, self.failing)})"
         leads = "" if self.leads is None else "yes" if self.leads else "**no**"
         cost = f"{self.search:.1f} + {self.experiments:.1f} of {self.run:.1f} s"
-        told = [self.target, str(self.failing), share, right, str(self.foretold), self.first, leads]
+        told = [self.target, str(self.failing), share, right, described, str(self.foretold), self.first, leads]
         return [*told, str(self.false), cost]
 
 
@@ -85,6 +89,7 @@ HEADINGS = [
     "failing",
     "named",
     "rightly",
+    "named or described",
     "findings that foretold",
     "first finding",
     "true",
@@ -173,11 +178,13 @@ def _row(run: Run, target: TargetRun, parts: tuple[float, float, float], false: 
     truth = TRUTHS.get(target.target.name)
     verdicts = {verdict.value for verdict in DIAGNOSED}
     leading = [target.findings[hit.problems[0]] for hit in answer_on(target, run).relied_on]
+    described = {case for finding in target.findings if _describes(finding) for case in finding["cases"]}
     first = next((finding for finding in leading if finding["verdict"] in verdicts), None)
     return Row(
         target.target.name,
         len(failing),
         sum(_named(r) for r in failing),
+        sum(_named(r) or r.case in described for r in failing),
         None if truth is None else sum(_right(r, truth) for r in failing),
         sum(bool(f["foretold"]) for f in target.findings),
         first["title"] if first else "",
@@ -190,6 +197,12 @@ def _row(run: Run, target: TargetRun, parts: tuple[float, float, float], false: 
 def _named(result: Result) -> bool:
     """Whether it is said what is wrong. A wrong number of outputs, and a wrong shape, is what it is called."""
     return bool(result.diagnosis) or result.verdict is Verdict.MALFORMED
+
+
+def _describes(finding: Finding) -> bool:
+    """Whether a finding without a name says what is observed, and in which cases, as experiments bear it out."""
+    of_a_class = finding["what"].startswith("inaccurate (no better than ")
+    return finding["tried"] and bool(finding.get("place") or of_a_class)
 
 
 def _right(result: Result, truth: Truth) -> bool:

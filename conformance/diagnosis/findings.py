@@ -92,8 +92,8 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
 
 
 def joined(findings: Iterable[Finding], results: Iterable[Result]) -> list[Finding]:
-    """Findings of which no two say the same, of the same clauses and for the same reason to expect it: those that do are
-    one, with the cases of both."""
+    """Findings of which no two say the same of the same clauses, expected for the same reason: such ones are one, with
+    the cases of both."""
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = finding["kind"], finding["title"], finding["fault"], tuple(finding["clauses"]), finding["why"]
