@@ -98,7 +98,20 @@ STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know to
 # What a dependency brings along and is its own business to depend on.
 BROUGHT_ALONG = {"markupsafe": "jinja2", "google": "onnx", "typing_extensions": "onnx"}
 # What adapters import in a worker of their own, where the runtime is; nothing of it is needed to install onnxspec.
-RUNTIMES = {"openvino", "tract", "iree", "emx_onnx_cgen", "cv2", "MNN", "_tools", "ncnn", "rknn", "sofie"}
+RUNTIMES = {
+    "openvino",
+    "tract",
+    "iree",
+    "emx_onnx_cgen",
+    "cv2",
+    "MNN",
+    "_tools",
+    "ncnn",
+    "rknn",
+    "sofie",
+    "onnx2tf",
+    "ai_edge_litert",
+}
 WHERE_IT_IS = {"pandas"}  # used where somebody has it already, and loaded where he asks for what it makes
 
 

@@ -73,6 +73,7 @@ _PLAIN = (
     "mnn",
     "ncnn",
     "sofie",
+    "litert",
     "quark",
     "rknn",
 )

@@ -47,6 +47,7 @@ ADAPTERS = {
     "mnn": "mnn.py",
     "ncnn": "ncnn.py",
     "sofie": "sofie.py",
+    "litert": "litert.py",
     "quark": "quark.py",
     "rknn": "rknn.py",
     "backend": "backend.py",

@@ -1,4 +1,4 @@
-"""IREE, emx-onnx-cgen, OpenCV, MNN, ncnn and SOFIE, for real: what they compute, and what they leave out."""
+"""IREE, emx-onnx-cgen, OpenCV, MNN, ncnn, SOFIE and LiteRT, for real: what they compute, and what they leave out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("opencv", "GRU", {**RAGGED, **BOTH}, Verdict.WRONG),
         ("mnn", "RNN", {"activations": ("Relu",)}, Verdict.WRONG),
         ("mnn", "LSTM", {"type": "float16"}, Verdict.UNSUPPORTED),
-        *[(name, "RNN", OVERRIDDEN, Verdict.UNSUPPORTED) for name in ("emx-onnx-cgen", "mnn", "ncnn", "sofie")],
+        *[
+            (name, "RNN", OVERRIDDEN, Verdict.UNSUPPORTED)
+            for name in ("emx-onnx-cgen", "mnn", "ncnn", "sofie", "litert")
+        ],
         ("ncnn", "LSTM", {}, Verdict.UNSUPPORTED),  # weights that are fed
         ("ncnn", "LSTM", CONSTANT, Verdict.PASS),
         *[("ncnn", op, {**CONSTANT, **STATES}, Verdict.PASS) for op in ("LSTM", "RNN")],
@@ -60,6 +63,8 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
             Verdict.UNSTABLE,
         ),  # a run goes on where the last one ended
         ("sofie", "LSTM", {**CONSTANT, **REVERSE}, Verdict.UNSUPPORTED),
+        *[("litert", op, {**CONSTANT, **STATES}, Verdict.PASS) for op in ("LSTM", "GRU", "RNN")],
+        ("litert", "LSTM", {}, Verdict.UNSUPPORTED),  # weights that are fed
     ],
     ids=str,
 )
@@ -73,5 +78,5 @@ def test_what_becomes_of_a_node(name: str, op: str, change: dict[str, Any], verd
 
 
 def test_they_are_known_by_name() -> None:
-    for name in ("iree", "emx-onnx-cgen", "opencv", "mnn", "ncnn", "sofie"):
+    for name in ("iree", "emx-onnx-cgen", "opencv", "mnn", "ncnn", "sofie", "litert"):
         assert parse_target(name).adapter == name

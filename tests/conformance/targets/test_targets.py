@@ -31,6 +31,7 @@ IMPORTED = {
     "mnn": ("MNN", "_tools"),
     "ncnn": ("ncnn",),
     "sofie": ("sofie",),
+    "litert": ("onnx2tf", "ai_edge_litert.interpreter"),
     "rknn": ("rknn", "rknn.api"),
 }
 SIZES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}
