@@ -14,6 +14,7 @@ from .node.linear_before_reset import LINEAR_BEFORE_RESET
 from .node.opset import OPSET
 from .node.output_sequence import OUTPUT_SEQUENCE
 from .node.outputs import OUTPUTS
+from .node.placeholders import PLACEHOLDERS
 from .quantized.bias_type import BIAS_TYPE
 from .quantized.channels import CHANNELS
 from .quantized.quantization import QUANTIZATION
@@ -23,6 +24,7 @@ from .quantized.weight_type import WEIGHT_TYPE
 from .quantized.zero_points import ZERO_POINTS
 from .session.dimensions import DIMENSIONS
 from .session.eventful import EVENTFUL
+from .session.neighbours import NEIGHBOURS
 from .session.reruns import RERUNS
 from .tensors.alike import ALIKE
 from .tensors.bias import BIAS
@@ -49,4 +51,5 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     # Axes that come later change what stands before them.
     *EVENTFUL,
     *(QUANTIZATION, WEIGHT_TYPE, CHANNELS, BIAS_TYPE, QUANTIZED_TENSORS, SCALES, ZERO_POINTS),
+    *(NEIGHBOURS, PLACEHOLDERS),
 )

@@ -77,7 +77,7 @@ def read_subject(model: onnx.ModelProto | bytes) -> NodeGraph:
 
 
 def _is_beside(node: NodeProto) -> bool:
-    return bool(_role(node)) or (node.domain in _OWN and node.op_type in MOVES)
+    return bool(_role(node)) or (node.domain in _OWN and node.op_type in _MOVES)
 
 
 def _role(node: NodeProto) -> str:
@@ -143,7 +143,7 @@ class _Reader:
             if not _is_beside(node):
                 return Source(name, tuple(reversed(moves))), codec
             self.used.add(name)
-            if node.op_type in MOVES:
+            if node.op_type in _MOVES:
                 moves.append(Move(node.op_type, axes_of(node, self.constants)))
             elif _role(node) == DEQUANTIZE and codec is None:
                 codec = codec_of(node, self.constants)
@@ -161,6 +161,8 @@ class _Reader:
 
 def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] | None:
     """The argument of a move. Raises NotOneNode where that is no constant."""
+    if node.op_type == "Gather":
+        return (_picked(node, constants),)
     told = _BY_INPUT.get(node.op_type, "")
     given = next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == told), None)
     if given is None and len(node.input) > 1 and node.input[1]:
@@ -170,6 +172,14 @@ def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] 
     if any(a.name == "allowzero" and a.i for a in node.attribute):
         raise NotOneNode("Reshape with allowzero")
     return None if given is None else tuple(int(axis) for axis in given)
+
+
+def _picked(node: NodeProto, constants: Mapping[str, Array]) -> int:
+    """The axis whose last place a Gather picks. Raises NotOneNode where it picks something else."""
+    index = constants.get(node.input[1])
+    if index is None or index.shape or int(index) != -1:
+        raise NotOneNode("Gather picks another place than the last")
+    return next((int(a.i) for a in node.attribute if a.name == "axis"), 0)
 
 
 def codec_of(node: NodeProto, constants: Mapping[str, Array]) -> Codec:
@@ -195,3 +205,4 @@ def codec_of(node: NodeProto, constants: Mapping[str, Array]) -> Codec:
 
 
 _INTEGERS = ("uint8", "int8", "uint16", "int16", "int32")
+_MOVES = (*MOVES, "Gather")

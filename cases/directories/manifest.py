@@ -176,6 +176,8 @@ def _entry(folder: Path, spec: Spec, everything: bool) -> dict[str, Any] | str:
     case = build_case(spec)
     if case.trial.course is not None:
         return "its sessions do more than run one data set after the other, which no directory can say"
+    if case.trial.graph is not None:
+        return "its model has several nodes, and a directory says of one what its results may be"
     data_sets = data_sets_of(case.trial)
     fairness = fairness_of(case, data_sets, ACCURACY)
     if fairness.reason and not everything:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from ...reference import cell_named, operator_version
-from ..axes.tensors.size import BEYOND
+from ..axes.tensors.size import BEYOND, coinciding
 from ..specs.space import functions_of, output_subsets, settle, space_of
 from ..specs.spec import CaseSpec
 
@@ -21,6 +21,7 @@ _INPUTS = (1, 2, 2, 3, 4, 5, 7, 8, 9, 16, 33)
 _UNITS = (1, 2, 3, 3, 4, 5, 7, 8, 9, 16, 17, 33, 64)
 _NOTHING = 0.02  # the share of cases without steps, and of those without rows
 _BEYOND = 0.03  # that of sizes past the usual
+_COINCIDING = 0.06  # that of sizes that are others as well
 _SEEDS = 1_000_000
 
 
@@ -37,6 +38,9 @@ def any_recurrent(
     row["I"], row["H"] = random.choice(_INPUTS), random.choice(_UNITS)
     if random.random() < _BEYOND:
         row |= random.choice(BEYOND)
+    elif random.random() < _COINCIDING:
+        both = 2 if row["direction"] == "bidirectional" else 1
+        row |= random.choice(coinciding(both, operator_version(op, version).gates, row))
     row["outputs"] = random.choice(output_subsets(operator_version(op, version)))
     row |= {"activations": None, "alpha": None, "beta": None}
     if random.random() < 0.5:

@@ -21,7 +21,7 @@ from typing import Any
 from ...reference import ACTIVATIONS, cell_named, interpretations_touched, operator_version, versions_of
 from ..axes.axis import Domain
 from ..axes.recurrent import RECURRENT_AXES
-from ..axes.tensors.size import BEYOND
+from ..axes.tensors.size import BEYOND, coinciding
 from ..specs.data import inputs_of
 from ..specs.space import PINNED_AXES, functions_of, output_subsets, settle, space_of
 from ..specs.spec import CaseSpec
@@ -66,7 +66,7 @@ _COEFFICIENTS = (0.1875, 0.3125, 0.625, 0.875, 1.25, -0.375, -0.75)
 _BOUNDED = frozenset({"Sigmoid", "Tanh", "HardSigmoid", "Softsign", "ScaledTanh"})
 _COEFFICIENTED = frozenset(name for name, kind in ACTIVATIONS.items() if kind.uses_beta)
 _LONG = 6  # steps, beyond which only one function of a direction may be unbounded
-_WIDE = 16  # of so many fresh cases one has sizes beyond the usual, and two have functions
+_WIDE = 16  # of so many fresh cases one has sizes beyond the usual, one sizes that coincide, and two have functions
 _FURTHER = (1.25, 1.5, 2.0, 3.0, 0.5, 0.25, -1.25, 0.0)
 _FURTHER_FUNCTIONS = ("LeakyRelu", "LeakyRelu", "Elu", "ThresholdedRelu", "ScaledTanh", "Affine", "HardSigmoid")
 _OPEN = 2  # interpretations that a case may touch: each doubles the ways in which a fault may be excused
@@ -258,6 +258,9 @@ def _widened(spec: CaseSpec | None, supported: Supported, choose: Counter) -> Ca
         changes |= size
         if size["T"] > _LONG:
             changes |= {"activations": None, "alpha": None, "beta": None}
+    elif sizes == 1 and spec.T * spec.N > 0:
+        among = coinciding(spec.directions, operator_version(spec.op, spec.version).gates, vars(spec))
+        changes |= among[choose.below(len(among))]
     elif functions == 0 and 0 < spec.T <= _LONG and supported.get("activations") is None:
         changes |= _coefficiented(spec, choose)
     if any(name in supported and not _within(name, changes[name], supported[name]) for name in changes):

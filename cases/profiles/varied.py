@@ -2,7 +2,8 @@
 
 Ordinary values (the order of rows, where the longest ends) stand in siblings of dense cases (:mod:`.turns`). A rare one
 (a tensor of zeros, a constant that is overridden) costs a case an operator: on its newest version, types taking turns.
-Sizes stand at, below and above where kernels turn over: blocks, tiles and counters of 32, 64, 128, 256 and 512.
+Sizes stand at, below and above where kernels turn over: blocks, tiles and counters of 32, 64, 128, 256 and 512, and
+offsets of 16 bits.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from .turns import TURNING
 
 __all__ = ["varied"]
 
-# (T, N, I, H): a long run, many rows, many inputs, many units.
+# (T, N, I, H): a long run of more than 65,536 inputs, many rows, many inputs, many units.
 _SIZES = (
-    (258, 2, 3, 5),
-    (2, 31, 3, 32),
+    (258, 8, 33, 5),
+    (2, 31, 5, 127),
     (3, 33, 2, 64),
-    (2, 40, 65, 6),
-    (2, 2, 257, 63),
-    (2, 2, 5, 127),
-    (2, 2, 130, 129),
+    (3, 260, 65, 6),
+    (2, 2, 257, 129),
     (2, 1, 7, 520),
 )
+_ORDERS = ("mixed", "falling", "rising", "ends")
 
-# Constants that are overridden: all of them, or one of several.
+# Constants that are overridden: one of several, or all; what a model holds of B, P and states is mostly zeros.
 _HELD: tuple[dict[str, Any], ...] = (
+    {"held": "zeroed", "constant": "states", "weights": "input"},
     {"held": "listed", "weights": "initializer"},
-    {"held": "overridden", "weights": "initializer"},
     {"held": "once", "weights": "initializer"},
     {"held": "once", "constant": "states", "weights": "input", "fed": "initial_h"},
     {"held": "overridden", "constant": "lengths", "weights": "input"},
-    *({"held": "overridden", "fed": name, "weights": "initializer"} for name in "WRBP"),
+    *({"held": "overridden", "fed": name, "weights": "initializer"} for name in "WR"),
+    *({"held": "zeroed", "fed": name, "weights": "initializer"} for name in "BP"),
     {"held": "overridden", "constant": "states", "weights": "input", "fed": "initial_c"},
 )
 
@@ -49,6 +50,7 @@ def varied(op: str, version: int) -> Iterator[CaseSpec]:
     if version == versions_of(op)[-1]:
         yield from _rare(op, version)
         yield from _large(op, version)
+        yield from _graphs(op, version)
 
 
 def _rich(op: str, version: int) -> dict[str, Any]:
@@ -77,12 +79,19 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
     places = [one["zeros"] for one in rare["zeros"]], [one["constant"] for one in rare["constant"]]
     half, bias = places[0].index("input-bias"), places[1].index("B")
     rare["zeros"][bias], rare["zeros"][half] = rare["zeros"][half], rare["zeros"][bias]
-    # Weights that are subnormal in float16 are common.
-    rare["extremes"] = [
-        one | ({"type": "float16"} if one["extremes"] == "subnormal-weights" else {}) for one in rare["extremes"]
-    ]
+    # Weights that are subnormal in float16 are common; what is left of products that cancel is little there. Large
+    # states show where W is square.
+    added: dict[str, Row] = {"subnormal-weights": {"type": "float16"}, "cancel": {"type": "float32"}}
+    added["states"] = _square(op)
+    rare["extremes"] = [one | added.get(str(one["extremes"]), {}) for one in rare["extremes"]]
+    # Sizes that are all the same.
+    alike = dict.fromkeys("TNIH", 2)
+    rare["constant"] = [one | (alike if one["constant"] == "lengths" else {}) for one in rare["constant"]]
+    # Where the reset gate stands between the halves of a bias, these do not cancel.
+    reset = {"linear_before_reset": 1} if "linear_before_reset" in operator.attributes else {}
+    rare["alike"] = [one | (reset if one["alike"] == "bias" else {}) for one in rare["alike"]]
     held = list(_held([str(one["fed"]) for one in rare.pop("fed")]))
-    del rare["held"]
+    del rare["held"], rare["neighbours"], rare["placeholders"]
     # Constants hide no zeros, overridden ones no size of numbers, and no session the end of an attribute;
     # and of none of them are others in the run before, or equal, but for the tensor that is constant or zero.
     together = (
@@ -92,7 +101,7 @@ def _rare(op: str, version: int) -> Iterator[CaseSpec]:
     )
     for number, change in enumerate(change for lists in together for change in _abreast(rich, lists)):
         # Cases that differ in no part of the model share one.
-        shared = not {"constant", "held"} & change.keys() and "zeros" in change
+        shared = not {"constant", "held"} & change.keys() and bool({"zeros", "nearly"} & change.keys())
         row = {**rich, "type": "float32" if shared else next(kinds), **change}
         if "reweighed" in change:
             row["weights"] = "input"
@@ -141,6 +150,14 @@ def _coefficients(op: str) -> list[dict[str, Any]]:
         both = ((0.5,) * (each - 1) + beta) * 2
         # A runtime that folds weights into constants folds each of them.
         rows.append({"activations": functions, "alpha": given, "beta": both or None, "weights": "initializer"})
+        if name == "ScaledTanh":  # beside what a session does, names of what is not there hide nothing
+            rows[-1] |= {
+                "placeholders": True,
+                "initial": "none",
+                "lengths": "absent",
+                "peepholes": False,
+                "outputs": "Y",
+            }
     return rows
 
 
@@ -149,5 +166,20 @@ def _large(op: str, version: int) -> Iterator[CaseSpec]:
     for number, (T, N, I, H) in enumerate(_SIZES):
         row = {**rich, "T": T, "N": N, "I": I, "H": H, "seed": number, "weights_seed": number}
         row |= {"direction": ("forward", "reverse")[number % 2], "weights": "initializer"}
-        row |= {"row_order": ("mixed", "falling", "rising")[number % 3]} if N > 1 else {"lengths": "full"}
+        row |= {"row_order": _ORDERS[number % len(_ORDERS)]} if N > 1 else {"lengths": "full"}
         yield spec_from(op, version, row)
+
+
+def _square(op: str) -> Row:
+    """Sizes with which W is square in each direction, a state is, and a row of X."""
+    gates = operator_version(op, versions_of(op)[-1]).gates
+    return {"T": 3 * gates, "N": 3, "I": 3 * gates, "H": 3}
+
+
+def _graphs(op: str, version: int) -> Iterator[CaseSpec]:
+    """Nodes that share weights, and one behind the last step of a reverse one."""
+    rich = {**_rich(op, version), "weights": "initializer"}
+    # Kernels that compare nodes may leave coefficients out.
+    given = {"activations": ("LeakyRelu",) * 2, "alpha": (0.25, 0.5)} if len(cell_named(op).activations) == 1 else {}
+    yield spec_from(op, version, {**rich, **given, "neighbours": "twins"})
+    yield spec_from(op, version, {**rich, "direction": "reverse", "lengths": "absent", "neighbours": "last-step"})

@@ -1,4 +1,4 @@
-"""Graphs: a case's node with a second one in the same session, and both are judged.
+"""Graphs: a case's node with others in the same session, and all are judged.
 
 What goes wrong only where there are two is not seen in a lone node: buffers of states that two share, weights of equal
 shape that are mixed up, a memory plan that overwrites what another node still needs.
@@ -8,13 +8,16 @@ shape that are mixed up, a memory plan that overwrites what another node still n
 ``side-by-side``   both get the same X; the second has the same attributes, weights and states of the same shapes
 ``shared``         both have the same weights; the second has an X and states of its own
 ``two-operators``  as a chain, but the second is of another operator
+``twins``          a second has the same inputs, all of them, and another clip; a third the same X and W, and all else
+                   of its own; where coefficients are given, a fourth has the same inputs and another alpha
+``last-step``      the second gets the last step of Y of the first as its initial_h, and the same X and R
 =================  ================================================================================================
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,18 +38,39 @@ __all__ = ["FIRST", "GRAPHS", "SECOND", "add_graph", "can_join", "join", "moving
 
 Arrays = Mapping[str, NDArray[Any]]
 
-GRAPHS = ("chain", "side-by-side", "shared", "two-operators")
+GRAPHS = ("chain", "side-by-side", "shared", "two-operators", "twins", "last-step")
 """Names of the graphs."""
 
-FIRST, SECOND = "first", "second"
+FIRST, SECOND, THIRD, FOURTH = "first", "second", "third", "fourth"
 
 _CHAINS = ("chain", "two-operators")
+_CLIPS = (0.375, 0.75)
+_STEP = 0.125  # between the coefficients of twins
 _OTHER_SEED = 7919
 """Distance of the second node's seeds from the first's."""
 
 # The first opset whose Squeeze, Transpose and Reshape take the type.
 _MOVES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
 _AXES_ARE_INPUTS = 13  # of Squeeze
+
+
+@dataclass(frozen=True)
+class _Further:
+    """A node beside the first one.
+
+    spec
+        The case that it is taken from.
+    shared
+        Its inputs that are those of the first.
+    handed, moves
+        Its input that comes from the first one's Y, and how; empty where none does.
+    """
+
+    name: str
+    spec: RecurrentSpec
+    shared: frozenset[str]
+    handed: str = ""
+    moves: tuple[Move, ...] = ()
 
 
 def can_join(spec: Spec, name: str) -> bool:
@@ -57,8 +81,9 @@ def can_join(spec: Spec, name: str) -> bool:
         return False  # what stands between has an opset in common with both
     needed = _MOVES[spec.type] if name in _CHAINS else 0
     # Outputs that the second one is to get must be asked of the first, and be there by its document.
-    hands_on = name not in _CHAINS or ("Y" in spec.outputs and _announced(spec))
-    return hands_on and needed <= spec.node.operator.last_opset and _second(spec, name) is not None
+    hands_on = name not in (*_CHAINS, "last-step") or ("Y" in spec.outputs and _announced(spec))
+    there = name != "last-step" or bool(spec.T and spec.N)  # a last step
+    return hands_on and there and needed <= spec.node.operator.last_opset and bool(_further(spec, name))
 
 
 def _announced(spec: RecurrentSpec) -> bool:
@@ -66,43 +91,62 @@ def _announced(spec: RecurrentSpec) -> bool:
 
 
 def join(case: Case, name: str) -> Case:
-    """The case with a second node beside its own, its companion too. It must be one for which :func:`can_join`
-    holds."""
+    """The case with others beside its own node, its companion too. It must be one for which :func:`can_join` holds."""
     spec = case.spec
     assert isinstance(spec, RecurrentSpec)
-    second = _second(spec, name)
-    assert second is not None
-    trials = [None if trial is None else _joined(trial, spec, second, name) for trial in (case.trial, case.companion)]
+    further = _further(spec, name)
+    assert further
+    trials = [None if trial is None else _joined(trial, spec, further, name) for trial in (case.trial, case.companion)]
     assert trials[0] is not None
     return Case(spec, trials[0], trials[1])
 
 
-def _second(spec: RecurrentSpec, name: str) -> RecurrentSpec | None:
-    """The case that the second node is taken from; None where there is none."""
+def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
+    """The nodes beside that of a case; none where there is no such graph."""
     seeds: dict[str, Any] = {
         "seed": (spec.seed + _OTHER_SEED) % HIGHEST_SEED,
         "weights_seed": (spec.weights_seed + _OTHER_SEED) % HIGHEST_SEED,
     }
-    columns = spec.directions * spec.H if name in _CHAINS else spec.I
+    lone = {"neighbours": "none"} if "neighbours" in spec.__dataclass_fields__ else {}
     try:
-        if name != "two-operators":
-            return replace(spec, I=columns, **seeds)
-        op = _neighbour(spec)
-        version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
-        kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
-        announced = "output_sequence" in operator_version(op, version).attributes
-        return type(spec)(
-            op,
-            version,
-            **{field: getattr(spec, field) for field in kept},
-            **seeds,
-            I=columns,
-            initial="all",
-            outputs=("Y", "Y_h"),
-            output_sequence=1 if announced else None,
-        )
+        if name == "twins":
+            clip = next(clip for clip in _CLIPS if clip != spec.clip)
+            every, changes = frozenset(spec.node.operator.inputs), [(SECOND, {"clip": clip})]
+            if spec.alpha is not None:
+                changes.append((FOURTH, {"alpha": tuple(a - _STEP if a > 0 else a + _STEP for a in spec.alpha)}))
+            alike = [_Further(called, replace(spec, **changed, **lone), every) for called, changed in changes]
+            return *alike, _Further(THIRD, replace(spec, **seeds, **lone), frozenset({"X", "W", "sequence_lens"}))
+        if name == "last-step":
+            initial = spec.initial if spec.initial in ("h", "all") else "all" if spec.initial == "c" else "h"
+            second = replace(spec, initial=initial, **seeds, **lone)
+            last = Move("Gather", (1 if spec.layout else 0,))
+            return (_Further(SECOND, second, frozenset({"X", "R", "sequence_lens"}), "initial_h", (last,)),)
+        if name in _CHAINS:
+            columns, lengths = spec.directions * spec.H, frozenset({"sequence_lens"})
+            second = replace(spec, I=columns, **seeds, **lone) if name == "chain" else _of_another(spec, columns, seeds)
+            return (_Further(SECOND, second, lengths, "X", _moves(spec)),)
+        shared = frozenset({"X"} if name == "side-by-side" else CONSTANTS)
+        return (_Further(SECOND, replace(spec, **seeds, **lone), shared),)
     except ValueError:  # too large, or a type that the other operator does not take
-        return None
+        return ()
+
+
+def _of_another(spec: RecurrentSpec, columns: int, seeds: Mapping[str, Any]) -> RecurrentSpec:
+    """A case of another operator behind a case. Raises ValueError where there is none."""
+    op = _neighbour(spec)
+    version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
+    kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
+    announced = "output_sequence" in operator_version(op, version).attributes
+    return type(spec)(
+        op,
+        version,
+        **{field: getattr(spec, field) for field in kept},
+        **seeds,
+        I=columns,
+        initial="all",
+        outputs=("Y", "Y_h"),
+        output_sequence=1 if announced else None,
+    )
 
 
 def _neighbour(spec: RecurrentSpec) -> str:
@@ -117,54 +161,44 @@ def _opset(spec: RecurrentSpec, needed: int) -> int:
     return max(needed, operator.since_version if spec.opset == "first" else operator.last_opset)
 
 
-def _joined(trial: Trial, spec: RecurrentSpec, second: RecurrentSpec, name: str) -> Trial:
-    """A trial with the second node in its model."""
-    runs = [0] if spec.reruns == "none" else [1, 0]
-    tensors = [inputs_of(second, run) for run in runs]
-    operator = second.node.operator
-    # A companion asks for everything, of both.
-    asked = operator.outputs if trial.node.outputs == spec.node.operator.outputs else second.outputs
-    node = replace(second.node, outputs=asked)
-    shared = _shared(name, tensors[0])
-    called = {formal: formal if formal in shared else f"{SECOND}_{formal}" for formal in tensors[0]}
-    shown = {formal: f"{SECOND}_{formal}" for formal in node.outputs}
-
+def _joined(trial: Trial, spec: RecurrentSpec, further: Sequence[_Further], name: str) -> Trial:
+    """A trial with further nodes in its model."""
     model = onnx.load_model_from_string(trial.model)
-    other = onnx.load_model_from_string(build_model(second, node, tensors[-1], asked))
     graph = model.graph
-    constant = {tensor.name for tensor in other.graph.initializer} - {value.name for value in other.graph.input}
-    given = {called[f] for f in tensors[0] if f in shared or (f == "X" and name in _CHAINS)}
     opset = _opset(spec, _MOVES[spec.type]) if name in _CHAINS else model.opset_import[0].version
-    moves: tuple[Move, ...] = ()
-    if name in _CHAINS:
-        moves = _moves(spec)
-        graph.node.extend(moving(graph, moves, "Y", called["X"], opset))
-    add_graph(graph, other.graph, called | shown, given)
-    graph.node[0].name, graph.node[-1].name = FIRST, SECOND
+    graph.node[0].name = FIRST
+    bound = [
+        Bound(FIRST, trial.node, {f: Source(f) for f in trial.feeds[-1].inputs}, {o: o for o in trial.node.outputs})
+    ]
+    feeds = [(dict(feed.inputs), dict(feed.fed)) for feed in trial.feeds]
+    for one in further:
+        second = one.spec
+        tensors = [inputs_of(second, run) for run in ([0] if spec.reruns == "none" else [1, 0])]
+        # A companion asks for everything, of all.
+        everything = trial.node.outputs == spec.node.operator.outputs
+        asked = second.node.operator.outputs if everything else second.outputs
+        node = replace(second.node, outputs=tuple(output for output in asked if output))
+        shared = one.shared & tensors[0].keys()
+        called = {formal: formal if formal in shared else f"{one.name}_{formal}" for formal in tensors[0]}
+        shown = {formal: f"{one.name}_{formal}" for formal in node.outputs}
+        other = onnx.load_model_from_string(build_model(second, node, tensors[-1], asked))
+        constant = {tensor.name for tensor in other.graph.initializer} - {value.name for value in other.graph.input}
+        given = {called[f] for f in tensors[0] if f in shared or f == one.handed}
+        if one.handed:
+            graph.node.extend(moving(graph, one.moves, "Y", called[one.handed], opset))
+        add_graph(graph, other.graph, called | shown, given)
+        graph.node[-1].name = one.name
+        sources = {f: Source("Y", one.moves) if f == one.handed else Source(called[f]) for f in called}
+        bound.append(Bound(one.name, node, sources, shown))
+        for (inputs, fed), more in zip(feeds, tensors, strict=True):
+            own = {called[f]: (f, array) for f, array in more.items() if called[f] not in given}
+            inputs |= {n: array for n, (_, array) in own.items()}
+            fed |= {n: array for n, (f, array) in own.items() if f not in constant}
     model.opset_import[0].version = opset
     model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
-
-    sources = {f: Source("Y", moves) if f == "X" and name in _CHAINS else Source(called[f]) for f in called}
-    first = Bound(FIRST, trial.node, {f: Source(f) for f in trial.feeds[-1].inputs}, {o: o for o in trial.node.outputs})
-    subject = Subject(
-        (first, Bound(SECOND, node, sources, shown)),
-        tuple(value.name for value in graph.output),
-    )
-    feeds = []
-    for feed, more in zip(trial.feeds, tensors, strict=True):
-        own = {called[f]: (f, array) for f, array in more.items() if called[f] not in given}
-        inputs = {n: array for n, (_, array) in own.items()}
-        fed = {n: array for n, (f, array) in own.items() if f not in constant}
-        feeds.append(Feed({**feed.inputs, **inputs}, {**feed.fed, **fed}))
+    subject = Subject(tuple(bound), tuple(value.name for value in graph.output))
     serialized = bytes(model.SerializeToString(deterministic=True))
-    return replace(trial, model=serialized, feeds=tuple(feeds), graph=subject)
-
-
-def _shared(name: str, formal: Sequence[str] | Arrays) -> set[str]:
-    """The inputs of the second node that are those of the first."""
-    if name in _CHAINS:
-        return {"sequence_lens"} & set(formal)
-    return {"X"} if name == "side-by-side" else set(CONSTANTS) & set(formal)
+    return replace(trial, model=serialized, feeds=tuple(Feed(*feed) for feed in feeds), graph=subject)
 
 
 def _moves(spec: RecurrentSpec) -> tuple[Move, ...]:
@@ -181,7 +215,12 @@ def moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str,
     for number, move in enumerate(moves, 1):
         output = made if number == len(moves) else f"{made}_{number}"
         axes = np.array(move.axes, np.int64)
-        if move.op_type == "Transpose":
+        if move.op_type == "Gather":
+            last = TensorProto(name=f"{output}_last", data_type=TensorProto.INT64)
+            last.raw_data = np.array(-1, "<i8").tobytes()
+            graph.initializer.append(last)
+            node = helper.make_node(move.op_type, [given, last.name], [output], axis=int(axes[0]))
+        elif move.op_type == "Transpose":
             node = helper.make_node(move.op_type, [given], [output], perm=list(axes))
         elif move.op_type == "Reshape" or opset >= _AXES_ARE_INPUTS:
             tensor = TensorProto(name=f"{output}_axes", data_type=TensorProto.INT64, dims=axes.shape)

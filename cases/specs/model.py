@@ -13,6 +13,7 @@ from onnx import helper
 
 from ...reference import Node
 from ...reference.documents import HIDDEN_SIZE
+from ..axes.tensors.constants import OVERRIDDEN
 from ..axes.tensors.weights import held
 from .data import inputs_of
 from .spec import RecurrentSpec
@@ -38,13 +39,17 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
     operator = node.operator
     given = [name if name in inputs else "" for name in operator.inputs]
     given += [name for name in inputs if name not in operator.inputs]
-    while given and not given[-1]:
-        given.pop()
+    written = list(asked)
+    if getattr(spec, "placeholders", False):
+        written += [""] * (len(operator.outputs) - len(written))
+    else:
+        while given and not given[-1]:
+            given.pop()
     domain, op_type = spec.called
-    made = helper.make_node(op_type, given, list(asked), op_type.lower(), domain=domain or None, **node.attributes)
+    made = helper.make_node(op_type, given, written, op_type.lower(), domain=domain or None, **node.attributes)
 
     constant = spec.constants & inputs.keys()
-    contents = inputs if spec.held != "overridden" else {**inputs, **_others(spec)}
+    contents = inputs if spec.held not in OVERRIDDEN else {**inputs, **_others(spec)}
     fixed = spec.dimensions == "static"
     sizes: dict[str, Any] = {"seq_length": spec.T, "batch_size": spec.N} if fixed else {}
     sizes |= {"input_size": spec.I, HIDDEN_SIZE: spec.H, "num_directions": spec.directions}
@@ -78,7 +83,8 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
 
 
 def _others(spec: RecurrentSpec) -> Mapping[str, NDArray[Any]]:
-    """Values that a model holds for constants that are overridden: others of the same shapes; of lengths, T."""
+    """Values that a model holds for constants that are overridden: others of the same shapes or zeros; lengths of T."""
     others = inputs_of(replace(spec, seed=spec.seed ^ 1, weights_seed=spec.weights_seed ^ 1))
+    others = {name: np.zeros_like(array) for name, array in others.items()} if spec.held == "zeroed" else others
     whole = {name: np.full_like(array, spec.T) for name, array in others.items() if name == "sequence_lens"}
     return {name: array for name, array in {**others, **whole}.items() if name in spec.overridden}

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from ..axes.session.nearly import nearly_own
 from ..axes.session.turns import Turn
+from ..axes.tensors.constants import OVERRIDDEN
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
+from .graphs import join
 from .illegal import break_case, violation_of
 from .model import build_model
 from .quantizing import quantized_case
@@ -30,10 +32,11 @@ def recurrent_case(spec: CaseSpec) -> Case:
         return _forbidden(spec)
     if spec.quantized:
         return quantized_case(spec, recurrent_case)
-    trial = _trial(spec, spec.id, spec.outputs)
-    if "Y" in spec.outputs:
-        return Case(spec, trial, None)
-    return Case(spec, trial, replace(_trial(spec, f"{spec.id}~companion", spec.node.operator.outputs), graded=False))
+    trial, companion = _trial(spec, spec.id, spec.outputs), None
+    if "Y" not in spec.outputs:
+        companion = replace(_trial(spec, f"{spec.id}~companion", spec.node.operator.outputs), graded=False)
+    case = Case(spec, trial, companion)
+    return case if spec.graph == "none" else join(case, spec.graph)
 
 
 def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
@@ -70,7 +73,7 @@ def _other(spec: CaseSpec) -> CaseSpec:
 def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
     """All inputs of a run: what is constant is what the model of its session holds, whatever the run would draw."""
     if turn.part:
-        return nearly_own(turn.part, own, inputs_of(_other(spec), _ANOTHER), spec.constants)
+        return nearly_own(turn.part, own, inputs_of(_other(spec), _ANOTHER), spec.constants, spec.T)
     weighed = _other(spec) if turn.weights else spec
     tensors = inputs_of(weighed, turn.run)
     overridden = _overridden(spec, turn)
@@ -87,7 +90,7 @@ def _overridden(spec: CaseSpec, turn: Turn) -> frozenset[str]:
     """The constants that a run is fed in place of what its model holds."""
     # In a further session the other weights are those of its model.
     once = spec.held == "once" and turn.weights and not turn.session
-    return spec.overridden if once or spec.held == "overridden" else frozenset()
+    return spec.overridden if once or spec.held in OVERRIDDEN else frozenset()
 
 
 def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:

@@ -215,6 +215,11 @@ class RecurrentSpec(Specification):
         return getattr(self, "quantization", "none") != "none"
 
     @property
+    def graph(self) -> str:
+        """The graph that its node stands in (:mod:`.graphs`); ``none`` of a lone one."""
+        return str(getattr(self, "neighbours", "none"))
+
+    @property
     def directions(self) -> int:
         """The number that the node has."""
         return 2 if self.direction == "bidirectional" else 1

@@ -30,8 +30,8 @@ class Move:
     """An operator that stands between two nodes and changes no number.
 
     axes
-        Of Transpose the permutation, of Reshape the shape (0: as it was, -1: the rest), of the others the axes. None
-        where the model gives none.
+        Of Transpose the permutation, of Reshape the shape (0: as it was, -1: the rest), of Gather the one axis whose
+        last place is picked, of the others the axes. None where the model gives none.
     """
 
     op_type: str
@@ -46,6 +46,9 @@ class Move:
             return array.reshape([array.shape[k] if size == 0 else size for k, size in enumerate(self.axes)])
         if self.op_type == "Squeeze":
             return array.squeeze(self.axes)
+        if self.op_type == "Gather":
+            assert self.axes is not None
+            return array.take(-1, *self.axes)
         return array if self.op_type == "Identity" else np.expand_dims(array, self.axes or ())
 
 

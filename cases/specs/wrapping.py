@@ -63,7 +63,7 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
     Raises KeyError for a name that is none of `WRAPS`.
     """
-    if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.quantized):
+    if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.quantized or spec.graph != "none"):
         return False  # what its sessions do, or stands around its node already, is said of its own model alone
     if name in GRAPHS:
         return can_join(spec, name)

@@ -273,7 +273,7 @@ def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
         return trial.violation is not None
     if fault.needs and fault.needs not in features_of(spec):
         return False
-    return operator_for(trial.node).worthwhile(fault, trial.node, trial.feeds[-1].inputs)
+    return operator_for(trial.node).worthwhile(fault, trial.first.node, trial.first.feeds[-1].inputs)
 
 
 def _quantized(spec: Spec) -> bool:

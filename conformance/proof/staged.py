@@ -54,8 +54,11 @@ def _forbidden(trial: Trial, implementation: Implementation | Fault) -> Outcome:
 def _runs(trial: Trial, implementation: Implementation) -> Outcome:
     outputs = []
     for feed in trial.feeds:
-        result = implementation(trial.node, feed.inputs)
-        outputs.append((tuple(result.get(name) for name in trial.node.outputs),))
+        tensors = dict(feed.inputs)
+        for bound in trial.subject.nodes:
+            result = implementation(bound.node, bound.inputs_from(tensors))
+            tensors |= {bound.called(name): array for name, array in result.items()}
+        outputs.append((tuple(tensors.get(name) for name in trial.subject.shown),))
     return Outcome(trial.key, "ran", "run", tuple(outputs))
 
 
@@ -87,7 +90,7 @@ class _Followed:
         held: dict[int, tuple[Lists, Lists]] = {}
         for number, step in enumerate(course.steps):
             if step.does == "try":
-                self.sessions[step.session].refused = True
+                self.sessions[step.session].refused = True  # of lone nodes
             elif step.does == "run":
                 held[number] = self._run(step)
             else:
@@ -99,10 +102,14 @@ class _Followed:
         """The outputs of a run, as they are and as they were at once."""
         feed, distinct = self._trial.feeds[step.number], self._seen[step.number]
         fed = {name: array.copy() for name, array in feed.fed.items()}
-        memory = self.sessions[step.session]
-        result = run_fault(self._chosen, self._trial.node, feed.inputs, fed=fed, memory=memory)
+        subject, tensors = self._trial.subject, dict(feed.inputs)
+        for place, bound in enumerate(subject.nodes):
+            memory = self.sessions[step.session * len(subject.nodes) + place]
+            inputs, own = bound.inputs_from(tensors), bound.fed_from(fed) if bound.inputs is not None else fed
+            result = run_fault(self._chosen, bound.node, inputs, fed=own, memory=memory)
+            tensors |= {bound.called(name): array for name, array in result.items()}
         self._changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
-        returned = tuple(result.get(name) for name in self._trial.node.outputs)
+        returned = tuple(tensors.get(name) for name in subject.shown)
         outputs = returned
         if not self.sessions.empty:  # what is kept may be written to again
             outputs = tuple(None if array is None else array.copy() for array in returned)

@@ -25,20 +25,32 @@ _NEEDS = {"B": "bias", "P": "peepholes", "states": "initial", "lengths": "length
 class _Nearly(Axis):
     """``none``; or in what the run before differs: weights in their ``middle`` (neither in the first nor in the last
     quarter of their elements), their ``tail`` (the last quarter) or one ``element``; ``W``, ``R``, ``B``, ``P`` alone;
-    the ``lengths`` (the same ones, of other rows), the initial ``states``, the middle of ``X``. Kernels keep what they
-    have made of an input, and look whether that is still the same: at its first elements, its sum, or at another input.
+    the ``lengths`` (the same ones, of other rows), the initial ``states``, the middle of ``X``; ``plain`` where all of
+    its rows are whole and its states zeros. Kernels keep what they have made of an input, and look whether that is the
+    same now: at its first elements, its sum, or at another input; or decide in the first run what later ones need.
     """
 
     name = "nearly"
     fields = (Field("nearly", str, "none"),)
     part = "session"
-    order = ("none", *_WEIGHTS, *_PLACES, "lengths", "states", "X")
+    order = ("none", *_WEIGHTS, *_PLACES, "lengths", "states", "X", "plain")
     rules = (
         # Constants cannot change.
         Rule("nearly", "none", ("weights",), lambda row: row["weights"] == "initializer", (*_WEIGHTS, *_PLACES)),
         Rule("nearly", "none", ("constant",), lambda row: row["nearly"] == row["constant"], order[1:]),
         Rule("nearly", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
         Rule("nearly", "none", ("N",), lambda row: row["N"] < 2, ("lengths",)),
+        Rule(
+            "nearly",
+            "none",
+            ("lengths", "initial", "constant", "data"),
+            lambda row: (
+                (row["lengths"] in _ABSENT and row["initial"] == "none")
+                or row["constant"] in ("lengths", "states")
+                or row["data"] == "nan-padding"
+            ),
+            ("plain",),
+        ),
         *(
             Rule("nearly", "none", (field,), lambda row, field=field: row[field] in _ABSENT, (value,))  # type: ignore[misc]
             for value, field in _NEEDS.items()
@@ -61,19 +73,23 @@ class _Nearly(Axis):
             draft.turns.insert(0, Turn(0, part=spec.nearly))
 
     def used(self, spec: Any) -> Mapping[str, bool]:
-        data = spec.nearly in ("lengths", "states", "X")
+        data = spec.nearly in ("lengths", "states", "X", "plain")
         return {"nearly-same-weights": spec.nearly != "none" and not data, "nearly-same-data": data}
 
     def mark(self, spec: Any) -> str:
         return "" if spec.nearly == "none" else f"nearly-{spec.nearly}"
 
 
-def nearly_own(part: str, own: Arrays, others: Arrays, fixed: frozenset[str]) -> Arrays:
-    """A case's inputs with that part of other ones; those that are `fixed` stay."""
+def nearly_own(part: str, own: Arrays, others: Arrays, fixed: frozenset[str], steps: int) -> Arrays:
+    """A case's inputs with that part of other ones; those that are `fixed` stay. A whole row has so many steps."""
     if part in _WEIGHTS:
         return {**own, part: others[part]}
     if part == "lengths":
         return {**own, "sequence_lens": np.roll(own["sequence_lens"], 1)}
+    if part == "plain":
+        states = {name: np.zeros_like(array) for name, array in own.items() if name.startswith("initial_")}
+        whole = {name: np.full_like(own[name], steps) for name in ("sequence_lens",) if name in own}
+        return {**own, **states, **whole}
     if part == "states":
         return {name: others[name] if name.startswith("initial_") else array for name, array in own.items()}
     names, part = (("X",), "middle") if part == "X" else (_WEIGHTS, part)

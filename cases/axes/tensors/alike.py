@@ -21,26 +21,28 @@ _TIED = {"W": ("W",), "R": ("R",), "directions": _WEIGHTS}
 class _Alike(Axis):
     """``none``; ``W``, ``R`` (that tensor is the same in both directions), ``directions`` (all weights are); ``steps``
     (X is the same at each step), ``rows`` (X and the initial states are the same in each row), ``states`` (all initial
-    states have the same numbers)."""
+    states have the same numbers), ``bias`` (the halves of B are the same but for the sign: their sum is zero)."""
 
     name = "alike"
     fields = (Field("alike", str, "none"),)
     plain = ("none",)
-    order = ("none", "W", "R", "directions", "steps", "rows", "states")
+    order = ("none", "W", "R", "directions", "steps", "rows", "states", "bias")
     rules = (
         Rule("alike", "none", ("direction",), lambda row: row["direction"] != "bidirectional", tuple(_TIED)),
         Rule("alike", "none", ("data",), lambda row: row["data"] not in ("dense", "small", "large"), order[1:]),
         # Zeros of one place are not copied to others.
-        Rule("alike", "none", ("zeros",), lambda row: row["zeros"] != "none", ("steps", "rows", "states")),
+        Rule("alike", "none", ("zeros",), lambda row: row["zeros"] != "none", ("steps", "rows", "states", "bias")),
         Rule("alike", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
         Rule("alike", "none", ("T",), lambda row: row["T"] < 2, ("steps",)),
         Rule("alike", "none", ("N",), lambda row: row["N"] < 2, ("rows",)),
+        Rule("alike", "none", ("bias",), lambda row: not row["bias"], ("bias",)),
         Rule("alike", "none", ("initial",), lambda row: row["initial"] != "all", ("states",)),
     )
     words = {
         "tied-weights": "weights that are the same in both directions",
         "same-steps": "the same X at each step",
         "same-rows": "the same X in each row",
+        "opposite-biases": "biases that cancel",
     }
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
@@ -65,6 +67,9 @@ class _Alike(Axis):
             for name in states:
                 by_row = inputs[name] if spec.layout == 0 else inputs[name].swapaxes(0, 1)
                 by_row[...] = by_row[:, :1]
+        elif spec.alike == "bias":
+            first, _ = np.split(inputs["B"], 2, axis=1)
+            inputs["B"] = np.concatenate((first, -first), axis=1)
         elif spec.alike == "states":
             for name in states:
                 inputs[name] = inputs[states[0]].copy()
@@ -73,7 +78,9 @@ class _Alike(Axis):
         X, c = observed.inputs["X"], observed.configuration
         steps = X if c.layout == 0 else X.swapaxes(0, 1)
         tied = [name for name in ("W", "R") if (a := observed.inputs[name]).shape[0] == 2 and (a[0] == a[1]).all()]
+        halves = np.split(observed.inputs["B"], 2, axis=1) if "B" in observed.inputs else ()
         return {
+            "opposite-biases": bool(halves) and bool((halves[0] == -halves[1]).all()) and bool(halves[0].any()),
             "tied-weights": bool(tied),
             "same-steps": c.T > 1 and c.N > 0 and bool((steps == steps[:1]).all()),
             "same-rows": c.N > 1 and c.T > 0 and bool((steps == steps[:, :1]).all()),

@@ -9,7 +9,10 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..session.turns import CourseDraft, Turn
 
-__all__ = ["CONSTANT", "FED", "HELD"]
+__all__ = ["CONSTANT", "FED", "HELD", "OVERRIDDEN"]
+
+OVERRIDDEN = ("overridden", "zeroed")
+"""Values of ``held`` of cases whose own run is fed what the model holds otherwise."""
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "X": ("X",),
@@ -74,12 +77,13 @@ class _Constant(Axis):
 
 class _Held(Axis):
     """``fixed``; ``listed`` (constants are graph inputs too, which nobody feeds); ``overridden`` (they are fed, and
-    what the model holds is something else); ``once`` (they are fed other numbers in the run before, and then not)."""
+    what the model holds is something else); ``once`` (they are fed other numbers in the run before, and then not);
+    ``zeroed`` (they are fed, and what the model holds are zeros, as exporters give states)."""
 
     name = "held"
     fields = (Field("held", str, "fixed"),)
     part = "model"
-    order = ("fixed", "listed", "overridden", "once")
+    order = ("fixed", "listed", "overridden", "once", "zeroed")
     rules = (
         Rule(
             "held",
@@ -93,6 +97,7 @@ class _Held(Axis):
         "overridable": "constants that can be overridden",
         "overridden": "constants that are overridden",
         "overridden-before": "constants that were overridden before",
+        "overridden-zeros": "constants of zeros that are overridden",
     }
     lacked = (8, ("fixed",))
 
@@ -107,7 +112,8 @@ class _Held(Axis):
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {
             "overridable": spec.held != "fixed",
-            "overridden": spec.held == "overridden",
+            "overridden": spec.held in OVERRIDDEN,
+            "overridden-zeros": spec.held == "zeroed",
             "overridden-before": spec.held == "once",
         }
 

@@ -40,7 +40,7 @@ def has_short_row(row: Any) -> bool:
 
 def _last_row_runs(row: Any) -> bool:
     """Tell whether the last row has a step: an empty one stands there unless rows are ordered otherwise."""
-    if row.lengths != "empty" or row.row_order in ("rising", "last"):
+    if row.lengths != "empty" or row.row_order in ("rising", "last", "ends"):
         return True
     return bool(row.row_order == "first" and row.N > 3)
 

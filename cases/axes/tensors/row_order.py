@@ -15,13 +15,14 @@ from .draft import TensorDraft
 
 __all__ = ["ROW_ORDER"]
 
-_ORDERS = ("mixed", "falling", "rising", "first", "last")
+_ORDERS = ("mixed", "falling", "rising", "first", "last", "ends")
+_COUNTED = _ORDERS[:5]
 
 
 class _RowOrder(Axis):
     """``mixed`` (the longest row in the middle, an empty one at the end), ``falling`` (as packed sequences have it),
     ``rising``, ``first`` and ``last`` (the longest row stands there, and all others are shorter; an empty one stands in
-    the middle)."""
+    the middle), ``ends`` (both of these rows are the longest, and those between them shorter)."""
 
     name = "row_order"
     fields = (Field("row_order", str, "mixed"),)
@@ -29,6 +30,7 @@ class _RowOrder(Axis):
     rules = (
         Rule("row_order", "mixed", ("lengths",), lambda row: row["lengths"] not in ("ragged", "empty"), _ORDERS[1:]),
         Rule("row_order", "mixed", ("N",), lambda row: row["N"] < 2, _ORDERS[1:]),
+        Rule("row_order", "mixed", ("N",), lambda row: row["N"] < 3, ("ends",)),
     )
     levels = {"basic": ("mixed",), "sequence": _ORDERS}
     words = {
@@ -37,6 +39,7 @@ class _RowOrder(Axis):
         "first-row-longest": "a first row that is longer than all others",
         "last-row-longest": "a last row that is longer than all others",
         "empty-row-first": "a first row of length 0",
+        "ends-longest": "a first and a last row of the same length beside shorter ones",
     }
     lacked = (4, ("mixed",))
 
@@ -49,8 +52,11 @@ class _RowOrder(Axis):
             given = draft.inputs["sequence_lens"]
             draft.inputs["sequence_lens"] = np.array(_arranged(sorted(given.tolist()), spec.row_order), given.dtype)
 
+    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
+        return {"row_order": _COUNTED}
+
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("row_order", _ORDERS)
+        yield from values_of("row_order", _COUNTED)
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         lengths = observed.configuration.lengths.tolist()
@@ -61,6 +67,7 @@ class _RowOrder(Axis):
             "first-row-longest": uneven and lengths[0] > max(lengths[1:]),
             "last-row-longest": uneven and lengths[-1] > max(lengths[:-1]),
             "empty-row-first": uneven and lengths[0] == 0,
+            "ends-longest": uneven and lengths[0] == lengths[-1] == max(lengths),
         }
 
     def mark(self, spec: Any) -> str:
@@ -73,6 +80,8 @@ def _arranged(rising: list[int], order: str) -> list[int]:
     *others, longest = rising
     # No other row is as long, but for one step, than which a row cannot be shorter and still be run.
     shorter = [min(steps, max(longest - 1, 1)) for steps in others]
+    if order == "ends":
+        return [longest, *shorter[:-1], longest]
     middle = len(shorter) // 2
     shorter = [*shorter[1:][:middle], *shorter[:1], *shorter[1:][middle:]]
     return [longest, *shorter] if order == "first" else [*shorter, longest]

@@ -12,7 +12,17 @@ from ..context import Context
 from ..observed import Observed, skips
 from ..violation import Draft, Violation, changed, sized
 
-__all__ = ["BEYOND", "HIGHEST_SEED", "LONGEST", "MOST_ELEMENTS", "SIZE", "SIZES", "SizeAxis", "size_contexts"]
+__all__ = [
+    "BEYOND",
+    "HIGHEST_SEED",
+    "LONGEST",
+    "MOST_ELEMENTS",
+    "SIZE",
+    "SIZES",
+    "SizeAxis",
+    "coinciding",
+    "size_contexts",
+]
 
 LONGEST, HIGHEST_SEED = 2**20, 2**63 - 1
 MOST_ELEMENTS = 2**26
@@ -43,6 +53,15 @@ BEYOND: tuple[dict[str, int], ...] = (
     {"T": 2, "N": 2, "H": 129},
 )
 """Sizes past the largest that dice throw for dense cases: counters of a byte, tiles of rows, caches."""
+
+
+def coinciding(directions: int, gates: int, sizes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
+    """Sizes that are others of a case's too, so that a tensor with its axes exchanged has its own shape: W is square, a
+    state of layout 1 is one of layout 0, a step of X is a state."""
+    two = dict.fromkeys("TNIH", directions)
+    square = {"I": gates * sizes["H"]}
+    return square, {"N": directions}, {"H": sizes["N"]}, {"I": sizes["T"]}, {"I": sizes["N"]}, {"I": sizes["H"]}, two
+
 
 _OTHERS = 3
 """Draws of other numbers with which a smaller size is tried."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, features_of, profile
 from onnxspec.cases.axes import RECURRENT_AXES
@@ -206,6 +207,12 @@ def test_core_has_every_rare_value_of_a_later_axis(op: str) -> None:
             if field not in PINNED_AXES and not axis.block:
                 assert set(domain.rare) <= {getattr(spec, field) for spec in cases}, field
     assert any(spec.T > 255 and spec.lengths == "ragged" for spec in cases)
+    # Offsets of 16 bits, rows that a byte does not count, sizes that are others as well.
+    assert any((spec.T - 1) * spec.N * spec.I > 2**16 for spec in cases)
+    assert any(spec.N > 256 and spec.row_order == "ends" for spec in cases)
+    gates = operator_version(op, version).gates
+    assert any(gates * spec.H == spec.I and spec.T == spec.I and spec.N == spec.H for spec in cases)
+    assert any(spec.T == spec.N == spec.I == spec.H == spec.directions == 2 for spec in cases)
 
 
 def test_fresh_cases_have_what_is_rare_and_sizes_past_the_usual() -> None:
@@ -227,4 +234,30 @@ def test_what_is_observed_of_a_node_is_what_its_case_asked_for() -> None:
     assert "overridden" in features_of(spec_of(weights="initializer", held="overridden"))
     assert "subnormal-weights" in features_of(spec_of(extremes="subnormal-weights"))
     assert "tied-weights" in features_of(spec_of(alike="W", direction="bidirectional"))
+    assert "opposite-biases" in features_of(spec_of(alike="bias", bias=True))
+    assert "ends-longest" in features_of(spec_of(lengths="ragged", row_order="ends"))
+    assert {"overridden", "overridden-zeros"} <= features_of(spec_of(weights="initializer", held="zeroed"))
     assert not {"tied-weights", "same-steps", "same-rows", "subnormal-weights"} & features_of(spec_of())
+
+
+def test_the_first_and_the_last_row_are_the_longest() -> None:
+    lengths = inputs_of(spec_of(T=6, N=5, lengths="empty", row_order="ends"))["sequence_lens"].tolist()
+    assert lengths[0] == lengths[-1] == 6
+    assert max(lengths[1:-1]) < 6
+    assert 0 in lengths[1:-1]
+
+
+def test_constants_that_are_overridden_may_be_zeros() -> None:
+    case = build_case(spec_of(constant="states", initial="all", weights="input", held="zeroed", N=3))
+    held = {t.name: numpy_helper.to_array(t) for t in onnx.load_model_from_string(case.trial.model).graph.initializer}
+    assert set(held) == {name for name in case.trial.feeds[-1].fed if name.startswith("initial_")}
+    assert not any(array.any() for array in held.values())
+    assert all(case.trial.feeds[-1].fed[name].any() for name in held)
+
+
+def test_what_is_left_out_at_the_end_may_have_an_empty_name() -> None:
+    spec = spec_of(placeholders=True, initial="none", lengths="absent", outputs=("Y",))
+    (node,) = onnx.load_model_from_string(build_case(spec).trial.model).graph.node
+    operator = spec.node.operator
+    assert (len(node.input), len(node.output)) == (len(operator.inputs), len(operator.outputs))
+    assert (node.input[-1], node.output[-1]) == ("", "")

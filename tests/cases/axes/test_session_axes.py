@@ -116,26 +116,42 @@ class KeyedByTotal:
         return right(model, {**inputs, "sequence_lens": self.seen.setdefault((model, lengths.sum()), lengths)})
 
 
+class WholeForGood:
+    """Rows that are all whole in the first run are taken for whole from then on."""
+
+    def __init__(self) -> None:
+        self.whole: dict[bytes, bool] = {}
+
+    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+        lengths, steps = inputs["sequence_lens"], len(inputs["X"])
+        whole = self.whole.setdefault(model, bool((lengths == steps).all()))
+        return right(model, {**inputs, "sequence_lens": np.full_like(lengths, steps)} if whole else inputs)
+
+
 @pytest.mark.parametrize(
     ("part", "make"),
-    [("middle", KeyedByEnds), ("element", KeyedByEnds), ("R", Remembering), ("lengths", KeyedByTotal)],
+    [
+        *(("middle", KeyedByEnds), ("element", KeyedByEnds), ("R", Remembering), ("lengths", KeyedByTotal)),
+        ("plain", WholeForGood),
+    ],
 )
 def test_a_run_that_differs_in_a_part_finds_what_other_data_do_not(part: str, make: Callable[[], Any]) -> None:
     for passed in (build_case(PLAIN), *([with_axes("reweighed")] if make is KeyedByEnds else [])):
         assert judged(passed, make()).verdict is Verdict.PASS
-    case = build_case(replace(PLAIN, nearly=part))
-    assert (case.trial.course is None) == (part == "lengths")
+    case = build_case(replace(PLAIN, nearly=part, outputs=("Y", "Y_h")))
+    assert (case.trial.course is None) == (part in ("lengths", "plain"))
     assert judged(case, right).verdict is Verdict.PASS
     assert judged(case, make()).verdict in (Verdict.WRONG, Verdict.UNSTABLE)
 
 
-@pytest.mark.parametrize("part", ["W", "R", "B", "middle", "tail", "element", "lengths", "states", "X"])
+@pytest.mark.parametrize("part", ["W", "R", "B", "middle", "tail", "element", "lengths", "states", "X", "plain"])
 def test_a_part_of_the_inputs_is_another_one_in_the_run_before(part: str) -> None:
     before, own = build_case(replace(PLAIN, nearly=part, initial="all")).trial.feeds
     other = {name: before.inputs[name] != own.inputs[name] for name in own.inputs}
     changed = {name for name, places in other.items() if places.any()}
     weights = {"W", "R", "B"}
-    named = {part: {part}, "lengths": {"sequence_lens"}, "states": {"initial_h", "initial_c"}}
+    states = {"initial_h", "initial_c"}
+    named = {part: {part}, "lengths": {"sequence_lens"}, "states": states, "plain": {"sequence_lens", *states}}
     assert changed == (weights if part in ("middle", "tail", "element") else named[part])
     for name in weights & changed if part not in weights else ():
         flat = other[name].reshape(-1)

@@ -1,6 +1,8 @@
-"""Graphs of two nodes: models that ONNX takes, and numbers that both nodes get by their bindings."""
+"""Graphs of several nodes: models that ONNX takes, and numbers that nodes get by their bindings."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -8,7 +10,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories import data_sets_of
-from onnxspec.cases.specs import FIRST, GRAPHS, SECOND, Move, Source, Trial, can_join, can_wrap, join
+from onnxspec.cases.specs import GRAPHS, WRAPS, Move, Source, Trial, can_join, can_wrap, join
 
 RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}
 SPECS = [
@@ -43,7 +45,7 @@ def test_what_can_be_joined() -> None:
     asked = CaseSpec("LSTM", 14, T=3, H=2)
     assert all(can_join(asked, name) for name in GRAPHS)
     silent = CaseSpec("LSTM", 14, T=3, H=2, outputs=("", "Y_h"))
-    assert [name for name in GRAPHS if can_join(silent, name)] == ["side-by-side", "shared"]
+    assert [name for name in GRAPHS if can_join(silent, name)] == ["side-by-side", "shared", "twins"]
     # Whether Y is there at all is open in the oldest versions where output_sequence does not announce it.
     assert not can_join(CaseSpec("GRU", 1, T=3, H=2, outputs=("Y", "Y_h")), "chain")
     with pytest.raises(KeyError):
@@ -64,7 +66,7 @@ def _follow(trial: Trial) -> None:
     fed, held = {value.name for value in graph.input}, {tensor.name for tensor in graph.initializer}
     for feed in trial.feeds:
         assert set(feed.fed) == fed
-        assert set(feed.inputs) == fed | {name for name in held if not name.endswith("_axes")}
+        assert set(feed.inputs) == fed | {name for name in held if not name.endswith(("_axes", "_last"))}
     by_name = {node.name: node for node in graph.node}
     made = {name: node for node in graph.node for name in node.output}
     for bound in trial.subject.nodes:
@@ -74,13 +76,13 @@ def _follow(trial: Trial) -> None:
                 assert formal not in (bound.inputs or {})
                 continue
             moves = []
-            while given in made and made[given].name not in (FIRST, SECOND):
+            while given in made and made[given].name not in {bound.name for bound in trial.subject.nodes}:
                 moves.append(made[given].op_type)
                 given = made[given].input[0]
             assert bound.inputs is not None
             source = bound.inputs[formal]
             assert (source.tensor, [move.op_type for move in source.moves]) == (given, moves[::-1])
-    # The documents' own numbers go through both nodes.
+    # The documents' own numbers go through all nodes.
     for data in data_sets_of(trial):
         assert set(data.outputs) == set(trial.subject.shown)
 
@@ -100,8 +102,35 @@ def test_shared_weights_are_held_once() -> None:
     assert [node.input[0] for node in graph.node] == ["X", "second_X"]
 
 
+def test_twins_differ_in_one_thing_each() -> None:
+    spec = CaseSpec("RNN", 14, T=3, N=2, I=3, H=2, bias=True, weights="initializer", activations=("Elu",), alpha=(0.5,))
+    joined = join(build_case(spec), "twins").trial
+    first, clipped, other, weighed = onnx.load_model_from_string(joined.model).graph.node
+    assert clipped.input == other.input == first.input
+    assert (weighed.input[0], weighed.input[1]) == ("X", "W")
+    assert not set(weighed.input[2:]) & set(first.input)
+    nodes = [bound.node.attributes for bound in joined.subject.nodes]
+    assert [dict(each).get("clip") for each in nodes] == [None, 0.375, None, None]
+    assert [dict(each)["activation_alpha"] for each in nodes] == [[0.5], [0.5], [0.375], [0.5]]
+    assert len({array.tobytes() for name, array in joined.feeds[0].inputs.items() if name.endswith("R")}) == 2
+
+
+@pytest.mark.parametrize("name", ["twins", "last-step"])
+def test_a_case_with_neighbours_is_what_its_lane_makes_of_it_without(name: str) -> None:
+    spec = CaseSpec("GRU", 22, T=3, N=2, I=3, H=2, weights="initializer", neighbours=name)
+    alone = replace(spec, neighbours="none")
+    (trial,), (other,) = build_case(spec).trials, join(build_case(alone), name).trials
+    assert (trial.model, trial.subject) == (other.model, other.subject)
+    assert not any(can_wrap(spec, each) for each in WRAPS)
+    with pytest.raises(ValueError, match="neighbours"):
+        replace(spec, kept=True)
+    with pytest.raises(ValueError, match="neighbours"):
+        replace(spec, neighbours="last-step", outputs=("", "Y_h"))
+
+
 def test_moves_are_what_the_operators_do() -> None:
     Y = np.arange(24.0).reshape(2, 2, 3, 2)
     moved = Source("Y", (Move("Transpose", (0, 2, 1, 3)), Move("Reshape", (0, 0, -1)))).of({"Y": Y})
     assert moved.shape == (2, 3, 4)
     assert moved[1, 2].tolist() == [*Y[1, 0, 2], *Y[1, 1, 2]]
+    assert (Source("Y", (Move("Gather", (0,)),)).of({"Y": Y}) == Y[-1]).all()
