@@ -137,7 +137,7 @@ def _coefficients(op: str) -> list[dict[str, Any]]:
     """Coefficients of 0 and beyond the usual, in functions that use them."""
     each = len(cell_named(op).activations)
     gates = ("HardSigmoid",) * (each - 1)
-    rows = []
+    rows: list[Row] = []
     for name, alpha, beta in (
         ("LeakyRelu", (0.0,), ()),
         ("Elu", (-4.0,), ()),

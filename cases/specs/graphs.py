@@ -111,7 +111,8 @@ def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
     try:
         if name == "twins":
             clip = next(clip for clip in _CLIPS if clip != spec.clip)
-            every, changes = frozenset(spec.node.operator.inputs), [(SECOND, {"clip": clip})]
+            every = frozenset(spec.node.operator.inputs)
+            changes: list[tuple[str, dict[str, Any]]] = [(SECOND, {"clip": clip})]
             if spec.alpha is not None:
                 changes.append((FOURTH, {"alpha": tuple(a - _STEP if a > 0 else a + _STEP for a in spec.alpha)}))
             alike = [_Further(called, replace(spec, **changed, **lone), every) for called, changed in changes]

@@ -48,7 +48,8 @@ class Move:
             return array.squeeze(self.axes)
         if self.op_type == "Gather":
             assert self.axes is not None
-            return array.take(-1, *self.axes)
+            last: Array = np.take(array, -1, axis=self.axes[0])
+            return last
         return array if self.op_type == "Identity" else np.expand_dims(array, self.axes or ())
 
 

@@ -78,7 +78,7 @@ class _Alike(Axis):
         X, c = observed.inputs["X"], observed.configuration
         steps = X if c.layout == 0 else X.swapaxes(0, 1)
         tied = [name for name in ("W", "R") if (a := observed.inputs[name]).shape[0] == 2 and (a[0] == a[1]).all()]
-        halves = np.split(observed.inputs["B"], 2, axis=1) if "B" in observed.inputs else ()
+        halves = np.split(observed.inputs["B"], 2, axis=1) if "B" in observed.inputs else []
         return {
             "opposite-biases": bool(halves) and bool((halves[0] == -halves[1]).all()) and bool(halves[0].any()),
             "tied-weights": bool(tied),

@@ -79,8 +79,8 @@ def test_flushing_kernels_pass_by_their_class() -> None:
 def test_every_interpretation_that_a_case_touches_passes(position: int) -> None:
     followed = 0
     for case in cases(every=10, first=position):
-        feed = case.trial.feeds[-1]
-        possible = list(Interpretations().alternatives(configure(case.trial.node, feed.inputs).touched))
+        first = case.trial.first
+        possible = list(Interpretations().alternatives(configure(first.node, first.feeds[-1].inputs).touched))
         if len(possible) <= position + 1:
             continue
         followed += 1
