@@ -109,6 +109,11 @@ class Pool:
         return len(self.dense)
 
     @cached_property
+    def of_core(self) -> frozenset[str]:
+        """The places of those."""
+        return frozenset(case.place for case in self.dense)
+
+    @cached_property
     def cases(self) -> tuple[Pooled, ...]:
         """All cases, those of ``core`` first."""
         return self.dense + tuple(_pooled(self.op, row) for row in self.further)

@@ -22,7 +22,12 @@ def inputs_of(spec: RecurrentSpec, run: int = 0) -> Mapping[str, NDArray[Any]]:
     run
         0 for the case's own inputs; other numbers for what its session runs before.
     """
-    return _drawn(spec, run)  # of a call without 0 and one with it the store would keep two
+    # Of a call without 0 and one with it the stores would keep two.
+    return (_drawn if spec.elements > _SMALL else _drawn_small)(spec, run)
+
+
+_SMALL = 4096
+"""Elements up to which the inputs of a case are kept for as long as a run may ask for them: some tens of megabytes."""
 
 
 @lru_cache(maxsize=256)  # cases are built that far ahead of their results, which ask again
@@ -39,3 +44,6 @@ def _drawn(spec: RecurrentSpec, run: int) -> Mapping[str, NDArray[Any]]:
     for array in draft.inputs.values():
         array.setflags(write=False)
     return MappingProxyType(draft.inputs)
+
+
+_drawn_small = lru_cache(maxsize=4096)(_drawn.__wrapped__)

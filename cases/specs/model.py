@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,39 +40,83 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
     operator = node.operator
     given = [name if name in inputs else "" for name in operator.inputs]
     given += [name for name in inputs if name not in operator.inputs]
-    written = list(asked)
+    written = asked
     if getattr(spec, "placeholders", False):
-        written += [""] * (len(operator.outputs) - len(written))
+        written += ("",) * (len(operator.outputs) - len(asked))
     else:
         while given and not given[-1]:
             given.pop()
-    domain, op_type = spec.called
-    made = helper.make_node(op_type, given, written, op_type.lower(), domain=domain or None, **node.attributes)
-
-    constant = spec.constants & inputs.keys()
+    constant = spec.constants.intersection(inputs)
+    form = _Form(
+        node.key,
+        node,
+        *(spec.called, tuple(given), written, constant, spec.held, spec.dimensions, spec.opset, spec.layout),
+        (spec.T, spec.N, spec.I, spec.H, spec.directions),
+        tuple((name, inputs[name].dtype, inputs[name].shape) for name in given if name),
+    )
+    bare = _bare.__wrapped__(form) if node.key is None else _bare(form)
+    if not constant:
+        return bare
     contents = inputs if spec.held not in OVERRIDDEN else {**inputs, **_others(spec)}
-    fixed = spec.dimensions == "static"
-    sizes: dict[str, Any] = {"seq_length": spec.T, "batch_size": spec.N} if fixed else {}
-    sizes |= {"input_size": spec.I, HIDDEN_SIZE: spec.H, "num_directions": spec.directions}
+    model = onnx.ModelProto.FromString(bare)
+    model.graph.initializer.extend(tensor_proto(name, contents[name]) for name in given if name in constant)
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+@dataclass(frozen=True)
+class _Form:
+    """All that a model is made from but for the numbers of its constants.
+
+    key
+        What the node is told from others by.
+    sizes
+        Steps, rows, columns of X, units, directions.
+    inputs
+        Name, type and shape of each that is given.
+    """
+
+    key: object
+    node: Node = field(compare=False)
+    called: tuple[str, str]
+    given: tuple[str, ...]
+    asked: tuple[str, ...]
+    constant: frozenset[str]
+    held: str
+    dimensions: str
+    opset: str
+    layout: int
+    sizes: tuple[int, ...]
+    inputs: tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
+
+
+@lru_cache(maxsize=2048)  # cases of a profile have some hundred models, and differ in their numbers
+def _bare(form: _Form) -> bytes:
+    """The serialized model without its constants."""
+    node, operator = form.node, form.node.operator
+    domain, op_type = form.called
+    made = helper.make_node(op_type, form.given, form.asked, op_type.lower(), domain=domain or None, **node.attributes)
+    fixed = form.dimensions == "static"
+    T, N, I, H, D = form.sizes
+    sizes: dict[str, Any] = {"seq_length": T, "batch_size": N} if fixed else {}
+    sizes |= {"input_size": I, HIDDEN_SIZE: H, "num_directions": D}
+    inputs = {name: (dtype, shape) for name, dtype, shape in form.inputs}
 
     def info(name: str) -> onnx.ValueInfoProto:
-        given_as = inputs.get(name)
+        dtype, given_as = inputs.get(name, (inputs["X"][0], None))
         if given_as is not None and (fixed or held(operator, name)):
-            return helper.make_tensor_value_info(name, element_type(given_as.dtype), given_as.shape)
-        form = operator.tensors.get(name, operator.tensors["Y_h"])  # what the operator does not have is like a state
+            return helper.make_tensor_value_info(name, element_type(dtype), given_as)
+        tensor = operator.tensors.get(name, operator.tensors["Y_h"])  # what the operator does not have is like a state
         # A size that an extent counts several times is one of weights, which is known.
-        shape = [sizes.get(e.size, e.size) * e.times for e in form.shape(spec.layout)]
-        dtype = (inputs["X"] if given_as is None else given_as).dtype
+        shape = [sizes.get(e.size, e.size) * e.times for e in tensor.shape(form.layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
     graph = helper.make_graph(
         [made],
         "case",
-        [info(name) for name in given if name and (name not in constant or spec.held != "fixed")],
-        [info(name) for name in asked if name],
-        initializer=[tensor_proto(name, contents[name]) for name in given if name in constant],
+        [info(name) for name in form.given if name and (name not in form.constant or form.held != "fixed")],
+        [info(name) for name in form.asked if name],
     )
-    opset = operator.since_version if spec.opset == "first" else operator.last_opset
+    opset = operator.since_version if form.opset == "first" else operator.last_opset
     opsets = [helper.make_opsetid("", opset)]
     if domain:
         opsets, opset = [helper.make_opsetid("", _BESIDE), helper.make_opsetid(domain, opset)], _BESIDE

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field as DataclassField
 from dataclasses import field, fields, make_dataclass
 from functools import cache, cached_property, lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...reference import CELLS, Node, document_of, operator_version, versions_of
@@ -71,6 +72,13 @@ class Specification:
         given = [f"{n}={v!r}" for n, usual in defaults_of(self._own)[2:] if (v := getattr(self, n)) != usual]
         return f"{type(self).__name__}({', '.join([repr(self.op), repr(self.version), *given])})"
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(_values_of(self._own)(self))
+
     @cached_property
     def marks(self) -> tuple[str, ...]:
         """The words that a reader should know of the case at a glance."""
@@ -109,7 +117,7 @@ def spec_class(name: str, axes: tuple[Axis, ...], base: type[Specification], mod
     """The frozen dataclass of cases that have these axes."""
     own = [(f.name, f.type, field(default=f.default)) for axis in axes for f in axis.fields]
     all_fields: list[Any] = [("op", str), ("version", int), *own, ("illegal", str, field(default=""))]
-    names = {"axes": axes, "__module__": module, "__doc__": base.__doc__}
+    names = {"axes": axes, "__module__": module, "__doc__": base.__doc__, "__hash__": base.__hash__}
     return make_dataclass(name, all_fields, bases=(base,), frozen=True, repr=False, namespace=names)
 
 
@@ -117,6 +125,12 @@ def spec_class(name: str, axes: tuple[Axis, ...], base: type[Specification], mod
 def defaults_of(kind: Any) -> tuple[tuple[str, Any], ...]:
     """The name of every field, and its default."""
     return tuple((f.name, f.default) for f in fields(kind))
+
+
+@cache
+def _values_of(kind: Any) -> attrgetter[Any]:
+    """The function that tells the values of all fields."""
+    return attrgetter(*(name for name, _ in defaults_of(kind)))
 
 
 @lru_cache(maxsize=None, typed=True)  # asked for every case there is; and 14.0 is no version

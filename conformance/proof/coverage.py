@@ -197,6 +197,9 @@ class Cover:
         """
         self._cases.prepare(pool)
         there, taken, left = set(known), set[int](), models
+        sharing: dict[tuple[str, int], list[int]] = {}
+        for k, each in enumerate(pool):
+            sharing.setdefault(each.model, []).append(k)
         value: Callable[[int], float] = lambda k: self.worth(pool[k]) / self._cost(pool[k], there)  # noqa: E731
         heap = [(-value(k), k) for k in range(len(pool))]
         heapq.heapify(heap)
@@ -219,8 +222,8 @@ class Cover:
             left -= cost
             if new:
                 there.add(case.model)
-                for other, each in enumerate(pool):  # what shares its model costs less from now on
-                    if each.model == case.model and other not in taken:
+                for other in sharing[case.model]:  # what shares its model costs less from now on
+                    if other not in taken:
                         heapq.heappush(heap, (-value(other), other))
         return chosen
 

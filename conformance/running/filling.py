@@ -12,7 +12,7 @@ list anywhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
 from operator import or_
@@ -95,12 +95,13 @@ class Filling:
         self._ops = [op for op in counted_operators() if op in there]
         self._unfit: set[str] = set()
         self._rows: dict[str, tuple[Mask, frozenset[str], bool]] = {}
+        self._results: dict[str, list[tuple[Probe, Any, Verdict]]] = {}
         self._turn: dict[str, _Observed] = {}
         self._covers: dict[tuple[str, frozenset[tuple[int, ...]]], tuple[Cover, frozenset[str]]] = {}
 
     def next(self) -> tuple[Probe, ...]:
         """The cases that are to follow now, which the plan of the run has from now on; none where nothing is owed."""
-        self._turn.clear()
+        self._look()
         if any(result.verdict in UNTRIED for result in self._target.results):
             return ()
         chosen = [case for op in self._ops for case in self._chosen(op)]
@@ -111,7 +112,7 @@ class Filling:
 
     def record(self, left_out: str = "") -> CoverageRecord:
         """The reach of the cases; `left_out` says why none were added, where none were to be."""
-        self._turn.clear()
+        self._look()
         texts = [probe.text for probe in self._run.plan.filled.get(self._target.target.name, ())]
         return {
             "operators": [self._of(op) for op in self._ops],
@@ -124,7 +125,7 @@ class Filling:
         known, pool = self._known(op, final=False), pool_of(op)
         if not known.passes:
             return []
-        followed = [case for case, _ in known.tried.values() if case not in pool.dense]
+        followed = [case for place, (case, _) in known.tried.items() if place not in pool.of_core]
         models = min(MOST_MODELS - _models(followed), _ROUND)
         if models <= 0 or self._cover(op, known).shares.reached:
             return []
@@ -156,9 +157,8 @@ class Filling:
 
     def _of(self, op: str) -> OperatorCoverage:
         known, pool = self._known(op), pool_of(op)
-        pinned = {case.place for case in pool.dense}
-        followed = [case for place, (case, _) in known.tried.items() if place not in pinned]
-        before, after = self._cover(op, known, pinned).shares, self._cover(op, known).shares
+        followed = [case for place, (case, _) in known.tried.items() if place not in pool.of_core]
+        before, after = self._cover(op, known, pool.of_core).shares, self._cover(op, known).shares
         space = space_of(op)
         return {
             "operator": op,
@@ -201,10 +201,7 @@ class Filling:
         rows: list[tuple[Mask, frozenset[str], bool]] = []
         verdicts: list[Verdict] = []
         by_id = self._pooled(op)
-        for probe, verdict in self._results():
-            spec = _spec_of(probe)
-            if spec is None or spec.op != op or spec.illegal:
-                continue
+        for probe, spec, verdict in self._results.get(op, ()):
             if probe.id not in self._rows:
                 self._rows[probe.id] = (
                     np.array(space.held(spec).any(axis=0)),
@@ -221,11 +218,15 @@ class Filling:
         self._turn[op] = evidence, verdicts, tried
         return self._turn[op]
 
-    def _results(self) -> Iterator[tuple[Probe, Verdict]]:
-        """The cases that were run so far, in the order of the plan, with their verdicts."""
+    def _look(self) -> None:
+        """Take up the legal cases that were run so far, in the order of the plan, with their verdicts."""
+        self._turn.clear()
+        self._results.clear()
         verdict_of = {result.case: result.verdict for result in self._target.results}
-        planned = self._run.plan.probes_of(self._target.target)
-        return ((probe, verdict_of[probe.id]) for probe in planned if probe.id in verdict_of)
+        for probe in self._run.plan.probes_of(self._target.target):
+            spec = _spec_of(probe)
+            if spec is not None and not spec.illegal and (verdict := verdict_of.get(probe.id)) is not None:
+                self._results.setdefault(spec.op, []).append((probe, spec, verdict))
 
     def _pooled(self, op: str) -> Mapping[str, Pooled]:
         """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
