@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Any
 
@@ -166,9 +166,10 @@ def _by_values(sessions: list[RunSession], touched: frozenset[str], classes: Cla
     """The verdict by numbers: in the arithmetics that are right any interpretation will do, as long as it serves all
     runs of the case. After that, wider ones tell inaccurate from wrong."""
     best: Attempt | None = None
+    possible = cache(lambda interpretations: not classes.widest or hold(sessions, classes.widest, interpretations))
     for name in (*classes.right, *classes.wider):
         for interpretations in USUAL.alternatives(touched):
-            if name not in classes.right and not hold(sessions, name, interpretations):
+            if name not in classes.right and not (possible(interpretations) and hold(sessions, name, interpretations)):
                 continue  # how far off it is by that is not told
             attempt = attempt_at(sessions, name, interpretations, touched)
             if attempt.holds and name in classes.right:

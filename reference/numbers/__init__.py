@@ -4,7 +4,7 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    accuracy="Budget",
+    accuracy="Budget any_of",
     activations="ACTIVATIONS Activation Coefficient",
     affine="Affine",
     channels="Channels",

@@ -7,12 +7,13 @@ plain numbers that :mod:`.bounded` computes with.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 from .formats import FORMATS, Format
 
-__all__ = ["ACCURACY_CLASSES", "WIDER_PRESETS", "AccuracyClass", "Budget", "accuracy_class", "budget"]
+__all__ = ["ACCURACY_CLASSES", "WIDER_PRESETS", "AccuracyClass", "Budget", "accuracy_class", "any_of", "budget"]
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,15 @@ def with_functions_off(units: int) -> str:
     return f"{_FUNCTIONS_OFF}{units}"
 
 
+_ANY_OF = "any-of-"
+
+
+def any_of(names: Sequence[str]) -> str:
+    """The name of a class within whose bounds everything lies that lies within those of one of these. Nobody is judged
+    by it: what it does not hold, none of them does, which is one question for many."""
+    return _ANY_OF + "+".join(names)
+
+
 def accuracy_class(name: str) -> AccuracyClass:
     """The class of that name. Raises ValueError naming the classes there are."""
     if name.startswith(_FUNCTIONS_OFF):
@@ -198,6 +208,9 @@ def _coarser(first: Format, second: Format | None) -> Format:
 @cache
 def budget(class_name: str, type_name: str) -> Budget:
     """The budget of an accuracy class for a tensor type (``float32``, ...). Raises ValueError for an unknown class."""
+    if class_name.startswith(_ANY_OF):
+        each = [budget(name, type_name) for name in class_name.removeprefix(_ANY_OF).split("+")]
+        return _any_of(class_name, each)
     chosen = accuracy_class(class_name)
     tensor = FORMATS[type_name]
     storage = _coarser(tensor, FORMATS[chosen.storage] if chosen.storage else None)
@@ -231,4 +244,40 @@ def budget(class_name: str, type_name: str) -> Budget:
         # A coefficient is a float32 attribute; kernels of narrower storage round it.
         coefficient_unit=storage.unit if storage.precision < 24 else 0.0,
         exact_possible=not rounds_operands and storage == tensor and not chosen.flushes,
+    )
+
+
+_MORE = 1 + 2.0**-20
+"""Beyond all that bounds of two classes, each rounded on its own way, can be apart by their roundings."""
+
+
+def _any_of(name: str, each: Sequence[Budget]) -> Budget:
+    """A budget in which every operation may cost what it may in any of these.
+
+    No step from costs to bounds subtracts one: sums, products, hulls of intervals, and the least of a bound and a
+    constant. So a radius grows with each cost, and so does what is in doubt, with smaller ranges too; values are the
+    same. What is exact in a class has a radius of zero there, and need not have one here.
+    """
+
+    def most(cost: str) -> float:
+        return _MORE * max(getattr(one, cost) for one in each)
+
+    return replace(
+        each[0],
+        name=name,
+        unit=most("unit"),
+        floor=most("floor"),
+        operand_unit=most("operand_unit"),
+        operand_floor=most("operand_floor"),
+        accumulator_unit=most("accumulator_unit"),
+        accumulator_floor=most("accumulator_floor"),
+        input_floor=most("input_floor"),
+        a=most("a"),
+        b=most("b"),
+        division=most("division"),
+        least_normal=most("least_normal"),
+        coefficient_unit=most("coefficient_unit"),
+        operand_largest=min(one.operand_largest for one in each),
+        largest=min(one.largest for one in each),
+        exact_possible=False,
     )

@@ -294,8 +294,9 @@ class Activation:
         error."""
         if self.kind.slope is not None:
             return self.image(value, np.maximum(high - value, value - low), w)
-        image = self(np.stack((low, value, high)))
-        bottom, centre, top = image.min(axis=0), image[1], image.max(axis=0)
+        first, centre, last = self(low), self(value), self(high)
+        bottom = np.minimum(np.minimum(first, last), centre)
+        top = np.maximum(np.maximum(first, last), centre)
         for place, corner in self.kind.corners(self.alpha.value):
             inside = (low <= place) & (place <= high)
             if inside.any():

@@ -67,12 +67,14 @@ class Bounding:
         """A tensor that the case gives: exact, but for what a flushing target takes from it."""
         w = self.budget
         value, doubt = self._clean(value, w.largest)
-        if w.input_floor:
-            radius = np.where(np.abs(value) < w.input_floor, np.abs(value), 0.0)
+        # A class that stores in a narrower format than the tensors' rounds what is given as it comes in.
+        narrower = w.unit > 2 * w.tensor.unit + 2 * ORACLE_UNIT
+        if narrower or w.input_floor:
+            size = np.abs(value)
+            radius = w.unit * size + w.floor if narrower else np.zeros(value.shape)
+            if w.input_floor:
+                radius = np.where(size < w.input_floor, np.maximum(size, radius), radius)
             return Bounded(value, radius, w, doubt)
-        if w.unit > 2 * w.tensor.unit + 2 * ORACLE_UNIT:
-            # The class stores in a narrower format than the tensors': what is given is rounded as it comes in.
-            return Bounded(value, w.unit * np.abs(value) + w.floor, w, doubt)
         none = np.zeros((*value.shape[:-1], 1))
         return Bounded(value, np.zeros(value.shape), w, doubt, (none, none))
 

@@ -112,11 +112,15 @@ class Classes:
         What lies within one of these alone is inaccurate, not wrong.
     telling
         Whether that takes bounds of the wider one that say something of every element.
+    widest
+        The name of a class that holds all that one of the wider ones does, and so tells of many what does not. Empty
+        where there is none.
     """
 
     right: tuple[str, ...]
     wider: tuple[str, ...] = ()
     telling: bool = False
+    widest: str = ""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,8 @@ class Quantized(Operator):
     def classes(self, accuracy: str, type: str) -> Classes:
         """The declared class; wider ones leave more levels open."""
         steps = ACCURACY_CLASSES[accuracy].steps
-        return Classes((accuracy,), tuple(f"qdq-{n}" for n in QDQ_STEPS if n > steps))
+        wider = tuple(f"qdq-{n}" for n in QDQ_STEPS if n > steps)
+        return Classes((accuracy,), wider, widest=wider[-1] if len(wider) > 1 else "")
 
     def expect(
         self,

@@ -20,7 +20,7 @@ from ..faults.part import Part
 from ..faults.parts import recurrent_parts
 from ..kernels.kernel import Kernel, run_kernel
 from ..kernels.style import STYLES, Style
-from ..numbers.accuracy import WIDER_PRESETS, budget
+from ..numbers.accuracy import WIDER_PRESETS, any_of, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..numbers.dyadic import Dyadic
@@ -82,7 +82,8 @@ class RecurrentOperator(Operator):
         hold levels as they are, and what lies within their bounds may be a level off."""
         if self._cell.operands is not None:
             return Classes((accuracy,))
-        return Classes((accuracy,), tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy))
+        wider = tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy)
+        return Classes((accuracy,), wider, widest=any_of(wider) if len(wider) > 1 else "")
 
     def expect(
         self,

@@ -14,7 +14,17 @@ from onnxspec.cases import Case, CaseSpec, build_case, profile
 from onnxspec.conformance.judging import FAILING, Judgement, Verdict, judge, judge_each
 from onnxspec.conformance.proof import judge_staged, staged_outcome
 from onnxspec.conformance.workers import Outcome
-from onnxspec.reference import FAULTS, Interpretations, Node, clause_named, evaluate, run_recurrent_fault
+from onnxspec.reference import (
+    FAULTS,
+    WIDER_PRESETS,
+    Interpretations,
+    Node,
+    clause_named,
+    evaluate,
+    run_recurrent_fault,
+)
+from onnxspec.reference.numbers import any_of
+from onnxspec.reference.recurrent import Expecting
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Array]
@@ -175,6 +185,28 @@ def test_coarse_arithmetic_is_inaccurate_with_the_class_that_explains_it() -> No
     assert judgement.worst > 1
     assert judge_staged(case, rounded, judgement.accuracy).verdict is Verdict.PASS
     assert judge_staged(case, rounded, "tf32").verdict is Verdict.INACCURATE
+
+
+def test_what_no_class_holds_is_asked_of_all_wider_ones_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six classes are tried where one of them may hold it, and none of them where their union does not."""
+    asked: list[str] = []
+
+    def noted(self: Expecting, accuracy: str = "standard", interpretations: Interpretations | None = None) -> Any:
+        asked.append(accuracy)
+        return expecting(self, accuracy, interpretations)
+
+    expecting = Expecting.__call__
+    monkeypatch.setattr(Expecting, "__call__", noted)
+    case = build_case(CaseSpec("RNN", 14, outputs=("Y", "Y_h")))
+    right = conforming(case.trial.node, case.trial.feeds[0].inputs)
+    wrong = {name: -array for name, array in right.items()}
+    assert judge(case.trials, [with_outputs(case, wrong)]).verdict is Verdict.WRONG
+    assert asked == ["standard", any_of(WIDER_PRESETS["float32"])]
+    asked.clear()
+    coarse = {name: (array * np.float32(1 + 2.0**-9)).astype(np.float32) for name, array in right.items()}
+    coarse["Y_h"] = coarse["Y"][-1]
+    assert judge(case.trials, [with_outputs(case, coarse)]).verdict in (Verdict.WRONG, Verdict.INACCURATE)
+    assert {"tf32", "bf16-math"} & {*asked}
 
 
 def test_only_one_step_cases_are_graded() -> None:

@@ -17,6 +17,7 @@ from onnxspec.reference import (
     ACCURACY_CLASSES,
     ACTIVATIONS,
     FORMATS,
+    WIDER_PRESETS,
     Interpretations,
     Node,
     budget,
@@ -26,7 +27,7 @@ from onnxspec.reference import (
     expect,
 )
 from onnxspec.reference.kernels import EVALUATIONS, STYLES, run_kernel
-from onnxspec.reference.numbers import RADIUS_SLACK, Activation, Bounded, Bounding, Coefficient
+from onnxspec.reference.numbers import RADIUS_SLACK, Activation, Bounded, Bounding, Coefficient, any_of
 from onnxspec.reference.recurrent import expect_behind
 
 from ..situations import OPERATORS, TWO_TYPES, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
@@ -388,6 +389,49 @@ def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str, op: str) 
         ):
             np.testing.assert_array_equal(first.number.value, second.number.value)
             assert (first.number.radius <= second.number.radius * RADIUS_SLACK).all()
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("kind", TWO_TYPES)
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 200.0, 1e-37])
+def test_any_of_several_classes_holds_all_that_one_of_them_does(scale: float, kind: str, op: str) -> None:
+    """So what it does not hold need not be asked of each of them: nowhere is a radius smaller, or less in doubt."""
+    names = WIDER_PRESETS[kind]
+    inputs = inputs_for(kind, (3, 2, 5, 6), op=op, optional=optional_of(op), lengths=[3, 2], scale=scale)
+    coefficients = {"activation_alpha": [0.7, -1.5, 0.1], "activation_beta": [0.4, 0.3, 1.5]}
+    for function in sorted(ACTIVATIONS):
+        functions = {"activations": functions_of(op, function)}
+        for name, used in (("activation_alpha", "uses_alpha"), ("activation_beta", "uses_beta")):
+            if getattr(ACTIVATIONS[function], used):
+                functions[name] = coefficients[name][: len(functions["activations"])]
+        for attributes in (*variants_of(op), {"clip": 0.8}):
+            node = Node(op, 22, {**functions, **attributes}, outputs_of(op))
+            with np.errstate(over="ignore", invalid="ignore"):
+                outputs = run_kernel(node, inputs, STYLES["library"])
+            for observed in (outputs, {}):
+                widest = expect(node, inputs, observed, any_of(names))
+                for name in names:
+                    for one, all_of in zip(expect(node, inputs, observed, name), widest, strict=True):
+                        doubt, within = (
+                            np.zeros(e.number.value.shape, bool) if e.number.doubt is None else e.number.doubt
+                            for e in (one, all_of)
+                        )
+                        assert (within >= doubt).all()
+                        assert (one.number.value == all_of.number.value)[~within].all()
+                        assert (one.number.radius <= all_of.number.radius)[~within].all(), (function, name)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_any_of_several_classes_costs_more_than_roundings_of_bounds(kind: str) -> None:
+    """Bounds themselves are rounded, each on its own way: so no cost is only as large."""
+    widest = budget(any_of(WIDER_PRESETS[kind]), kind)
+    for name in WIDER_PRESETS[kind]:
+        one = budget(name, kind)
+        for cost in ("unit", "floor", "operand_unit", "operand_floor", "accumulator_unit", "accumulator_floor", "a"):
+            assert getattr(widest, cost) >= RADIUS_SLACK * getattr(one, cost)
+        assert widest.largest <= one.largest
+        assert widest.operand_largest <= one.operand_largest
+        assert not widest.exact_possible
 
 
 @pytest.mark.parametrize("op", OPERATORS)
