@@ -180,9 +180,9 @@ def _feature_page(name: str) -> str:
 
 
 def _operators(runtimes: Sequence[Runtime]) -> list[str]:
-    """All operator versions, those of one operator side by side in order."""
+    """All operator versions, those of one operator side by side, the newest first: phones show two columns."""
     every = {name for runtime in runtimes for release in runtime.releases for name in release.tallies}
-    return sorted(every, key=lambda name: (name.rpartition("-")[0], int(name.rpartition("-")[2])))
+    return sorted(every, key=lambda name: (name.rpartition("-")[0], -int(name.rpartition("-")[2])))
 
 
 def _changed(courses: dict[str, list[Course]]) -> list[Course]:
