@@ -138,8 +138,8 @@ def _directions(look: Look) -> Mask | None:
     return _some(look, lambda mask: mask.any(axis=(*range(mask.ndim - 3), mask.ndim - 2, mask.ndim - 1)))
 
 
-def _some(look: Look, change: Callable[[Mask], Mask]) -> Mask | None:
-    masks = [change(mask) for mask in look.wrong.values()]
+def _some(look: Look, change: Callable[[Mask], Any]) -> Mask | None:
+    masks = [np.asarray(change(mask), bool) for mask in look.wrong.values()]
     return np.logical_or.reduce(masks) if masks else None
 
 
@@ -178,6 +178,8 @@ def _counted(axis: str, size: Callable[[Look], int], word: str, whole: str) -> I
     for most in (2, 4, 8, 16, 32, 64, 128):
         yield place(f"{word}s beyond the first {most}", lambda n, size, most=most: n >= most)  # type: ignore[misc]
     yield place(f"{word}s after the first", lambda n, size: n > 0)
+    for last in (2, 4, 8, 16, 32):
+        yield place(f"the last {last} {word}s", lambda n, size, last=last: n >= size - last)  # type: ignore[misc]
     for block in (2, 4, 8, 16, 32, 64):
         yield place(
             f"{word}s left over of {whole} after whole blocks of {block}",
@@ -276,7 +278,7 @@ def places_in_words(places: Iterable[Region]) -> str:
 _LARGEST = {"T": 300, "N": 70, "H": 140}
 """Sizes beyond which a case costs more than it tells."""
 
-_GROWN = (
+_GROWN: tuple[Mapping[str, tuple[int, int]], ...] = (
     {}, {"H": (2, 1)}, {"N": (2, 1)}, {"T": (2, 1)}, {"T": (2, 1), "N": (2, 1), "H": (2, 1)},
     {"T": (1, 3), "N": (1, 3), "H": (1, 3)}, {"H": (3, 2)}, {"N": (3, 2)}, {"T": (3, 2)}, {"T": (1, 5), "N": (1, 6)},
 )  # fmt: skip

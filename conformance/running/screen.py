@@ -5,6 +5,7 @@ The terminal, a run in Python and a notebook show the same lines; how they look 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -110,12 +111,15 @@ _NONE, _UNSEARCHED = "; no known fault explains it", "; not all known faults wer
 
 def hits_of(hits: Iterable[Hit], findings: Sequence[Finding], news: str = NEW) -> Iterator[Remark]:
     """Remarks on failures. Of what is known there is nothing to look up; the report has its command all the same."""
+    counts = Counter(case for finding in findings if finding["kind"] not in NO_FAILURE for case in finding["cases"])
     for hit in hits:
         members = [findings[place] for place in hit.problems]
         first = members[0]
         unexplained = first["verdict"] in _EXPLAINABLE and not first["fault"] and not first["expected"]
         remark = _NONE if unexplained and first.get("searched") else _UNSEARCHED if unexplained else ""
-        extent = f" ({_extent(members)}){remark}"
+        own = Counter(case for finding in members for case in finding["cases"])
+        shared = sum(counts[case] > count for case, count in own.items())
+        extent = f" ({_extent(members, shared)}){remark}"
         label, command = ("known", "") if hit.known else (news, first["repeat"])
         why = f"Listed as known: {first['why']}" if first["why"] else first["message"]
         yield Remark(label, hit.text, extent, why, command)
@@ -162,10 +166,16 @@ def _notes(results: Sequence[Result]) -> Iterator[Remark]:
             yield Remark("note", f"{text}, within what is allowed, in {cases_counted(count)}")
 
 
-def _extent(findings: Sequence[Mapping[str, Any]]) -> str:
-    """The number of cases, and of what: ``14 cases, 2 of them new, GRU, LSTM, float32``."""
-    count, new = sum(len(f["cases"]) for f in findings), sum(f["new"] for f in findings)
+def _extent(findings: Sequence[Mapping[str, Any]], shared: int = 0) -> str:
+    """The number of cases, each counted once, and of what: ``14 cases, 2 of them new, GRU, LSTM, float32``.
+
+    shared
+        How many of them other findings have, too: several things are wrong with them.
+    """
+    count = len({case for f in findings for case in f["cases"]})
+    new = min(count, sum(f["new"] for f in findings))
     some = [f"{new} of them new"] if 0 < new < count else []
+    some += [f"{shared} of them in other findings too"] if shared else []
     names = [name for key in ("operators", "types") for f in findings for name in f[key]]
     return ", ".join([cases_counted(count), *some, *dict.fromkeys(names)])
 

@@ -240,12 +240,6 @@ def softplus_linear_above_20(compute: Compute, c: Computation) -> Outputs:
     return compute(_with(c, "Softplus", value))
 
 
-@fault("softplus.half-exponential", clause="functions.softplus", types=("float16",), table=VARIANTS)
-def softplus_half_exponential(compute: Compute, c: Computation) -> Outputs:
-    """Softplus takes an exponential that ends at 65504, the largest float16: it is never above 11.09."""
-    return compute(_with(c, "Softplus", lambda x, alpha, beta: np.log1p(np.minimum(np.exp(x), 65504.0))))
-
-
 @family("tanh.clamped-above-{}", 9, 8, 6, 5, 4, 3, proved=False, clause="functions.tanh", types=WIDE)
 def tanh_clamped_above(most: float) -> Alteration:
     """Tanh, in ScaledTanh too, takes no argument above {0}: it stays at what it is there."""

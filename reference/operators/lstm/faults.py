@@ -18,7 +18,7 @@ from ...faults.alterations import (
     with_tensors,
     with_walk,
 )
-from ...faults.fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Compute, Outputs, fault
+from ...faults.fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Alteration, Compute, Outputs, family, fault
 from ...kernels.kernel import rounded
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
@@ -429,6 +429,25 @@ def cell_held_narrower(compute: Compute, c: Computation) -> Outputs:
         return output(p, S, C), C
 
     return compute(_stepped(c, step))
+
+
+@family(
+    "lstm.cell.carried-in-{}", "float32", "float16", "bfloat16", proved=False,
+    clause="equations.cell", operators=LSTM, types=WIDE, structural=False,
+)  # fmt: skip
+def cell_carried_in(narrow: str) -> Alteration:
+    """Carries the cell state from step to step in {0}, once the output was computed from it."""
+
+    def changed(c: Computation) -> Computation:
+        def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+            S = X + H
+            i, f, new = gates(p, S, C)
+            C = f * C + i * new
+            return output(p, S, C), rounded_state(C, lambda x: rounded(x, narrow))
+
+        return c if c.configuration.format.name == narrow else _stepped(c, step)
+
+    return changed
 
 
 @fault("lstm.cell.twice", clause="equations.cell", operators=LSTM, types=ALL_BUT_BFLOAT16)

@@ -182,6 +182,14 @@ def test_the_numbers_of_a_deployment_are_never_cut(width: int) -> None:
         assert text.count(number) == len(roads)
 
 
+def test_cases_that_several_findings_have_are_said_to_be_so() -> None:
+    first, second = SPECS[:2]
+    shown = lines([(first, WRONG, None, ("clip.ignored", "bias.ignored")), (second, WRONG, None, ("clip.ignored",))])
+    told = " ".join(" ".join(shown).split())
+    assert "(2 cases, 1 of them in other findings too, " in told
+    assert "(1 case, 1 of them in other findings too, " in told
+
+
 def test_what_nothing_explains_is_said_to_be_so() -> None:
     spec = next(s for s in SPECS if s.clip)
     (headline, message, command) = lines([(spec, WRONG, None, ())], searched=True)[1:]
