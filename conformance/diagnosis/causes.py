@@ -30,7 +30,7 @@ from ..workers.process import TargetProcess
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
 from .explainer import Explainer, refuting_arithmetic
-from .explanations import explaining, explains, leaving_open, looks_at, refuting
+from .explanations import Memory, explaining, explains, leaving_open, looks_at, refuting
 from .failing_case import DIAGNOSED
 from .findings import alone
 from .foretelling import ENOUGH, Fresh, foretold, is_constant
@@ -232,10 +232,9 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     thought = fault_named(finding["fault"]) if finding["fault"] else None
     others = _beside(finding, subject)
-    holds = _paid(explaining(subject.accuracy, others, subject.arithmetics), budget)
-    needs = holds
-    if others:
-        needs = _paid(explaining(subject.accuracy, others, subject.arithmetics, needed=True), budget)
+    memory = Memory(subject.accuracy, subject.arithmetics)
+    holds = _paid(explaining(memory, others), budget)
+    needs = _paid(explaining(memory, others, needed=True), budget) if others else holds
     refuted = refuting_arithmetic(subject.results, subject.probes)
 
     def needed(fault: Fault, one: Tried) -> bool:
@@ -401,10 +400,11 @@ def _why(finding: Finding, subject: Subject) -> Callable[[Tried], bool]:
     other failures of the target."""
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     others = _beside(finding, subject)
-    explain = explaining(subject.accuracy, others, subject.arithmetics, needed=True)
+    memory = Memory(subject.accuracy, subject.arithmetics)
+    explain = explaining(memory, others, needed=True)
     if isinstance(fault, Fault):
         return partial(explain, fault)
-    explain = explaining(subject.accuracy, others, subject.arithmetics)
+    explain = explaining(memory, others)
     return lambda one: not any(explain(other, one) for other in others if other.concerns(one.probe.op))
 
 

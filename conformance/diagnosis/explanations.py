@@ -20,7 +20,7 @@ from ..probes.stream import Tried
 from .failing_case import FailingCase, failing_case_of
 from .places import Look, looks_of
 
-__all__ = ["explaining", "explains", "leaving_open", "looks_at", "refuting"]
+__all__ = ["Memory", "explaining", "explains", "leaving_open", "looks_at", "refuting"]
 
 _INTERPRETATIONS = 4
 
@@ -35,6 +35,16 @@ class _Seen:
     accuracies: Sequence[str]
 
     def fits(self, faults: Sequence[Fault]) -> bool:
+        ids = tuple(fault.id for fault in faults)
+        if ids not in self._known:
+            self._known[ids] = self._fits(faults)
+        return self._known[ids]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, ...], bool]:
+        return {}
+
+    def _fits(self, faults: Sequence[Fault]) -> bool:
         possible = {d.id for d in faults if self.failing_case.computed_in(d)}
         if any(d.layer == "arithmetic" and d.id not in possible for d in faults):
             return False
@@ -78,11 +88,15 @@ def looks_at(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]
     return [] if seen is None else looks_of(seen.failing_case, seen.accuracies)
 
 
-class _Memory:
-    """The observations of cases, as many faults are asked of a few."""
+class Memory:
+    """The observations of cases, as many faults are asked of a few.
 
-    def __init__(self, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -> None:
-        self._accuracy, self._arithmetics = accuracy, arithmetics
+    arithmetics
+        Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
+    """
+
+    def __init__(self, accuracy: str, arithmetics: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._accuracy, self._arithmetics = accuracy, arithmetics or {}
         self._known: dict[int, tuple[Tried, _Seen | None]] = {}
 
     def of(self, one: Tried) -> _Seen | None:
@@ -101,21 +115,13 @@ def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
     return holds
 
 
-def explaining(
-    accuracy: str,
-    beside: Sequence[Fault] = (),
-    arithmetics: Mapping[str, Sequence[str]] | None = None,
-    needed: bool = False,
-) -> Callable[[Fault, Tried], bool]:
+def explaining(memory: Memory, beside: Sequence[Fault] = (), needed: bool = False) -> Callable[[Fault, Tried], bool]:
     """Tell whether one fault or another, alone or beside those that the target has, explains what it returned in a
     case.
 
-    arithmetics
-        Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
     needed
         Whether a fault beside others explains only what these do not explain without it.
     """
-    memory = _Memory(accuracy, arithmetics or {})
 
     def holds(fault: Fault, one: Tried) -> bool:
         seen = memory.of(one)
@@ -140,7 +146,7 @@ def explaining(
 
 def leaving_open(accuracy: str) -> Callable[[Fault, Tried], list[NDArray[Any]]]:
     """The outputs of a target in a case where a fault says that anything may stand."""
-    memory = _Memory(accuracy, {})
+    memory = Memory(accuracy)
 
     def returned(fault: Fault, one: Tried) -> list[NDArray[Any]]:
         seen = memory.of(one)
@@ -151,7 +157,7 @@ def leaving_open(accuracy: str) -> Callable[[Fault, Tried], list[NDArray[Any]]]:
 
 def refuting(accuracy: str) -> Callable[[Fault, Tried], bool]:
     """Tell whether a fault says that a target returns other numbers in a case than it does."""
-    memory = _Memory(accuracy, {})
+    memory = Memory(accuracy)
 
     def holds(fault: Fault, one: Tried) -> bool:
         seen = memory.of(one)
