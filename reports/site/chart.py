@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .releases import Runtime
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT = 720, 220, 48, 16, 130
+_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT = 728, 220, 56, 16, 130
 
 
 @dataclass(frozen=True)
