@@ -61,7 +61,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
         if result.failing and result.diagnosis:
             for fault in result.diagnosis:
                 explained[fault].append(result)
-        elif result.failing or "unconventional" in result.flags:
+        elif result.failing or ("unconventional" in result.flags and result.verdict is Verdict.PASS):
             # Operators are built alike: what fails in the same place of each, for the same reason, is one thing.
             kind = "failing" if result.failing else "convention"
             topic = topic_of(result.clause or "")

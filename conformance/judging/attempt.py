@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...reference import Agreement, Expectation, Interpretations, operator_for, resolve
-from ...reference.documents.interpretations import QUESTIONS
+from ...reference.documents.interpretations import QUESTIONS, asked_anew
 from ...reference.recurrent.agreement import Expected, meets
 from .divergence import Divergence, first_divergence
 from .returned import Session
@@ -144,12 +144,14 @@ def answered_by(
     sessions: list[RunSession], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
 ) -> dict[str, str]:
     """The interpretations without which the numbers would not hold: what they tell of the target. Where another option
-    holds as well, they tell nothing."""
+    holds as well, they tell nothing, unless the question is another one in each node: then they tell that the
+    reference's own does not hold."""
     answered = {}
     for name in sorted(touched):
         option = getattr(interpretations, name)
-        options = QUESTIONS[name].options
-        others = [interpretations.with_choices(**{name: other}) for other in options if other != option]
+        own, *more = QUESTIONS[name].options
+        rivals = [own] if option != own and asked_anew(name) else [own, *more]
+        others = [interpretations.with_choices(**{name: rival}) for rival in rivals if rival != option]
         if not any(hold(sessions, accuracy, other) for other in others):
             answered[name] = option
     return answered

@@ -243,9 +243,8 @@ def _inaccurate(attempt: Attempt, name: str, best: Attempt, signed: bool) -> Jud
     roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
     if not signed:
-        return replace(
-            judgement, message=f"{judgement.message}; within class {name}, whose roundings these are not seen to be"
-        )
+        words = f"class {name} would allow as much, and nothing shows its roundings here"
+        return replace(judgement, message=f"{judgement.message}; {words}")
     # A radius that has outgrown the signal everywhere agrees with anything.
     words = "right by" if attempt.telling or not attempt.vague else "cannot be told from"
     return replace(judgement, accuracy=name, message=f"{judgement.message}; {words} the wider class {name}")
@@ -281,6 +280,8 @@ def _accepted(attempt: Attempt, name: str, classes: Classes, best: Attempt | Non
     )
     if attempt.unconventional is None:
         return judgement
+    if verdict is Verdict.INCONCLUSIVE:  # why nothing can be claimed has nothing to do with it
+        return replace(judgement, flags=("unconventional",))
     first = attempt.unconventional.first
     judgement = replace(
         judgement,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations
-from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, Coefficient, kind_named
+from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, ActivationKind, Coefficient, kind_named
 from ..numbers.formats import Format
 from .cell import Cell
 from .node import (
@@ -238,7 +238,9 @@ def _activations(
     betas = _consumed(node, "activation_beta", [k.uses_beta for k in kinds], interpretations, touched, illegal)
     has_defaults = node.since_version not in cell.without_defaults
 
-    def coefficient(given: float | None, used: bool, default: float | None, assumed: float) -> Coefficient:
+    def coefficient(
+        kind: ActivationKind, used: bool, given: float | None, default: float | None, assumed: float
+    ) -> Coefficient:
         if not used:
             return Coefficient(0.0)
         if given is not None:
@@ -247,14 +249,16 @@ def _activations(
         if default is not None and has_defaults:
             return usual
         touched.add("defaults")
-        return usual if interpretations.defaults == "one" else Coefficient(0.0)
+        option = interpretations.defaults
+        kept = option == "one" or (option != "zero" and (default is not None or option == _OWN_DEFAULTS[kind.name]))
+        return usual if kept else Coefficient(0.0)
 
     functions = []
     for kind, alpha, beta in zip(kinds, alphas, betas, strict=True):
         function = Activation(
             kind,
-            coefficient(alpha, kind.uses_alpha, kind.default_alpha, 1.0),
-            coefficient(beta, kind.uses_beta, kind.default_beta, 0.0 if kind.name == "Affine" else 1.0),
+            coefficient(kind, kind.uses_alpha, alpha, kind.default_alpha, 1.0),
+            coefficient(kind, kind.uses_beta, beta, kind.default_beta, 0.0 if kind.name == "Affine" else 1.0),
         )
         if kind.name == "ThresholdedRelu":
             touched.add("threshold")
@@ -262,6 +266,10 @@ def _activations(
                 function = replace(function, kind=THRESHOLDED_RELU_ABOVE)
         functions.append(function)
     return tuple(tuple(functions[d * each : (d + 1) * each]) for d in range(directions))
+
+
+_OWN_DEFAULTS = {"Affine": "affine", "ScaledTanh": "scaled-tanh"}
+"""Options by which a function that no ONNX operator gives defaults has those that leave its argument as it is."""
 
 
 def _consumed(

@@ -21,10 +21,11 @@ RECURRENT_QUESTIONS = (
     Question("coefficients", ("by-use", "by-position")),
     # Functions without coefficients for which the document names none, like Affine and ScaledTanh. `one`: those of the
     # ONNX operator of that name, and where it has none, alpha 1 and beta 0 for Affine, alpha 1 and beta 1 for
-    # ScaledTanh; `zero`: 0 throughout.
+    # ScaledTanh; `zero`: 0 throughout. A kernel's table may hold some functions and not others: `named` is 0 for those
+    # two alone, `affine` and `scaled-tanh` for one of the two, that which is not named.
     Question(
         "defaults",
-        ("one", "zero"),
+        ("one", "zero", "named", "affine", "scaled-tanh"),
         asked_anew=True,
         generous="zero",
         words="a function runs with 0 where no alpha or beta is given and the document names none",

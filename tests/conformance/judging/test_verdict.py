@@ -242,6 +242,17 @@ def test_padding_may_hold_anything(value: float) -> None:
     assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("unconventional",))
 
 
+def test_a_convention_makes_nothing_inconclusive() -> None:
+    """Bounds of bfloat16 that are as wide as the signal are the reason, whatever stands past the lengths."""
+    sizes: dict[str, int] = {"T": 10, "N": 9, "I": 5, "H": 33}
+    spec = CaseSpec("RNN", 22, type="bfloat16", direction="bidirectional", **sizes, bias=True, lengths="ragged")
+    spec = replace(spec, initial="all", outputs=("Y", "Y_h"), weights="initializer")
+    judgement = judge_staged(build_case(spec), faulty("padding.state-repeated"))
+    assert (judgement.verdict, judgement.reason, judgement.clause) == (Verdict.INCONCLUSIVE, "wide", None)
+    assert judgement.flags == ("unconventional",)
+    assert "convention" not in judgement.message
+
+
 def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
     def spoil(node: Node, inputs: Outputs) -> dict[str, Array]:
         outputs = run_recurrent_fault(FAULTS["padding.state-repeated"], node, inputs)

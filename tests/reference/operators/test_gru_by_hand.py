@@ -14,6 +14,7 @@ Both the reference and the second derivation are held to the numbers: they are e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -363,6 +364,22 @@ def test_version_1_does_not_say_where_coefficients_come_from() -> None:
     assert evaluate(Node("GRU", 3, attributes), inputs, Interpretations(defaults="zero"))["Y"].tolist() == [[[[value]]]]
     given = attributes | {"activation_alpha": [0.5]}
     assert "defaults" not in configure(Node("GRU", 1, given, ("Y_h",)), inputs).touched
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_kernel_may_know_the_defaults_of_some_functions(version: int) -> None:
+    """f = ScaledTanh at 0.75 for z, g = Elu at -1: alpha 1 in every version but where none has any in version 1."""
+    inputs = unit(wb=(0.75, 0, -1))
+    node = Node("GRU", version, {"activations": ["ScaledTanh", "Elu"]}, ("Y_h",))
+    elu, z = math.expm1(-1), math.tanh(0.75)
+
+    def y_h(option: str) -> float:
+        return float(evaluate(node, inputs, Interpretations(defaults=option))["Y_h"][0, 0, 0])
+
+    assert y_h("one") == pytest.approx((1 - z) * elu)
+    assert y_h("named") == y_h("affine") == pytest.approx(elu)
+    assert y_h("scaled-tanh") == y_h("one")
+    assert y_h("zero") == (0 if version == 1 else y_h("named"))
 
 
 @pytest.mark.parametrize("version", [1, 3])
