@@ -106,8 +106,10 @@ class Changes:
             return "unknown, the runs have no case in common"
         parts = [f"{n:,} {words}" for kind, words in _WORDS if (n := self.count(kind))]
         parts += [f"accuracy in {m.type} is down from {m.grade_was} to {m.grade_now}" for m in self.lost]
-        state = "worse" if self.worse else "better" if self.better else "changed" if parts else "the same"
-        return f"{state}: {', '.join(parts)}" if parts else f"the same in all {self.compared:,} cases"
+        if not parts:
+            return f"the same in all {self.compared:,} cases"
+        state = "better" if self.better else "changed"
+        return f"{'worse' if self.worse else state}: {', '.join(parts)}"
 
     @property
     def lost(self) -> list[Moved]:
@@ -150,7 +152,7 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """Tell whether something got worse, in a word or two."""
+        """The answer in a word or two: whether something got worse."""
         worse = [changes for changes in self.targets if changes.worse]
         if worse:
             return "Yes" if len(worse) == len(self.targets) else f"Yes, {len(worse)} of {len(self.targets)} targets"
@@ -277,7 +279,9 @@ def _difference(before: Kind, after: Kind) -> str | None:
         return LOST if was == "pass" else CHANGED
     if failed:
         return MENDED if now == "pass" else CHANGED
-    return GAINED if was in DECLINED and now == "pass" else None if was == now or was in DECLINED else CHANGED
+    if was in DECLINED:
+        return GAINED if now == "pass" else None
+    return None if was == now else CHANGED
 
 
 def _titles(subject: Subject, findings: Sequence[Finding]) -> dict[str, str]:

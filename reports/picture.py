@@ -40,7 +40,9 @@ def times(ratio: float | None) -> str:
     if ratio >= 1000:
         mantissa, exponent = f"{ratio:.0e}".split("e")
         return f"{mantissa}e{int(exponent)}"
-    return f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}" if ratio >= 0.095 else "0" if ratio < 5e-4 else "<.1"
+    if ratio >= 0.095:
+        return f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}"
+    return "0" if ratio < 5e-4 else "<.1"
 
 
 @dataclass(frozen=True)
@@ -80,20 +82,22 @@ def heat_map(grid: Grid, row_word: str) -> HeatMap:
     size, height = (46, 26) if small else (max(7, min(20, 640 // len(grid.columns))), 12)
     left = 12 + 8 * max(len(row_word), *(len(name) for name in grid.rows))
     top = 34
-    tiles = tuple(
-        Tile(
+
+    def tile(row: int, column: int, ratio: float | None) -> Tile:
+        padding, outside = column >= grid.ends[row], _outside(ratio)
+        text = _UNKEPT if padding and outside else times(ratio)
+        told = _of_padding(ratio) if padding else _said(ratio)
+        return Tile(
             left + size * column,
             top + height * row,
             band(ratio),
-            (_UNKEPT if column >= grid.ends[row] and _outside(ratio) else times(ratio)) if small else "",
-            _outside(ratio),
-            column >= grid.ends[row],
-            f"step {grid.columns[column]}, {row_word} {grid.rows[row]}: "
-            + (_of_padding(ratio) if column >= grid.ends[row] else _said(ratio)),
+            text if small else "",
+            outside,
+            padding,
+            f"step {grid.columns[column]}, {row_word} {grid.rows[row]}: {told}",
         )
-        for row, line in enumerate(grid.values)
-        for column, ratio in enumerate(line)
-    )
+
+    tiles = tuple(tile(row, column, ratio) for row, line in enumerate(grid.values) for column, ratio in enumerate(line))
     every = max(1, math.ceil(26 / size)), max(1, math.ceil(14 / height))
     ends = left + size * len(grid.columns), top + height * len(grid.rows)
     padding = None

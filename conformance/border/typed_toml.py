@@ -178,8 +178,11 @@ def _has(content: Any, path: Sequence[Key]) -> bool:
 def _require_small(content: Any) -> None:
     if isinstance(content, int) and not -(2**63) <= content < 2**63:
         raise ValueError("more than 64 bits")
-    for inner in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
-        _require_small(inner)
+    if isinstance(content, dict):
+        content = list(content.values())
+    if isinstance(content, list):
+        for inner in content:
+            _require_small(inner)
 
 
 def _fits(value: object, kind: Any) -> bool:

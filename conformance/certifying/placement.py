@@ -22,7 +22,7 @@ def placement_of(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outc
     ran = [[outcome for outcome in some if outcome.status == "ran"] for some in outcomes.values()]
     sources = [{_source(outcome.proof, provider, wrapped) for outcome in some} for some in ran if some]
     kinds = set().union(*sources) - {""}
-    kind = "none" if not kinds else kinds.pop() if len(kinds) == 1 else "mixed"
+    kind = "mixed" if len(kinds) > 1 else next(iter(kinds), "none")
     return PlacementRecord(proof=kind, provider=provider, cases=sum("" not in each for each in sources))
 
 

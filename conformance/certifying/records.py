@@ -50,7 +50,7 @@ class ExceptionRecord(Struct, frozen=True, kw_only=True):
 
 
 class LevelRecord(Struct, frozen=True, kw_only=True):
-    """Tell whether a level is reached, and what stands against it, a line each.
+    """A level of a row: whether it is reached, and what stands against it, a line each.
 
     status
         ``reached``, ``exceptions`` or ``denied``.
@@ -125,8 +125,8 @@ class ChallengeRecord(Struct, frozen=True, kw_only=True):
 
 
 class ReportedRecord(Struct, frozen=True, kw_only=True):
-    """Facts that a package reports and nobody can prove from it, since the vendor's own machine could have invented it;
-    and how many cases rest on it."""
+    """A fact that a package reports and nobody can prove from it, since the vendor's own machine could have invented
+    it; and how many cases rest on it."""
 
     what: str
     cases: Count

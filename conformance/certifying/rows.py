@@ -154,13 +154,14 @@ def _row(
     required = dict.fromkeys(feature for level in levels for feature in level.requires)
     lacks = tuple(feature for feature in required if feature in alone and _lacking(feature, probes, verdicts))
     shown = frozenset[str]().union(*(p.features for p in probes if verdicts[p.id] is Verdict.PASS))
+    status = "exceptions" if excepted else "none"
     return RowRecord(
         op=first.op,
         domain=first.domain,
         version=first.version,
         type=first.type,
         accuracy=accuracy,
-        status="certified" if reached else "exceptions" if excepted else "none",
+        status="certified" if reached else status,
         level=(reached or excepted)[-1].level if reached or excepted else "",
         cases=len(probes),
         fresh=0,
@@ -233,10 +234,10 @@ def _level(
     if unanswered := [id for id in beyond if covered[id] is None]:
         words = "case outside it fails" if len(unanswered) == 1 else "cases outside it fail"
         against.append(f"{len(unanswered)} {words}, and no level allows that: {_listed(unanswered)}")
-    status = "denied" if against else "exceptions" if beyond else "reached"
+    status = "exceptions" if beyond else "reached"
     return LevelRecord(
         level=level.name,
-        status=status,
+        status="denied" if against else status,
         cases=len(members),
         passed=len(passed),
         inconclusive=round(open_share, 4),

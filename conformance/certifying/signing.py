@@ -136,7 +136,7 @@ class _Libraries:
 
 @cache
 def _libraries() -> _Libraries:
-    """Raises NoKey where they are not installed."""
+    """The libraries that signatures need. Raises NoKey where they are not installed."""
     try:
         return _Libraries(
             importlib.import_module("securesystemslib.dsse"),

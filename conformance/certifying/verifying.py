@@ -148,7 +148,8 @@ def _signature(found: Verification, key: PublicKey | None) -> None:
     """Only who holds the public key of somebody can say that a package is theirs."""
     signer, check = found.statement.signer, found.check("signature")
     check.claimed = f"the key {signer}" if signer else "unsigned"
-    check.mark = "" if key is not None else "unchecked" if signer else "unsigned"
+    unasked = "unchecked" if signer else "unsigned"
+    check.mark = "" if key is not None else unasked
     for line in signature_differences(found.package, signer, key):
         check.differ(line)
     if not signer:

@@ -106,7 +106,9 @@ def agreement(
                 what = f"dimension {axis} of {name} is {actual}, which is no multiple of {extent.times}"
                 yield Broken("shapes", f"{what}: it must be {extent}", given.type.certain)
                 continue
-            value = actual // extent.times if isinstance(actual, int) else actual if extent.times == 1 else None
+            value = actual if extent.times == 1 else None
+            if isinstance(actual, int):
+                value = actual // extent.times
             evidence.setdefault(extent.size, []).append(_Evidence(value, given, axis))
     for size, saying in evidence.items():
         yield from _compared(size, saying, known.get(size), formal)

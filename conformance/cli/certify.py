@@ -6,6 +6,7 @@ import datetime
 import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -23,7 +24,7 @@ from ..certifying.verifying import Verification, verify
 from ..certifying.waivers import LONGEST, WaiverError
 from ..judging.judgement import Verdict
 from ..probes.drawn import nonce_profile_name
-from ..probes.selection import UnknownName, selection_of
+from ..probes.selection import Selection, UnknownName, selection_of
 from ..results.journal import Journal, OccupiedFolder, fresh_folder
 from ..running.engine import execute
 from ..running.merge import MergeError, merge
@@ -90,26 +91,11 @@ def certify(
         claim.checked()
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             if runs:
-                folder = runs[0] if len(runs) == 1 else Path(temporary) / "merged"
-                if len(runs) > 1:
-                    merge(runs, folder)
-                derivation = derived(folder, target, jobs)
+                derivation = derived(_one_run(runs, Path(temporary) / "merged"), target, jobs)
             else:
                 chosen = nonce_profile_name(profile, nonce or some_nonce())
                 selection = selection_of(chosen, op, since_version, type)
-                plan = planned(
-                    selection,
-                    targets_of([target], targets_file),
-                    command=command_given(),
-                    targets_file=targets_file,
-                    record=True,
-                    expected=False,
-                    shrinks=False,
-                    fills=True,
-                    jobs=jobs,
-                )
-                folder = _run(plan)
-                derivation = derived(folder, jobs=jobs)
+                derivation = derived(_run(_plan(selection, target, targets_file, jobs)), jobs=jobs)
             _require_borne_out(derivation)
             from ...reports.certificate import pages_of  # pages need their templates only now
 
@@ -137,6 +123,28 @@ def _waivers(path: Path | None) -> bytes:
             return file.read(LONGEST + 1)
     except OSError as error:
         fail(f"--waivers {path}: cannot be read: {error.strerror or error}")
+
+
+def _one_run(runs: Sequence[Path], merged: Path) -> Path:
+    """The folder of a run, or of its shards put together."""
+    if len(runs) > 1:
+        merge(runs, merged)
+    return runs[0] if len(runs) == 1 else merged
+
+
+def _plan(selection: Selection, target: str, targets_file: Path | None, jobs: int) -> Plan:
+    """The plan of a run that is made to be certified."""
+    return planned(
+        selection,
+        targets_of([target], targets_file),
+        command=command_given(),
+        targets_file=targets_file,
+        record=True,
+        expected=False,
+        shrinks=False,
+        fills=True,
+        jobs=jobs,
+    )
 
 
 def _run(plan: Plan) -> Path:

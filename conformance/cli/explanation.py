@@ -120,8 +120,9 @@ def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[T
         yield Text("No target: what is expected is shown alone.")
         return
     if judgement is not None:
-        good, bad = judgement.verdict is Verdict.PASS, judgement.verdict in FAILING
-        line = Text(judgement.verdict.value, style="bold green" if good else "bold red" if bad else "bold yellow")
+        colour = "red" if judgement.verdict in FAILING else "yellow"
+        colour = "green" if judgement.verdict is Verdict.PASS else colour
+        line = Text(judgement.verdict.value, style=f"bold {colour}")
         line.append(f" ({judgement.reason})" if judgement.reason else "", style="not bold")
         line.append(f": {one_line(judgement.message)}" if judgement.message else "", style="not bold default")
         yield line

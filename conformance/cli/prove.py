@@ -237,7 +237,7 @@ def _cell(rows: Sequence[Row]) -> Text:
 
 
 def _short(number: float) -> str:
-    return "inf" if number == float("inf") else f"{number:.1e}" if number >= 1000 else f"{number:.3g}"
+    return f"{number:.1e}" if 1000 <= number < float("inf") else f"{number:.3g}"
 
 
 def _write(rows: Sequence[Row], path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnx import TypeProto
+from onnx import TensorShapeProto, TypeProto
 
 Dimension = int | str | None
 """An extent, the name of one, or nothing known."""
@@ -35,8 +35,11 @@ def type_from(proto: TypeProto, certain: bool) -> Type:
         return UNKNOWN
     shape: tuple[Dimension, ...] | None = None
     if proto.tensor_type.HasField("shape"):
-        shape = tuple(
-            (d.dim_value if d.dim_value >= 0 else None) if d.HasField("dim_value") else (d.dim_param or None)
-            for d in proto.tensor_type.shape.dim
-        )
+        shape = tuple(map(_dimension, proto.tensor_type.shape.dim))
     return Type(proto.tensor_type.elem_type, shape, certain)
+
+
+def _dimension(declared: TensorShapeProto.Dimension) -> Dimension:
+    if declared.HasField("dim_value"):
+        return declared.dim_value if declared.dim_value >= 0 else None
+    return declared.dim_param or None

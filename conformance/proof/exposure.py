@@ -22,6 +22,7 @@ from ...cases.specs.family import context_space
 from ...reference import Interpretations, Node, Operator, operator_of
 from ...reference.faults.part import Part
 from ...reference.operators.mishap import told_mishap
+from ...reference.operators.operator import Resolved
 from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.expectation import ExpectationsBy
 
@@ -142,9 +143,16 @@ def _failing(
         if expectation.conventional:
             continue
         wrong = ratios(expectation, got[expectation.output]) > BEYOND
-        axis = (1 if resolved.layout == 0 else 2) if expectation.output == "Y" else resolved.layout
-        failing |= np.moveaxis(wrong, axis, 0).reshape(len(resolved.directions), -1).any(axis=1)
+        failing |= by_direction(wrong, expectation.output, resolved)
     return failing
+
+
+def by_direction(wrong: NDArray[np.bool_], output: str, resolved: Resolved) -> NDArray[np.bool_]:
+    """A mask of directions (D,) in which some element of an output is wrong."""
+    axis = resolved.layout
+    if output == "Y":
+        axis = 1 if resolved.layout == 0 else 2
+    return np.moveaxis(wrong, axis, 0).reshape(len(resolved.directions), -1).any(axis=1)
 
 
 def measure(specs: Sequence[Spec], processes: int = 1) -> Generator[Sequence[Run], None, None]:

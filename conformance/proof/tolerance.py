@@ -9,7 +9,7 @@ import numpy as np
 from ...cases import Spec, build_case
 from ...cases.directories.directory import ATOL, RTOL
 from ...reference import operator_of
-from .exposure import Shown, answer_of
+from .exposure import Shown, answer_of, by_direction
 
 
 def shown_to_runner(spec: Spec) -> Mapping[str, Shown]:
@@ -18,18 +18,16 @@ def shown_to_runner(spec: Spec) -> Mapping[str, Shown]:
     trial = build_case(spec).trial
     operator, node, feed = operator_of(spec.op), trial.node, trial.feeds[-1]
     resolved = operator.resolve(node, feed.inputs)
-    count = len(resolved.directions)
     shown = {}
     with np.errstate(all="ignore"):
         kind = feed.inputs[node.operator.sequence].dtype
         right = {n: a.astype(kind) for n, a in operator.evaluate(node, feed.inputs).items()}
         for part in operator.parts():
-            wrong = np.zeros(count, bool)
+            wrong = np.zeros(len(resolved.directions), bool)
             for name, array in answer_of(part, trial).items():
                 expected = right[name].astype(np.float64)
                 off = ~(np.abs(array.astype(np.float64) - expected) <= ATOL + RTOL * np.abs(expected))
-                axis = (1 if resolved.layout == 0 else 2) if name == "Y" else resolved.layout
-                wrong |= np.moveaxis(off, axis, 0).reshape(count, -1).any(axis=1)
+                wrong |= by_direction(off, name, resolved)
             if wrong.any():
                 shown[part.id] = Shown(True, tuple(map(bool, wrong)))
     return shown

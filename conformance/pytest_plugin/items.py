@@ -300,9 +300,10 @@ class Following(Group):
             suite.fail(error)
         if first:
             self.user_properties.append(("coverage", filler.line))
-        several = suite.share.several
-        of_item = (j for j in followed if (j.result.op, j.result.version, j.result.type) == self.about)
-        self.tell(followed if several and first else () if several else of_item)
+        if suite.share.several:
+            self.tell(followed if first else ())
+        else:
+            self.tell(j for j in followed if (j.result.op, j.result.version, j.result.type) == self.about)
 
 
 class Expectations(_TargetItem):

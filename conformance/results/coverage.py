@@ -9,18 +9,24 @@ from .support import listed
 
 
 def coverage_line(record: CoverageRecord) -> str:
-    """All of it in one line; empty where nothing was to be counted."""
+    """The coverage of a target in one line; empty where nothing was to be counted."""
     counted = _counted(record)
     if not counted:
         return ""
-    pairs, triples = (
-        listed([f"{_percent(each['after'][key])} % ({each['operator']})" for each in counted])
-        for key in ("pairs", "triples")
-    )
-    parts = [
-        f"these cases find {pairs} of faults that need two features at once (reverse and clip, say), {triples} of "
-        "those that need three"
-    ]
+    telling = [each for each in counted if each["after"]["pairs"][0]]
+    parts = []
+    if telling:
+        pairs, triples = (
+            listed([f"{_percent(each['after'][key])} % ({each['operator']})" for each in telling])
+            for key in ("pairs", "triples")
+        )
+        parts.append(
+            f"these cases find {pairs} of faults that need two features at once (reverse and clip, say), {triples} of "
+            "those that need three"
+        )
+    if idle := [each["operator"] for each in counted if each not in telling]:
+        none = "none" if telling else "these cases find no fault that needs two features at once"
+        parts.append(f"{none} in {listed(idle)}")
     cases = sum(each["cases"] for each in counted)
     if cases:
         parts.append(f"{cases:,} {'was' if cases == 1 else 'were'} added for these, where others do not run")
@@ -28,7 +34,7 @@ def coverage_line(record: CoverageRecord) -> str:
     if avoided:
         are = "combination is" if avoided == 1 else "combinations are"
         parts.append(f"{avoided:,} {are} left out, since no case passes with them (`avoided` in run.json)")
-    short = [each["operator"] for each in counted if not each["reached"]]
+    short = [each["operator"] for each in telling if not each["reached"]]
     if short:
         why = f", and no cases were added: {record['left_out']}" if record["left_out"] else ""
         parts.append(f"less than is due in {listed(short)}{why}")

@@ -48,7 +48,7 @@ class Kept:
     _kept: dict[str, tuple[Judgement, tuple[Outcome, ...]]] = field(default_factory=dict)
 
     def offer(self, one: Tried) -> None:
-        """Keep the outcomes of a case if it is one of those. ``fresh`` has all cases that were ever offered."""
+        """Keep the outcomes of a case on which a finding may rest. ``fresh`` has all cases that were ever offered."""
         judgement = one.judgement
         self.fresh.add(one.probe.id)
         telling = judgement.verdict in FAILING | DECLINED

@@ -166,7 +166,7 @@ def read_folder(path: Path) -> RunFolder:
     problems: list[str] = []
     info = _described(path, problems)
     held = Held()
-    source = JOURNAL if JOURNAL in there else RESULTS if RESULTS in there else ""
+    source = next((name for name in (JOURNAL, RESULTS) if name in there), "")
     try:
         if source:
             held = held_in(path / source)

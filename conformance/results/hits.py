@@ -35,7 +35,7 @@ class Hit:
 
     @property
     def text(self) -> str:
-        """Both in one line."""
+        """The feature and how it is hit, in one line."""
         return f"{self.on}: {_small(self.what)}" if self.on else self.what
 
 

@@ -13,9 +13,11 @@ import hashlib
 import mmap
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -36,6 +38,9 @@ _OTHER_TYPES = frozenset(
     {"bool", "complex64", "complex128", *(f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64))}
 )
 """Further answers of a target: wrong in every case, and kept all the same."""
+
+
+A, B = TypeVar("A"), TypeVar("B")
 
 
 class MissingBits(ValueError):
@@ -69,6 +74,10 @@ class JobRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     returned: tuple[tuple[Count, ...], ...] = ()
     broke_at: str = ""
     altered: tuple[Count, ...] = ()
+
+
+_SAME = tuple({*JobRecord.__struct_fields__} - {"outputs", "log", "seconds"})
+"""The keys that are in an outcome what they are in its record."""
 
 
 def bits_path(folder: Path, target: str) -> Path:
@@ -112,23 +121,10 @@ class Recorder:
         """Records of outcomes, once their outputs are on disk. Raises OSError where there is no room."""
         return tuple(
             JobRecord(
-                key=outcome.key,
-                status=outcome.status,
-                phase=outcome.phase,
-                message=outcome.message,
-                malformed=outcome.malformed,
-                changed=outcome.changed,
-                outputs=tuple(
-                    tuple(tuple(self._tensor(target, array) for array in arrays) for arrays in feed)
-                    for feed in outcome.outputs
-                ),
-                proof=outcome.proof,
+                **{key: getattr(outcome, key) for key in _SAME},
+                outputs=_each(outcome.outputs, partial(self._tensor, target)),
                 log=outcome.captured,
-                signal=outcome.signal,
                 seconds=round(outcome.seconds, 6),
-                returned=outcome.returned,
-                broke_at=outcome.broke_at,
-                altered=outcome.altered,
             )
             for outcome in outcomes
         )
@@ -173,27 +169,21 @@ class Recorder:
 def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
     """The outcome that a record stands for; `bits` is the file of its target. Raises MissingBits."""
     return Outcome(
-        key=record.key,
-        status=record.status,
-        phase=record.phase,
-        outputs=tuple(
-            tuple(tuple(None if t is None else _array(t, bits) for t in arrays) for arrays in feed)
-            for feed in record.outputs
-        ),
-        changed=record.changed,
-        malformed=record.malformed,
-        message=record.message,
+        **{key: getattr(record, key) for key in _SAME},
+        outputs=_each(record.outputs, partial(_array, bits)),
         captured=record.log,
-        signal=record.signal,
         seconds=record.seconds,
-        proof=record.proof,
-        returned=record.returned,
-        broke_at=record.broke_at,
-        altered=record.altered,
     )
 
 
-def _array(record: TensorRecord, bits: memoryview | bytes) -> NDArray[np.generic]:
+def _each(outputs: Iterable[Iterable[Iterable[A]]], made: Callable[[A], B]) -> tuple[tuple[tuple[B, ...], ...], ...]:
+    """Outputs of every feed and run, each made into something else."""
+    return tuple(tuple(tuple(map(made, arrays)) for arrays in feed) for feed in outputs)
+
+
+def _array(bits: memoryview | bytes, record: TensorRecord | None) -> NDArray[np.generic] | None:
+    if record is None:
+        return None
     known = FORMATS.get(record.type)
     if known is None and record.type not in _OTHER_TYPES:
         raise MissingBits(f"a tensor of type {record.type[:40]!r}, which no operator has")

@@ -24,8 +24,8 @@ BIAS_ERRORS = 12.0
 BIAS_ELEMENTS = 100
 
 _MEAN_OF_A_CUT = 2 / 3
-"""The cost of cutting a number off after the last of its type's digits costs on average, in u. It takes half a place,
-which is u times the power of two below the number, and the number is one and a half of that on average."""
+"""The average error, in u, of a number that is cut off after the last of its type's digits: half a place, which is u
+times the power of two below the number, and the number is one and a half of that on average."""
 
 # Errors say as much of drift where bounds are too wide to show that a result is right.
 _WITH_ERRORS = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.INACCURATE, Verdict.WRONG})

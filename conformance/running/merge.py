@@ -33,6 +33,11 @@ from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, stranger_among
 
 _SAME = ("onnxspec", "profile")
+_SELECTED = {
+    "directories": "{} are about other test-case directories",
+    "lacks": "{} have fresh cases of other parts of what there is",
+    "legal": "one of {} was run with --no-illegal: run both alike",
+}
 
 
 class MergeError(ValueError):
@@ -151,12 +156,9 @@ def _compare(first: _Part, other: _Part) -> None:
     changed = sorted(key for key in both if digests[0][key] != digests[1][key])
     if changed:
         raise MergeError(f"{where} have other cases by the same names (digests) for {', '.join(changed)}")
-    if first.info["selection"].get("directories") != other.info["selection"].get("directories"):
-        raise MergeError(f"{where} are about other test-case directories")
-    if first.info["selection"].get("lacks") != other.info["selection"].get("lacks"):
-        raise MergeError(f"{where} have fresh cases of other parts of what there is")
-    if first.info["selection"].get("legal") != other.info["selection"].get("legal"):
-        raise MergeError(f"one of {where} was run with --no-illegal: run both alike")
+    for key, words in _SELECTED.items():
+        if dict(first.info["selection"]).get(key) != dict(other.info["selection"]).get(key):
+            raise MergeError(words.format(where))
     for name in first.targets.keys() & other.targets.keys():
         targets = first.targets[name], other.targets[name]
         for key in SAME_TARGET:

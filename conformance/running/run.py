@@ -241,10 +241,12 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """3: a target could not start; 1: a failing result that is not excused (of a model's nodes a refusal is one), a
-        refusal of what is required, special
-        values that are required and lost, a case that was not run or not judged, a step that broke off, no result of
-        what was planned, or a target of which nothing was judged. Of a shard something else may be."""
+        """3: a target could not start.
+
+        1: a failing result that is not excused (of a model's nodes a refusal is one), a refusal of what is required,
+        special values that are required and lost, a case that was not run or not judged, a step that broke off, no
+        result of what was planned, or a target of which nothing was judged (in a shard that is no matter).
+        """
         if any(t.unavailable for t in self.targets):
             return 3
         plan = self.plan

@@ -115,8 +115,9 @@ def hits_of(hits: Iterable[Hit], findings: Sequence[Finding], news: str = NEW) -
     for hit in hits:
         members = [findings[place] for place in hit.problems]
         first = members[0]
-        unexplained = first["verdict"] in _EXPLAINABLE and not first["fault"] and not first["expected"]
-        remark = _NONE if unexplained and first.get("searched") else _UNSEARCHED if unexplained else ""
+        remark = ""
+        if first["verdict"] in _EXPLAINABLE and not first["fault"] and not first["expected"]:
+            remark = _NONE if first.get("searched") else _UNSEARCHED
         own = Counter(case for finding in members for case in finding["cases"])
         shared = sum(counts[case] > count for case, count in own.items())
         extent = f" ({_extent(members, shared)}){remark}"

@@ -304,7 +304,9 @@ def _output(comparison: Comparison, name: str) -> dict[str, Any]:
             expected = np.where(mask, e.number.value, expected)
             radius = np.where(mask, e.number.radius, radius)
             judged |= mask if e.number.doubt is None else mask & ~e.number.doubt
-    axes = ((2, 0, 1, 3) if name == "Y" else (1, 0, 2)) if c.layout == 1 else tuple(range(got.ndim))
+    axes = tuple(range(got.ndim))
+    if c.layout == 1:
+        axes = (2, 0, 1, 3) if name == "Y" else (1, 0, 2)
     shape = list(got.transpose(axes).shape)
     entry: dict[str, Any] = {"name": name, "shape": shape, "inconclusive": int((~judged).sum())}
     if got.size > _ELEMENTS:

@@ -170,6 +170,8 @@ def numbers_of(
         yield Text("Each step is computed from the Y that the target reported for the step before.")
     else:
         yield Text("Each step is computed from the one before it.")
+    if c.T:
+        yield Text("x: which step of X is taken; then gates and states, as the equations name them.")
     focus = focus_of(shown)
     places = [focus]
     if parting is not None:
@@ -310,8 +312,9 @@ def _steps_table(
         gates = [f"{float(numbers[s, row, unit]):.4g}" if s < length else "" for numbers in steps.numbers.values()]
         cells = [">" if s == first else "", str(s) if s < length else "padding", str(steps.positions[s, row]), *gates]
         cells += result.cells if has_target else result.cells[:2]
-        wrong = result.outside and not result.convention
-        style = "bold red reverse" if s == first and wrong else "red" if wrong else "dim" if s >= length else None
+        style = "dim" if s >= length else None
+        if result.outside and not result.convention:
+            style = "bold red reverse" if s == first else "red"
         table.add_row(*cells, style=style)
     return table
 

@@ -174,9 +174,7 @@ def _array_source(array: NDArray[Any]) -> str:
 
 
 def _literal(value: Any) -> str:
-    if not np.isfinite(value):
-        return "np.nan" if np.isnan(value) else "np.inf" if value > 0 else "-np.inf"
-    return str(value)
+    return str(value) if np.isfinite(value) else f"{'-' if value < 0 else ''}np.{abs(value)}"
 
 
 def _indented(name: str, source: str) -> Iterator[str]:
