@@ -190,7 +190,7 @@ def compare_subjects(
 def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> Iterator[str]:
     """Differences between the runs beside their targets' answers."""
     for key, words in (("profile", "profile"), ("onnxspec", "release of onnxspec")):
-        values = [_said(run, key) for run in (old, new)]
+        values = [_recorded(run, key) for run in (old, new)]
         if values[0] != values[1]:
             yield f"They differ in {words}: {values[0]}, then {values[1]}."
     if not (old.described and new.described):  # that has been said
@@ -318,7 +318,7 @@ def _moves(old: Subject, new: Subject) -> Iterator[Moved]:
             yield Moved(row.type, *grades, was.worst, row.worst, wider)
 
 
-def _said(run: Run, key: str) -> str:
+def _recorded(run: Run, key: str) -> str:
     return str(dict(run.info)[key]) if run.described else "unknown"
 
 

@@ -136,31 +136,33 @@ def verify(
     return verification
 
 
-def _files(found: Verification) -> None:
-    check = found.check("files")
-    check.claimed = f"{len(found.attestation.subject)} files, each with its SHA-256"
-    check.recomputed = f"{len(found.package.names)} files are there, {STATEMENT} among them"
-    for path, claimed, there in subject_differences(found.package, found.attestation):
+def _files(verification: Verification) -> None:
+    check = verification.check("files")
+    check.claimed = f"{len(verification.attestation.subject)} files, each with its SHA-256"
+    check.recomputed = f"{len(verification.package.names)} files are there, {STATEMENT} among them"
+    for path, claimed, there in subject_differences(verification.package, verification.attestation):
         check.differ(f"{path}: {STATEMENT} says {claimed}; it is {there}")
 
 
-def _signature(found: Verification, key: PublicKey | None) -> None:
+def _signature(verification: Verification, key: PublicKey | None) -> None:
     """Only who holds the public key of somebody can say that a package is theirs."""
-    signer, check = found.statement.signer, found.check("signature")
+    signer, check = verification.statement.signer, verification.check("signature")
     check.claimed = f"the key {signer}" if signer else "unsigned"
     unasked = "unchecked" if signer else "unsigned"
     check.mark = "" if key is not None else unasked
-    for line in signature_differences(found.package, signer, key):
+    for line in signature_differences(verification.package, signer, key):
         check.differ(line)
     if not signer:
-        found.remarks.append("unsigned: nobody's key answers for what is reported and not provable")
+        verification.remarks.append("unsigned: nobody's key answers for what is reported and not provable")
     elif key is None:
-        found.remarks.append("nobody has told verify whose key has signed it: give the vendor's with --signer PUB.pem")
+        verification.remarks.append(
+            "nobody has told verify whose key has signed it: give the vendor's with --signer PUB.pem"
+        )
 
 
-def _suite(found: Verification) -> bool:
+def _suite(verification: Verification) -> bool:
     """Tell whether the suite that judged is the one that is installed."""
-    check, suite, own = found.check("suite"), found.suite, own_sources()
+    check, suite, own = verification.check("suite"), verification.suite, own_sources()
     check.claimed = f"onnxspec {suite.onnxspec}, {suite.sources[:16]}"
     check.recomputed = f"{own[:16]}"
     if suite.sources == own:
@@ -172,24 +174,24 @@ def _suite(found: Verification) -> bool:
     return False
 
 
-def _claim(found: Verification) -> Claim:
-    statement = found.statement
+def _claim(verification: Verification) -> Claim:
+    statement = verification.statement
     try:
         day = datetime.date.fromisoformat(statement.date)
     except ValueError:
         raise NotCertifiable(f"{STATEMENT}: date: {statement.date[:40]!a} is no day") from None
-    waivers = found.package.content(WAIVERS) if WAIVERS in found.package.names else b""
+    waivers = verification.package.content(WAIVERS) if WAIVERS in verification.package.names else b""
     return Claim(statement.product, statement.vendor, day, waivers, statement.signer)
 
 
-def _cases(found: Verification, derivation: Derivation) -> None:
-    check = found.check("cases")
+def _cases(verification: Verification, derivation: Derivation) -> None:
+    check = verification.check("cases")
     asked = len(derivation.asked & derivation.probes.keys())
     filled = {probe.id for probe in derivation.probes.values()} - {probe.id for probe in derivation.plan.everything}
     pinned = len(derivation.probes) - asked - len(filled)
     check.claimed = f"{len(derivation.claimed)} results"
     check.recomputed = (
-        f"{len(derivation.probes)} cases: {pinned} of profile {found.suite.profile}, {asked} of the nonce, "
+        f"{len(derivation.probes)} cases: {pinned} of profile {verification.suite.profile}, {asked} of the nonce, "
         f"{len(filled)} in place of what is not supported"
     )
     for flaw in derivation.flaws:
@@ -198,16 +200,16 @@ def _cases(found: Verification, derivation: Derivation) -> None:
         if case not in derivation.claimed:
             check.differ(f"case {case} has no result")
     again = suite_of(derivation)
-    for name in sorted({*again.cases, *found.suite.cases}):
-        if again.cases.get(name) != found.suite.cases.get(name):
+    for name in sorted({*again.cases, *verification.suite.cases}):
+        if again.cases.get(name) != verification.suite.cases.get(name):
             check.differ(f"the cases of {name} are others than those that were judged")
 
 
-def _outcomes(found: Verification, derivation: Derivation) -> None:
+def _outcomes(verification: Verification, derivation: Derivation) -> None:
     """The verdicts, those by numbers apart from those that retell what happened."""
     again = {result.case: result for result in derivation.results}
     for name, numbers in (("verdicts by numbers", True), ("verdicts reported", False)):
-        check = found.check(name)
+        check = verification.check(name)
         claimed = [r for r in derivation.claimed.values() if (r.verdict in BY_NUMBERS) is numbers]
         recomputed = [r for r in again.values() if (r.verdict in BY_NUMBERS) is numbers]
         check.claimed, check.recomputed = _counted(claimed), _counted(recomputed)
@@ -243,20 +245,20 @@ _TOLERANT: dict[str, Tolerances] = {
 """Files with numbers that a verifier computes anew. All others are equal, byte for byte."""
 
 
-def _records(found: Verification, records: Records) -> None:
+def _records(verification: Verification, records: Records) -> None:
     """Every record against the one that is made again."""
-    package = found.package
+    package = verification.package
     for name in ("findings", "levels and statement", "environment", "record", "certificate", "report"):
-        found.check(name)
-    _told(found)
-    statement = found.check("levels and statement")
-    for place, one, two in unlike(found.statement, records.statement):
+        verification.check(name)
+    _told(verification)
+    statement = verification.check("levels and statement")
+    for place, one, two in unlike(verification.statement, records.statement):
         statement.differ(f"{STATEMENT}: {place}: claimed {one}, recomputed {two}")
-    if package.content(STATEMENT) != as_json(found.attestation):
+    if package.content(STATEMENT) != as_json(verification.attestation):
         statement.differ(f"{STATEMENT}: is written otherwise than onnxspec writes it")
     there = {name for name in package.names if not _is_page(name)} - {STATEMENT, ENVELOPE}
     for path in sorted(there | records.files.keys()):
-        check = found.check(_CHECK_OF.get(path, "record" if path.startswith(f"{RUN_FOLDER}/") else "files"))
+        check = verification.check(_CHECK_OF.get(path, "record" if path.startswith(f"{RUN_FOLDER}/") else "files"))
         if path not in records.files:
             check.differ(f"{path}: no package holds such a file")
         elif path not in there:
@@ -270,27 +272,29 @@ def _is_page(path: str) -> bool:
     return path == CERTIFICATE or path.startswith(f"{REPORT}/")
 
 
-def _pages(found: Verification, pages: Pages) -> None:
+def _pages(verification: Verification, pages: Pages) -> None:
     """Every page against what is made of the package's records, once those are known to be right."""
-    claimed = {name for name in found.package.names if _is_page(name)}
-    if found.differs:
+    claimed = {name for name in verification.package.names if _is_page(name)}
+    if verification.differs:
         for name in ("certificate", "report"):
-            found.check(name).claimed = "not compared, since the records that it is made of differ"
+            verification.check(name).claimed = "not compared, since the records that it is made of differ"
         return
-    again = pages(found.package.folder / RUN_FOLDER, found.statement, found.suite, found.measured)
+    again = pages(
+        verification.package.folder / RUN_FOLDER, verification.statement, verification.suite, verification.measured
+    )
     for path in sorted({*claimed, *again}):
-        check = found.check(_CHECK_OF.get(path, "report"))
+        check = verification.check(_CHECK_OF.get(path, "report"))
         if path not in again:
             check.differ(f"{path}: no package holds such a file")
         elif path not in claimed:
             check.differ(f"{path}: is missing")
-        elif found.package.content(path) != again[path]:
+        elif verification.package.content(path) != again[path]:
             check.differ(f"{path}: says other things than are shown")
 
 
-def _told(found: Verification) -> None:
+def _told(verification: Verification) -> None:
     """The subjects of the checks of files, in a few words."""
-    statement, measured, derivation = found.statement, found.measured, found.derivation
+    statement, measured, derivation = verification.statement, verification.measured, verification.derivation
     assert derivation is not None
     claims = {
         "levels and statement": f"{statement.kind}, {_rows(statement)}",
@@ -300,8 +304,8 @@ def _told(found: Verification) -> None:
         "placement": f"{statement.placement.proof} {statement.placement.provider}".strip(),
     }
     for name, text in claims.items():
-        found.check(name).claimed = text
-    found.check("environment").mark = "reported"
+        verification.check(name).claimed = text
+    verification.check("environment").mark = "reported"
 
 
 def _rows(statement: StatementRecord) -> str:
@@ -342,35 +346,35 @@ def _parsed(content: bytes) -> Any:
     return parse(content)
 
 
-def _waivers(found: Verification, today: datetime.date) -> None:
-    waivers = found.statement.waivers
+def _waivers(verification: Verification, today: datetime.date) -> None:
+    waivers = verification.statement.waivers
     if waivers:
-        check = found.check("waivers")
+        check = verification.check("waivers")
         check.claimed = f"{len(waivers)}"
         for number, waiver in enumerate(waivers, 1):
             if expired(waiver, today):
                 check.differ(f"waiver {number} has expired on {waiver.expires}: what rests on it holds no more")
-    check, date = found.check("levels and statement"), found.statement.date
+    check, date = verification.check("levels and statement"), verification.statement.date
     if date > today.isoformat():
         check.differ(f"is of {date}, which is still to come")
     # Runs are dated in UTC, packages by the vendor's calendar, which may be a day behind.
-    assert found.derivation is not None
-    begun = found.derivation.info["started"]
+    assert verification.derivation is not None
+    begun = verification.derivation.info["started"]
     if date < (datetime.datetime.fromisoformat(begun).date() - datetime.timedelta(days=1)).isoformat():
         check.differ(f"is of {date}, and its cases were run on {begun[:10]}")
 
 
-def _nonce(found: Verification, nonce: str) -> None:
+def _nonce(verification: Verification, nonce: str) -> None:
     """Only who asked for a number can say that it was given."""
-    challenge = found.statement.challenge
-    check = found.check("nonce")
+    challenge = verification.statement.challenge
+    check = verification.check("nonce")
     check.claimed = f"{challenge.nonce or 'none'}, {challenge.cases} fresh cases"
     check.recomputed = f"{nonce}, given by --nonce" if nonce else ""
     check.mark = "" if nonce else "unconfirmed"
     if nonce and challenge.nonce != nonce:
         check.differ(f"asked for was {nonce}, the cases are those of {challenge.nonce or 'none'}")
     elif not nonce and challenge.nonce:
-        found.remarks.append(
+        verification.remarks.append(
             f"nobody has told verify who chose the number {challenge.nonce}: unless it was asked for (--nonce), the "
             "fresh cases may have been known to the vendor before"
         )

@@ -132,7 +132,7 @@ def check_node(
 
     def report(rule: Rule, message: str, helps: str = "") -> None:
         advice = f"{helps} {_advice(rule)}".strip()
-        problem = Problem(rule.id, rule.level, file, located.path, operator.name, message, _said(rule), advice)
+        problem = Problem(rule.id, rule.level, file, located.path, operator.name, message, _text(rule), advice)
         problems[rule.id, message] = problem
 
     outcomes = [(rule_broken(judged, outcome.topic), outcome) for outcome in judged.outcomes(subject)]
@@ -163,7 +163,7 @@ def check_node(
     return CheckedNode(operator.name, tuple(problems.values()), tuple(unchecked.values()))
 
 
-def _said(rule: Rule) -> str:
+def _text(rule: Rule) -> str:
     return "" if rule.clause is None else rule.clause.text
 
 

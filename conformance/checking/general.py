@@ -26,7 +26,7 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
     formal = shapes_of(subject)
     if (subject.chosen("layout") or 0) not in _LAYOUTS:  # where the batch is nobody can say
         formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}
-    known = {size: KnownSize(*said) for size, said in operator.sizes_said(subject).items()}
+    known = {size: KnownSize(*given) for size, given in operator.sizes_said(subject).items()}
     yield from agreement(subject, formal, known)
     yield from _lengths(subject, steps_of(subject))
 

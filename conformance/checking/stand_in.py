@@ -72,7 +72,7 @@ def stand_in(subject: NodeSubject, operator: Operator) -> StandIn | None:
     values = {name: subject.given(name) for name in subject.attributes}
     if values.get("hidden_size") is not None:
         values["hidden_size"] = _SIZES["hidden_size"]
-    sizes = _SIZES | {size: said.value for size, said in operator.sizes_said(subject).items()}
+    sizes = _SIZES | {size: given.value for size, given in operator.sizes_said(subject).items()}
     arrays: dict[str, NDArray[Any]] = {}
     formal = shapes_of(subject)
     for name, given in subject.inputs.items():

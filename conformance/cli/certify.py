@@ -246,17 +246,17 @@ def verify_package(
     raise typer.Exit(int(verification.differs))
 
 
-def _tell(found: Verification) -> None:
+def _tell(verification: Verification) -> None:
     """Say what was found, check by check."""
-    statement = found.statement
+    statement = verification.statement
     for number, waiver in enumerate(statement.waivers, 1):
         say(f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}")
     say(
         f"{statement.product}, {statement.vendor}, {statement.date}: {statement.kind}",
-        f"SHA-256 {found.package.sha256}",
+        f"SHA-256 {verification.package.sha256}",
     )
-    width = max(len(name) for name in found.checks)
-    for name, check in found.checks.items():
+    width = max(len(name) for name in verification.checks)
+    for name, check in verification.checks.items():
         state = "differs" if check.count else check.mark or "same"
         say(f"{name:{width}}  {state:11}  {f'claimed: {check.claimed}' if check.claimed else ''}".rstrip())
         if check.recomputed:
@@ -265,7 +265,7 @@ def _tell(found: Verification) -> None:
             say(f"{'':{width}}  {'':11}  {line}")
         if check.count > len(check.differs):
             say(f"{'':{width}}  {'':11}  and {check.count - len(check.differs)} more")
-    for remark in found.remarks:
+    for remark in verification.remarks:
         warn(f"remark: {remark}", "yellow")
     confirmed = "same: every claim that can be recomputed is confirmed"
-    say("", "differs: not every claim is confirmed" if found.differs else confirmed)
+    say("", "differs: not every claim is confirmed" if verification.differs else confirmed)

@@ -97,9 +97,9 @@ def _plain(clause: Clause) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value not in (None, [])}
 
 
-def _paragraphs(found: Sequence[Clause]) -> Iterator[RenderableType]:
+def _paragraphs(shown: Sequence[Clause]) -> Iterator[RenderableType]:
     """Lines of clauses, each with its id, then what it says: five columns would be too narrow to read side by side."""
-    for clause in found:
+    for clause in shown:
         id, status, versions, text, source = _columns(clause)
         of = "all versions" if versions == "all" else f"versions {versions}"
         yield Text.assemble((id, "bold"), "  ", (status, _STYLES[status]), (f"  {of}", "dim"))

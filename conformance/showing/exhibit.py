@@ -182,13 +182,13 @@ def _parting(comparison: Comparison, e: Expectation, index: tuple[int, ...]) -> 
     }
 
 
-def _checked(found: CheckedElement, type: str) -> dict[str, Any]:
+def _checked(element: CheckedElement, type: str) -> dict[str, Any]:
     digits = _digits(type)
     return {
-        "must": None if found.doubtful else plain(found.value, digits),
-        "within": None if found.doubtful else plain(found.radius, 3),
-        "got": plain(found.got, digits),
-        "ratio": plain(found.ratio, 3),
+        "must": None if element.doubtful else plain(element.value, digits),
+        "within": None if element.doubtful else plain(element.radius, 3),
+        "got": plain(element.got, digits),
+        "ratio": plain(element.ratio, 3),
     }
 
 

@@ -56,7 +56,7 @@ def source_of(name: str) -> str:
         raise ThirdPartyError(f"several packages bring an adapter {name!r}: {both}; uninstall all but one")
     (adapter,) = adapters
     who = f"adapter {name!r} of {adapter.distribution} {adapter.version}"
-    spec = _found(adapter.module)
+    spec = _spec_of(adapter.module)
     if spec is None:
         raise ThirdPartyError(f"{who}: there is no module {adapter.module}")
     try:
@@ -68,7 +68,7 @@ def source_of(name: str) -> str:
     return str(text) if adapter.attribute == "Adapter" else f"{text}\nAdapter = {adapter.attribute}\n"
 
 
-def _found(module: str) -> ModuleSpec | None:
+def _spec_of(module: str) -> ModuleSpec | None:
     """The place of a module: what `importlib.util.find_spec` says, but without importing the packages around it."""
     place = None
     spec = None

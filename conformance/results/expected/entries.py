@@ -48,13 +48,13 @@ class Failure:
     flags: tuple[str, ...] = ()
 
     @staticmethod
-    def of(said: Verdict | Judgement | Result | Failure) -> Failure:
+    def of(of_case: Verdict | Judgement | Result | Failure) -> Failure:
         """The failure that a judgement or a result tells of."""
-        if isinstance(said, Failure):
-            return said
-        if isinstance(said, Verdict):
-            return Failure(said)
-        return Failure(said.verdict, said.clause, tuple(getattr(said, "diagnosis", ())), said.flags)
+        if isinstance(of_case, Failure):
+            return of_case
+        if isinstance(of_case, Verdict):
+            return Failure(of_case)
+        return Failure(of_case.verdict, of_case.clause, tuple(getattr(of_case, "diagnosis", ())), of_case.flags)
 
 
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
@@ -109,9 +109,9 @@ class Entry(Struct, frozen=True):
             and (not self.cases or any(fnmatchcase(probe.id, pattern) for pattern in self.cases))
         )
 
-    def expects(self, probe: Probe, said: Verdict | Judgement | Result | Failure) -> bool:
+    def expects(self, probe: Probe, of_case: Verdict | Judgement | Result | Failure) -> bool:
         """Tell whether the entry expects this of this case."""
-        failure = Failure.of(said)
+        failure = Failure.of(of_case)
         return (
             failure.verdict in FAILING
             and (not self.verdicts or failure.verdict.value in self.verdicts)
@@ -283,9 +283,9 @@ def suspects(entries: Iterable[Entry]) -> tuple[str, ...]:
     return tuple(pattern for entry in entries for pattern in entry.faults)
 
 
-def matching(entries: Iterable[Entry], probe: Probe, said: Judgement | Result | Failure) -> Entry | None:
+def matching(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result | Failure) -> Entry | None:
     """The first entry that expects this of this case."""
-    failure = Failure.of(said)
+    failure = Failure.of(of_case)
     return next((entry for entry in entries if entry.expects(probe, failure)), None)
 
 

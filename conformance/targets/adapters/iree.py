@@ -96,10 +96,10 @@ class Adapter:
         session.set_flags(*self.flags)
         invocation = session.invocation()
         invocation.enable_console_diagnostics()
-        with _caught() as said:
+        with _caught() as printed:
             done = invocation.parse_source(api.Source.wrap_buffer(session, text)) and invocation.execute()
         if not done:
-            raise RuntimeError(_reason("".join(said)))
+            raise RuntimeError(_reason("".join(printed)))
         output = api.Output.open_membuffer()
         invocation.output_vm_bytecode(output)
         return bytes(output.map_memory())
@@ -140,17 +140,17 @@ class Session:
 @contextlib.contextmanager
 def _caught() -> Iterator[list[str]]:
     """Collect what native code prints on standard error meanwhile, put into the list at the end."""
-    said: list[str] = []
+    printed: list[str] = []
     kept = os.dup(2)
     with tempfile.TemporaryFile() as file:
         os.dup2(file.fileno(), 2)
         try:
-            yield said
+            yield printed
         finally:
             os.dup2(kept, 2)
             os.close(kept)
             file.seek(0)
-            said.append(file.read().decode(errors="replace"))
+            printed.append(file.read().decode(errors="replace"))
 
 
 def _array(value: Any) -> Any:

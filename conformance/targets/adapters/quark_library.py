@@ -201,9 +201,9 @@ def _said_of_itself(command: list[str]) -> str:
     return done.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
 
 
-def _digest(folder: Path, command: list[str], said: str) -> str:
+def _digest(folder: Path, command: list[str], compiler: str) -> str:
     """The digest of everything that the library depends on."""
-    digest = hashlib.sha256("\0".join((*FLAGS, *command, said, platform.machine())).encode())
+    digest = hashlib.sha256("\0".join((*FLAGS, *command, compiler, platform.machine())).encode())
     for place in ("src", "include"):
         for path in sorted(p for p in (folder / place).rglob("*") if p.is_file()):
             digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
@@ -273,20 +273,20 @@ def _refuse_older(version: str, api: int) -> None:
         )
 
 
-def _try(found: Library, cache: str, api: int) -> None:
+def _try(library: Library, cache: str, api: int) -> None:
     """Register the library in a process of its own, where it may crash. What went well once is not tried again."""
-    mark = _mark(found, cache)
+    mark = _mark(library, cache)
     if mark is not None and mark.is_file():
         return
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _PROBE, found.path],
+            [sys.executable, "-c", _PROBE, library.path],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_LIMIT,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise NoLibrary(f"registering {found.path} could not be tried: {error}") from None
+        raise NoLibrary(f"registering {library.path} could not be tried: {error}") from None
     lines = done.stdout.decode("utf-8", "replace").split()
     if done.returncode == 0 and lines[-1:] == ["registered"]:
         if mark is not None:
@@ -308,20 +308,20 @@ def _try(found: Library, cache: str, api: int) -> None:
     reason = f": {errors[-1][:300]}" if errors else ""
     fix = (
         "build it again for this onnxruntime"
-        if found.origin == "given"
+        if library.origin == "given"
         else f"{_INSTALL}, or name another in option library"
     )
-    raise NoLibrary(f"{found.path} {how} in onnxruntime {version}{reason}; {fix}")
+    raise NoLibrary(f"{library.path} {how} in onnxruntime {version}{reason}; {fix}")
 
 
-def _mark(found: Library, cache: str) -> Path | None:
+def _mark(library: Library, cache: str) -> Path | None:
     """The file that says that this library went well with this onnxruntime."""
     try:
-        version, state = _onnxruntime_version(), os.stat(found.path)
+        version, state = _onnxruntime_version(), os.stat(library.path)
     except OSError:
         return None
     if not version:
         return None
-    facts = (found.path, state.st_size, state.st_mtime_ns, version, sys.executable, platform.machine())
+    facts = (library.path, state.st_size, state.st_mtime_ns, version, sys.executable, platform.machine())
     name = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
     return _cache_folder(cache) / f"registered-{name}"
