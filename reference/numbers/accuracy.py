@@ -260,7 +260,8 @@ def _any_of(name: str, each: Sequence[Budget]) -> Budget:
     """
 
     def most(cost: str) -> float:
-        return _MORE * max(getattr(one, cost) for one in each)
+        costs: list[float] = [getattr(one, cost) for one in each]
+        return _MORE * max(costs)
 
     return replace(
         each[0],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -73,7 +73,7 @@ class Gates:
         return type(self)(self.number + other.number, self.blocks)
 
     def __getitem__(self, step: int) -> Gates:
-        return replace(self, number=self.number[step])
+        return type(self)(self.number[step], self.blocks)
 
 
 def blocks_of(letters: str, hidden_size: int) -> Mapping[str, Any]:
@@ -101,7 +101,7 @@ class Recurrent(Gates):
     step: int = 0
 
     def __getitem__(self, step: int) -> Recurrent:
-        return replace(self, number=self.number[step], state=self.state[step], step=self.step + step)
+        return type(self)(self.number[step], self.blocks, self.state[step], self.through, self.step + step)
 
 
 @dataclass(frozen=True)

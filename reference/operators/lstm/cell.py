@@ -7,8 +7,8 @@ from ...recurrent.cell import Absent, Cell, Gates, Number, Parameters, Recurrent
 __all__ = ["LSTM"]
 
 
-def gates(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number, Number]:
-    """it, ft and ct from Ct-1.
+def shares(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number]:
+    """it and ft from Ct-1.
 
     S stands for Xt*(W^T) + Wb + Ht-1*(R^T) + Rb, for all gates: the documents' sums, grouped. ABSENT peepholes fall out
     of them.
@@ -19,8 +19,17 @@ def gates(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number, Number]:
     else:
         i = p.f(S.i + p.P["i"] * C)
         f = 1.0 - i if p.coupled == "input" else p.f(S.f + p.P["f"] * C)
-    c = p.g(S.c)
-    return i, f, c
+    return i, f
+
+
+def candidate(p: Parameters, S: Gates) -> Number:
+    """ct, which no peephole reaches."""
+    return p.g(S.c)
+
+
+def gates(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number, Number]:
+    """it, ft and ct from Ct-1."""
+    return (*shares(p, S, C), candidate(p, S))
 
 
 def output(p: Parameters, S: Gates, C: Number) -> Number:
@@ -33,14 +42,15 @@ def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> St
     """Ht and Ct after every step. Only the cell state is scanned; without peepholes its gates do not wait for it."""
     (C,) = inner
     S = X + H
+    c = candidate(p, S)
     if isinstance(p.P["i"], Absent) and isinstance(p.P["f"], Absent):
-        i, f, c = gates(p, S, C)
+        i, f = shares(p, S, C)
         states = p.arithmetic.recurrence(f, i * c, C)
     else:
         steps = []
         for t in range(len(S.number)):
-            i, f, c = gates(p, S[t], C)
-            C = f * C + i * c
+            i, f = shares(p, S[t], C)
+            C = f * C + i * c[t]
             steps.append(C)
         states = p.arithmetic.stack(steps)
     return output(p, S, states), states
