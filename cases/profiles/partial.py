@@ -56,6 +56,12 @@ _ROWS: Supported = {
 }
 """Values of cases of :data:`VARIED`, so that their rows have an order."""
 
+_DRAWN: Supported = {
+    "held": ("fixed", "listed", "overridden", "once"),
+    "row_order": ("mixed", "falling", "rising", "first", "last"),
+}
+"""Values of axes that have had more since cases of :data:`VARIED` were drawn: these are those of that day."""
+
 _STRENGTHS = (0.4, 0.8, 1.2, 1.75)
 """Factors by which the shares are multiplied, each as often as the others: targets lack little or much."""
 
@@ -86,6 +92,7 @@ def partial_space(op: str, level: str, index: int) -> Supported:
     if types is not None:
         space["type"] = types
     if level == VARIED:
+        space |= _DRAWN
         space |= {axis: left for axis, (share, left) in _LATER.items() if left_out(axis, share)}
         space |= {**_plain(op), **_ROWS}
     if "dimensions" in space:
