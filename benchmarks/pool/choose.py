@@ -5,6 +5,9 @@ level by level: each level's own space is covered before the next wider one adds
 what the plain cases of ``core`` show, and its cases are exchanged as long as all together gain by it. Of levels that
 are drawn many times only those cases are measured that are likely to show what no other does (:mod:`.promising`). To
 be run, and the profiles to be pinned again, when the space, the parts or the contexts are meant to change.
+
+Last stand the places of float16.json: cases for targets of float16 alone, which were found by further draws of the same
+levels. They are kept as places, and measured anew where a pool has lost them; another search may find better ones.
 """
 
 from __future__ import annotations
@@ -147,6 +150,7 @@ def _row(op: str, case: Candidate) -> list[Any]:
     ]
 
 
+_FLOAT16 = Path(__file__).with_name("float16.json")
 _PATH = Path(str(resources.files("onnxspec.cases.profiles").joinpath("pool.json")))
 
 Place = tuple[str, int, int]
@@ -273,6 +277,16 @@ def _eventful(op: str) -> dict[str, Any]:
     return {"parts": list(there.parts), "pinned": there.pinned, "quick": list(there.quick), "cases": [*rows, *more]}
 
 
+def _with_float16(op: str, held: dict[str, Any], processes: int) -> dict[str, Any]:
+    """A pool with the cases for targets of float16 alone at its end, where they are not in it."""
+    there = {tuple(row[:3]) for row in held["cases"]}
+    places = [(level, index, number) for level, index, number in json.loads(_FLOAT16.read_text("utf-8")).get(op, ())]
+    pooled = ((place, family_of(op).pooled(op, *place)) for place in places if place not in there)
+    items = [(place, spec) for place, spec in pooled if spec is not None and measurable(spec)]
+    more = [_row(op, each) for each in candidates(op, list(spread(_measured, items, processes)))] if items else []
+    return {**held, "cases": [*held["cases"], *more]}
+
+
 def _turn(case: Pooled, turn: int) -> Place:
     """The place of the sibling of a case that takes a turn."""
     return case.level, case.index, FIRST_TURN + turn
@@ -343,7 +357,7 @@ def main() -> None:
             return _eventful(op)
         return _turned(op, asked.processes) if asked.turn else _made(op, asked.keep, asked.processes)
 
-    held = {op: anew(op) for op in pooled_operators()}
+    held = {op: _with_float16(op, anew(op), asked.processes) for op in pooled_operators()}
     lines = [f"{json.dumps(op)}: {_lines(value)}" for op, value in held.items()]
     _PATH.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
