@@ -152,7 +152,9 @@ def by_direction(wrong: NDArray[np.bool_], output: str, resolved: Resolved) -> N
     axis = resolved.layout
     if output == "Y":
         axis = 1 if resolved.layout == 0 else 2
-    return np.moveaxis(wrong, axis, 0).reshape(len(resolved.directions), -1).any(axis=1)
+    mask = np.zeros(len(resolved.directions), bool)
+    mask |= np.moveaxis(wrong, axis, 0).reshape(len(mask), -1).any(axis=1)
+    return mask
 
 
 def measure(specs: Sequence[Spec], processes: int = 1) -> Generator[Sequence[Run], None, None]:

@@ -40,7 +40,8 @@ _OTHER_TYPES = frozenset(
 """Further answers of a target: wrong in every case, and kept all the same."""
 
 
-A, B = TypeVar("A"), TypeVar("B")
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class MissingBits(ValueError):
