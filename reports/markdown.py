@@ -83,7 +83,7 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
     if answer.follows:
         yield f"- **Deviates from the literal text (allowed):** {plain(answer.follows)}"
     yield ""
-    yield from _hits(answer.who, answer.relied_on)
+    yield from _hits(answer.who_of_shared, answer.relied_on)
     yield from _hits("Input validation, of forbidden models that ran", answer.validation)
     new_ones = [(hit, finding) for hit, finding in (*told.hits, *told.validation) if not hit.known]
     if new_ones:

@@ -56,8 +56,12 @@ class Answer:
     @property
     def who(self) -> str:
         """The heading of what fails."""
-        words = "What fails" if self.chosen else "It affects you if your model uses"
-        return f"{words} (a case with several causes counts in each)" if self.shared else words
+        return "What fails" if self.chosen else "It affects you if your model uses"
+
+    @property
+    def who_of_shared(self) -> str:
+        """The same, where nothing behind a hit says that others have some of its cases too."""
+        return f"{self.who} (a case with several causes counts in each)" if self.shared else self.who
 
     @property
     def conforming(self) -> bool | None:

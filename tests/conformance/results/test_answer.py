@@ -100,8 +100,8 @@ def test_cases_with_several_causes_are_said_to_count_in_each() -> None:
     rows = [tried("pass", 9), tried("wrong", 4)]
     clip = problem("ignores clip", "wrong", clauses=("lstm.clip",))
     lengths = problem("ignores sequence_lens", "wrong", clauses=("lstm.lengths",))
-    assert answer_of(rows, [clip]).who == "It affects you if your model uses"
-    assert answer_of(rows, [clip, lengths]).who.endswith("(a case with several causes counts in each)")
+    assert answer_of(rows, [clip]).who_of_shared == "It affects you if your model uses"
+    assert answer_of(rows, [clip, lengths]).who_of_shared.endswith("(a case with several causes counts in each)")
 
 
 def test_a_list_of_known_failures_is_mentioned_where_something_failed() -> None:
