@@ -30,7 +30,7 @@ from ..workers.process import TargetProcess
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
 from .explainer import Explainer, refuting_arithmetic
-from .explanations import Memory, explaining, explains, leaving_open, looks_at, refuting
+from .explanations import Memory, altering, explaining, explains, leaving_open, looks_at, refuting
 from .failing_case import DIAGNOSED
 from .findings import alone
 from .foretelling import ENOUGH, Fresh, foretold, is_constant
@@ -259,6 +259,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         refuting(subject.accuracy),
         left_open,
         needed,
+        altering(memory),
     )
     if budget.left > 0:
         cause = replace(cause, passing=(*cause.passing, *fresh.passing))

@@ -20,7 +20,7 @@ from ..probes.stream import Tried
 from .failing_case import FailingCase, failing_case_of
 from .places import Look, looks_of
 
-__all__ = ["Memory", "explaining", "explains", "leaving_open", "looks_at", "refuting"]
+__all__ = ["Memory", "altering", "explaining", "explains", "leaving_open", "looks_at", "refuting"]
 
 _INTERPRETATIONS = 4
 
@@ -142,6 +142,16 @@ def explaining(memory: Memory, beside: Sequence[Fault] = (), needed: bool = Fals
             yield from ((fault, other) for other in together)
 
     return holds
+
+
+def altering(memory: Memory) -> Callable[[Fault, Tried], bool]:
+    """Tell whether a target with a fault returns something else in a case than what is right."""
+
+    def alters(fault: Fault, one: Tried) -> bool:
+        seen = memory.of(one)
+        return seen is not None and seen.changed_by(fault)
+
+    return alters
 
 
 def leaving_open(accuracy: str) -> Callable[[Fault, Tried], list[NDArray[Any]]]:

@@ -169,6 +169,7 @@ def foretold(
     refutes: Callable[[Fault, Tried], bool] = lambda fault, one: False,
     left_open: LeftOpen = lambda fault, one: [],
     needed: Callable[[Fault, Tried], bool] | None = None,
+    alters: Callable[[Fault, Tried], bool] = lambda fault, one: True,
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
@@ -187,6 +188,8 @@ def foretold(
     needed
         Whether a fault explains what the others of the target do not explain without it; like `explains` where there
         are none.
+    alters
+        Whether a fault makes another case of it at all: where it does not, it does not in any place either.
     """
     needed = needed or explains
     assert isinstance(one.probe, CaseProbe)
@@ -198,8 +201,9 @@ def foretold(
     if misshapen:
         table = [d for d in table if d.layer == "form"]
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
-    variants = variants_of(spec.op, spec.version, spec.type)
-    others = (variants, (d for d in scoped_of(iter(known)) if d.concerns(spec.op)))
+    variants = list(variants_of(spec.op, spec.version, spec.type))
+    altering = (d for d in (*known, *variants) if alters(d, one))
+    others = (variants, (d for d in scoped_of(altering) if d.concerns(spec.op)))
     for candidates in (known, *(() if misshapen else others)):
         fitting = []
         for fault in candidates:
