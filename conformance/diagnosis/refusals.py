@@ -2,7 +2,8 @@
 
 A case has many things, and a refusal says of one of them that it is too much, or of several together. A thing is called
 refused where nothing else can be the reason: the target's own message names it, or some refused case has nothing else
-that never runs. What only came along with that is not accused. What was never tried apart is named together.
+that never runs. What only came along with that is not accused. What was never tried apart is named together, unless the
+message names something else that the case has.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ _LISTING = 2
 @dataclass(frozen=True)
 class _Refusal:
     """A refused result: how it is worded, what it has that never runs (a reader's words for each), and what of that its
-    message names."""
+    message names. ``speaks`` is whether the message names what runs elsewhere: then it is about that, and not about
+    what merely never runs."""
 
     result: Result
     kind: str
     suspects: Mapping[str, str]
     named: frozenset[str]
+    speaks: bool
 
     def has(self, word: str) -> bool:
         return word in self.suspects
@@ -111,7 +114,13 @@ def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) 
         never = [trait for trait in never if not _identity(trait) and trait not in usual]
     named = frozenset(worded(t) for t in never if _names(message, t, result.op, result.version))
     suspects = {worded(trait): trait for trait in never}
-    return _Refusal(result, kind, suspects, named if len(named) <= _LISTING else frozenset())
+    others = (t for t in traits if t in runs and not _identity(t))
+    speaks = bool(_TENSOR.search(message)) or any(_names(message, t, result.op, result.version) for t in others)
+    return _Refusal(result, kind, suspects, named if len(named) <= _LISTING else frozenset(), speaks)
+
+
+_TENSOR = re.compile(r"(?<![\w'\"#])[XWR](?![\w'\"])")
+"""Inputs of every node, as a sentence names them: ``W must be constant``. Quoted is what a graph calls its own."""
 
 
 def _identity(trait: str) -> bool:
@@ -136,12 +145,18 @@ def _names(message: str, trait: str, op: str, version: int) -> bool:
     except UnknownOperator:  # a directory that somebody else made may hold any node
         return trait.startswith("uses ") and worded(trait) in message
     names = {*known.attributes, *known.inputs} & set(re.findall(r"\w{2,}", worded(trait)))
+    if noun := _INPUT.fullmatch(worded(trait)):
+        names.add(noun[1])
     if trait.startswith("uses "):
         names = {worded(trait)}
-    if any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", message, re.IGNORECASE) for name in names):
+    if any(re.search(rf"(?<![A-Za-z]){re.escape(name)}s?(?![A-Za-z])", message, re.IGNORECASE) for name in names):
         return True
     words = re.findall(r"[a-z]+(?:_[a-z]+)+", message.lower())
     return any(_shortens(word, name.lower()) for word in words for name in names)
+
+
+_INPUT = re.compile(r"(\w+?)s? [A-Z]")
+"""An input with the word for it: ``peepholes P``."""
 
 
 def _shortens(word: str, name: str) -> bool:
@@ -188,7 +203,7 @@ def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
             sure[one.result.op, word].add(one.kind)
         if len(one.suspects) == 1:
             ((word, trait),) = one.suspects.items()
-            if _identity(trait) or counts[one.kind, word] >= _ENOUGH:
+            if _identity(trait) or (counts[one.kind, word] >= _ENOUGH and not one.speaks):
                 sure[one.result.op, word].add(one.kind)
     return sure
 
@@ -209,7 +224,9 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
         if not some or (times < _ENOUGH and not _identity(some[0].suspects[word])):
             break
         common = set(some[0].suspects).intersection(*(one.suspects for one in some))
-        yield _words(word, sorted(common - {word})), some
+        together = sorted(common - {word})
+        # Of several things that were never tried apart none is guessed where the message says what it is about.
+        yield "" if together and all(one.speaks for one in some) else _words(word, together), some
         rest = [one for one in rest if not one.has(word)]
     if rest:
         yield "", rest

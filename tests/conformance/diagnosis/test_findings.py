@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -202,6 +203,21 @@ def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_oper
     long = [CaseSpec(op, 14, type="float64", lengths="full") for op in ("LSTM", "RNN")]
     assert of_these(*right, *(refused(s, "Non constant seq_len is not supported") for s in long)) == {
         "sequence_lens": [s.id for s in long]
+    }
+
+
+def test_nothing_is_guessed_where_a_message_says_what_it_is_about() -> None:
+    """ScaledTanh with coefficients and W that is fed run here, so what comes along is not the reason, nor are they."""
+    right = Judgement(Verdict.PASS)
+    scaled = CaseSpec("GRU", 14, activations=("Sigmoid", "ScaledTanh"), alpha=(2.0,), beta=(0.5,))
+    bare = replace(scaled, version=7, hidden_size=False, alpha=None, beta=None)
+    assert of_these((scaled, right), refused(bare, "ScaledTanh without coefficients")) == {"": [bare.id]}
+    fed = [CaseSpec("GRU", 14, T=t, initial="all") for t in range(1, 8)]
+    told = of_these((CaseSpec("GRU", 14), right), *(refused(s, "W must be constant") for s in fed))
+    assert told == {"": sorted(s.id for s in fed)}
+    old = CaseSpec("LSTM", 7, peepholes=True, direction="reverse")
+    assert of_these((CaseSpec("LSTM", 14), right), refused(old, "peephole connections are unsupported")) == {
+        "peepholes P": [old.id]
     }
 
 
