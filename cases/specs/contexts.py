@@ -394,8 +394,9 @@ class _Table:
     def _combinations(self, codes: NDArray[np.intp], fields: Fields) -> Iterator[SimpleNamespace]:
         """The combinations of some fields that have these numbers."""
         columns: dict[str, list[Any]] = {}
-        for name, own in reversed(self._values.items()):
+        for name in reversed([*self._values]):
             if name in fields:
+                own = self._values[name]
                 codes, places = np.divmod(codes, len(own))
                 columns[name] = [own[place] for place in places.tolist()]
         return (SimpleNamespace(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))

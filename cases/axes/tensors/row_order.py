@@ -75,8 +75,8 @@ class _RowOrder(Axis):
 
 
 def _arranged(rising: list[int], order: str) -> list[int]:
-    if order in ("rising", "falling"):
-        return rising if order == "rising" else rising[::-1]
+    if order in ("rising", "falling") or len(rising) < 2:
+        return rising[::-1] if order == "falling" else rising
     *others, longest = rising
     # No other row is as long, but for one step, than which a row cannot be shorter and still be run.
     shorter = [min(steps, max(longest - 1, 1)) for steps in others]

@@ -51,6 +51,12 @@ def test_the_default_is_a_value_and_breaks_no_rule(axis: Any) -> None:
                 assert field.default in axis.choices(operator)[field.name]
 
 
+@pytest.mark.parametrize("order", ["mixed", "falling", "rising", "first", "last", "ends"])
+def test_one_row_is_in_whatever_order(order: str) -> None:
+    """A sibling of a case may have fewer rows than it."""
+    assert lengths_of(N=1, lengths="short", row_order=order) == lengths_of(N=1, lengths="short")
+
+
 def test_rows_stand_in_the_order_that_is_asked_for() -> None:
     falling, rising = lengths_of(lengths="ragged", row_order="falling"), lengths_of(lengths="empty", row_order="rising")
     assert falling == sorted(falling, reverse=True)
