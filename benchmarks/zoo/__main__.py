@@ -121,9 +121,13 @@ def shows(batch: ModuleType, fault: str) -> bool:
     sessions = [batch.prepare(model, one) for one in (None, fault)]
     right, wrong = ([list(session.run(dict(feeds))) for feeds in runs][-1] for session in sessions)
     return not all(
-        np.allclose(np.float64(a), np.float64(b), rtol=0, atol=1e-4, equal_nan=True)
+        np.allclose(np.float64(a), np.float64(b), rtol=0, atol=_FAR.get(a.dtype.name, 1e-4), equal_nan=True)
         for a, b in zip(right, wrong, strict=True)
     )
+
+
+_FAR = {"float64": 1e-12}
+"""Differences beyond rounding, where those of float32 would hide a fault."""
 
 
 def lists(fresh: int, seed: int) -> dict[str, list[Case]]:
