@@ -128,8 +128,11 @@ def _heading(case: Case, *sentences: str) -> Iterator[str]:
     """The script's docstring. An id cannot be broken, however long it is, and linters are told so."""
     nodes = case.trial.subject.nodes
     names = " and ".join(dict.fromkeys(bound.node.operator.name for bound in nodes))
-    several = ["The model has two recurrent nodes; tensors of the second one are called second_..."] * (len(nodes) > 1)
-    lines = [f'"""{names}: {case.spec.id}', "", *several, *sentences]
+    lines = [f'"""{names}: {case.spec.id}', ""]
+    if len(nodes) > 1:
+        own = " and ".join(f"{bound.name}_..." for bound in nodes[1:])
+        lines.append(f"The model has {len(nodes)} recurrent nodes; tensors that only a later one has are called {own}")
+    lines += sentences
     yield from lines
     yield '"""  # noqa: E501' if max(map(len, lines)) > WIDTH else '"""'
 

@@ -352,6 +352,8 @@ def _exit_code(script: str) -> int:
 def test_the_script_of_a_lane_runs_its_graph_and_demands_something_of_every_node(name: str) -> None:
     case = wrap(build_case(BEHIND), name)
     script = script_of(case, parse_target("onnxruntime"))
+    nodes = len(case.trial.subject.nodes)
+    assert (f"The model has {nodes} recurrent nodes" in script) == (nodes > 1)
     assert _exit_code(script) == 0
     last = "second_R" if name in GRAPHS and name != "shared" else "second_X" if name == "shared" else "X"
     place = "{k: {**v, LAST: v[LAST] * v[LAST].dtype.type(2) + v[LAST].dtype.type(1)} for k, v in enumerate(FEEDS)}"
