@@ -223,10 +223,10 @@ class Operator(ABC):
         ]
 
     def expect_behind(
-        self, node: Node, inputs: Arrays, X: Bounded, accuracy: str, interpretations: Interpretations
+        self, node: Node, inputs: Arrays, handed: Mapping[str, Bounded], accuracy: str, interpretations: Interpretations
     ) -> list[Expectation]:
-        """Values that the outputs must have where X is what another node gives, known within bounds alone; none where
-        nothing is said of that."""
+        """Values that the outputs must have where another node hands some inputs over, which are known within bounds
+        alone; none where nothing is said of that."""
         return []
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:

@@ -105,10 +105,10 @@ class RecurrentOperator(Operator):
         return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
 
     def expect_behind(
-        self, node: Node, inputs: Arrays, X: Bounded, accuracy: str, interpretations: Interpretations
+        self, node: Node, inputs: Arrays, handed: Mapping[str, Bounded], accuracy: str, interpretations: Interpretations
     ) -> list[Expectation]:
         """See :func:`..recurrent.expectation.expect_behind`."""
-        return expect_behind(node, inputs, X, accuracy, interpretations)
+        return expect_behind(node, inputs, handed, accuracy, interpretations)
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
         """See :func:`..recurrent.stacking.expecting_each`."""

@@ -122,13 +122,13 @@ def expect(
 def expect_behind(
     node: Node,
     inputs: Mapping[str, NDArray[Any]],
-    X: Bounded,
+    handed: Mapping[str, Bounded],
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Expectation]:
-    """Values that the outputs of `node` must have behind a node that gives its X, which is known within bounds alone.
-    It is a free run; otherwise like :func:`expect`."""
-    computation = replace(computation_of(node, inputs, interpretations), X=X)
+    """Values that the outputs of `node` must have behind a node that hands it X, or initial states, which are known
+    within bounds alone. It is a free run; otherwise like :func:`expect`."""
+    computation = replace(computation_of(node, inputs, interpretations), handed=handed)
     with np.errstate(over="ignore", invalid="ignore"):
         return _expect(computation, {}, accuracy, Shared(), Shared())
 
@@ -203,7 +203,7 @@ def _expect(
         if c.layout == 1:
             Y = Y.transpose(1, 2, 0, 3)
     numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
-    if arithmetic.budget.exact_possible and computation.X is None:
+    if arithmetic.budget.exact_possible and not computation.handed:
         numbers = _proved_exact(proofs_of(computation, runs, proving), numbers)
     prefix = c.cell.prefix
     expectations = []

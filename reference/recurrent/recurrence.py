@@ -45,13 +45,13 @@ class Computation:
 
     Faults are made by replacing parts of it.
 
-    X
-        X with its bounds, in the node's layout, where it is another node's output; None where it is given.
+    handed
+        Inputs with their bounds, in the node's layout, that are outputs of another node: X, or initial states.
     """
 
     configuration: Configuration
     inputs: Mapping[str, NDArray[Any]] = field(hash=False)
-    X: Bounded | None = field(default=None, hash=False, compare=False, kw_only=True)
+    handed: Mapping[str, Bounded] = field(default_factory=dict, hash=False, compare=False, kw_only=True)
 
     @property
     def format(self) -> Format:
@@ -229,13 +229,13 @@ def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) ->
     bias = inputs.get("B")
     biases = (ABSENT, ABSENT) if bias is None else (arithmetic.given(bias[d, :rows]), arithmetic.given(bias[d, rows:]))
     R = arithmetic.weights(_recurrent_weights(computation, d))
-    X: Number = inputs["X"] if computation.X is None else computation.X
+    X: Number = computation.handed.get("X", inputs["X"])
     X = ordered(X if c.layout == 0 else X.transpose(1, 0, 2), positions)
-    X = arithmetic.given(X) if computation.X is None else X
+    X = X if "X" in computation.handed else arithmetic.given(X)
     if c.operands is not None:
         X = c.operands.of_inputs(X, c.lengths)
     W = arithmetic.weights(inputs["W"][d])
-    initial = tuple(arithmetic.given(_initial(c, inputs, name, d)) for name in ("h", *cell.inner))
+    initial = tuple(_initial(computation, arithmetic, name, d) for name in ("h", *cell.inner))
     before = None
     if observed is not None and c.T:
         reported = arithmetic.shown(ordered(observed[:, d], positions)[:-1])
@@ -343,11 +343,14 @@ def _peepholes(c: Configuration, inputs: Mapping[str, NDArray[Any]], d: int, ari
     return {letter: arithmetic.given(block) for letter, block in zip(c.cell.peepholes, blocks, strict=True)}
 
 
-def _initial(c: Configuration, inputs: Mapping[str, NDArray[Any]], name: str, d: int) -> NDArray[Any]:
-    given = inputs.get(f"initial_{name}")
-    if given is None:
-        return np.zeros((c.N, c.H))
-    return given[d] if c.layout == 0 else given[:, d]
+def _initial(computation: Computation, arithmetic: Any, name: str, d: int) -> Number:
+    c, name = computation.configuration, f"initial_{name}"
+    place = d if c.layout == 0 else (slice(None), d)
+    if name in computation.handed:
+        return computation.handed[name][place]
+    given = computation.inputs.get(name)
+    initial: Number = arithmetic.given(np.zeros((c.N, c.H)) if given is None else given[place])
+    return initial
 
 
 def collect(configuration: Configuration, traces: tuple[Trace, ...], arithmetic: Any) -> dict[str, Number]:

@@ -89,14 +89,14 @@ def _expectations(
     behind = [formal for formal, source in (bound.inputs or {}).items() if source.tensor in known]
     if not behind:
         return expect(node, inputs, {}, accuracy, interpretations)
-    if behind != ["X"] or bound.inputs is None:
-        return ()
-    source = bound.inputs["X"]
-    value, radius = (source.of({source.tensor: part}) for part in known[source.tensor])
-    doubt = ~np.isfinite(radius)
     type_name = operator_for(node).resolve(node, inputs, interpretations).format.name
-    X = Bounded(value, np.where(doubt, 0.0, radius), budget(accuracy, type_name), doubt)
-    return operator_for(node).expect_behind(node, inputs, X, accuracy, interpretations)
+    handed = {}
+    for formal in behind:
+        source = (bound.inputs or {})[formal]
+        value, radius = (source.of({source.tensor: part}) for part in known[source.tensor])
+        doubt = ~np.isfinite(radius)
+        handed[formal] = Bounded(value, np.where(doubt, 0.0, radius), budget(accuracy, type_name), doubt)
+    return operator_for(node).expect_behind(node, inputs, handed, accuracy, interpretations)
 
 
 def _numbers_of(

@@ -350,8 +350,7 @@ def _exit_code(script: str) -> int:
 
 @pytest.mark.parametrize("name", WRAPS)
 def test_the_script_of_a_lane_runs_its_graph_and_demands_something_of_every_node(name: str) -> None:
-    # Past a row's length the last step of Y is what a convention says, so nothing is demanded of a node that starts there.
-    case = wrap(build_case(replace(BEHIND, lengths="absent") if name == "last-step" else BEHIND), name)
+    case = wrap(build_case(BEHIND), name)
     script = script_of(case, parse_target("onnxruntime"))
     nodes = len(case.trial.subject.nodes)
     assert (f"The model has {nodes} recurrent nodes" in script) == (nodes > 1)
