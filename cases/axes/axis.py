@@ -62,6 +62,9 @@ class Domain:
         Whether a value is one that is not listed; with what these are in words. None where there are no such.
     share
         The share of a search's draws that take a rare value; None where it decides by itself.
+    asked
+        Whether Hypothesis draws a rare value only where a test names the axis: a kernel that takes one node, and was
+        tested before the axis was there, is not to be failed by it.
     """
 
     values: tuple[Hashable, ...]
@@ -70,6 +73,7 @@ class Domain:
     often: tuple[Hashable, ...] = ()
     share: float | None = None
     fits: tuple[Callable[[object], bool], str] | None = None
+    asked: bool = False
 
     def holds(self, value: Hashable) -> bool:
         """Tell whether that is a value of the axis."""

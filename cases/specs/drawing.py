@@ -78,8 +78,9 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
         if name not in ("size", "activations", "outputs"):
             usual = sorted(axis.values, key=lambda value, name=name: value != defaults.get(name))  # type: ignore[misc]
             weight = _USUAL if axis.share is None else round(1 / axis.share)
-            often = -(-weight * len(axis.rare) // len(usual)) if axis.rare else 1
-            choices[name] = [*usual, *usual * (often - 1), *axis.rare]
+            rare = () if axis.asked and name not in bounds.only else axis.rare
+            often = -(-weight * len(rare) // len(usual)) if rare else 1
+            choices[name] = [*usual, *usual * (often - 1), *rare]
             if axis.between is not None:
                 between[name] = axis.between
     if "outputs" in space:

@@ -78,12 +78,14 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
 
     rare = {("data", value) for value in space["data"].rare}
     specs = drawn(strategies.cases(op, version, only={"data": space["data"].rare}), 200)  # of which few are drawn
+    for name, axis in axes.items():
+        specs += drawn(strategies.cases(op, version, only={name: axis.rare}), 60) if axis.asked else []
     block = {field.name for axis in RECURRENT_AXES if axis.block for field in axis.fields} & axes.keys()
     of_block = {(name, value) for name in block for value in axes[name].rare}
     if block:
         quantized = strategies.cases(op, version, only={"quantization": axes["quantization"].rare})
         specs += drawn_until(quantized, 300, values, of_block)
-    specs += drawn_until(strategies.cases(op, version, min_steps=0, min_rows=0), 400, values, wanted - rare - of_block)
+    specs += drawn_until(strategies.cases(op, version, min_steps=0, min_rows=0), 800, values, wanted - rare - of_block)
     seen = set().union(*map(values, specs))
     # These ask for fields that are seldom drawn themselves; tests/cases/axes/test_session_axes.py has each of them.
     seldom = {(name, value) for name in ("fed", "nearly") if name in axes for value in axes[name].rare}
@@ -264,3 +266,9 @@ def test_operators_and_versions_are_checked_too() -> None:
     with pytest.raises(ValueError, match="names at least one"):
         strategies.operator_cases([])
     assert len(OPERATORS) > 1
+
+
+def test_several_nodes_are_drawn_where_they_are_asked_for() -> None:
+    asked = {"neighbours": ["none", "twins"]}
+    seen = [{spec.neighbours for spec in drawn(strategies.cases("GRU", 14, only=o), 60)} for o in ({}, asked)]
+    assert seen == [{"none"}, {"none", "twins"}]

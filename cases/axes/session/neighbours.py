@@ -50,7 +50,7 @@ class _Neighbours(Axis):
         if operator.domain:
             return {}
         often = ("none",) * _TIMES + (*_VALUES, "last-step")
-        return {"neighbours": Domain(("none",), rare=_VALUES, often=often, share=1 / 16)}
+        return {"neighbours": Domain(("none",), rare=_VALUES, often=often, share=1 / 16, asked=True)}
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         if spec.neighbours != "none" and (spec.illegal or any(rule.hit(vars(spec)) for rule in self.rules)):

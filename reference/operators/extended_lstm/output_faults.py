@@ -217,7 +217,7 @@ def _one_input(stages: Stages) -> Stages:
     return replace(stages, shift=lambda sums: below(sums) + shift(sums))
 
 
-@of("extended.sizes.at-least-one-step", clause="shapes.no-steps")
+@of("extended.sizes.at-least-one-step", clause="shapes.no-steps", layer="form")
 def _one_step(compute: Compute, stages: Stages) -> Outputs:
     """Returns one step where there is none."""
     Y = compute(stages)["Y"]

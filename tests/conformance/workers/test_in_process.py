@@ -34,7 +34,7 @@ RAGGED = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, lengths="ragged", bias=True, o
 
 
 def reference(model: bytes, inputs: dict[str, Any]) -> list[Any]:
-    """A right backend: the reference, rounded."""
+    """A right backend of models of one node: the reference, rounded."""
     one = read_model(model)
     bound = one.bind(inputs)
     outputs = evaluate(one.node, bound)
