@@ -27,7 +27,7 @@ def bits(expectations):
 @settings(derandomize=True, database=None, deadline=None, max_examples=15)
 @given(data=st.data())
 def test_what_is_asked_once_more_is_as_if_it_was_asked_alone(op, version, data):
-    trial = build_case(data.draw(strategies.cases(op, version))).trial
+    trial = build_case(data.draw(strategies.cases(op, version).filter(lambda s: s.quantization == "none"))).trial
     node, inputs = trial.node, trial.feeds[-1].inputs
     with np.errstate(all="ignore"):
         outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
