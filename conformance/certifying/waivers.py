@@ -72,7 +72,7 @@ def _require_right(waiver: WaiverRecord) -> None:
     _day(waiver)
     if bool(waiver.clause) == bool(waiver.verdict):
         raise ValueError("names a clause or, for what breaks none, a verdict: one of them")
-    if waiver.verdict and waiver.verdict not in {verdict.value for verdict in FAILING}:
+    if waiver.verdict and waiver.verdict not in FAILING:
         raise ValueError(f"{waiver.verdict!r} is no failing verdict")
     if waiver.op and waiver.op not in operator_names():
         raise ValueError(f"there is no operator {waiver.op!r}")

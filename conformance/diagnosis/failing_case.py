@@ -16,8 +16,8 @@ from ...cases import Course, Feed, Trial
 from ...reference import ACCURACY_CLASSES, FORMATS, Fault, interpretations_touched, operator_for, resolve
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.observation import Observation
-from ...reference.operators.operator import dtype_of
 from ..judging.judgement import Verdict
+from ..judging.returned import malformed
 from ..workers.process import Outcome
 
 __all__ = ["DIAGNOSED", "FailingCase", "failing_case_of"]
@@ -60,13 +60,8 @@ class FailingCase:
     @cached_property
     def misshapen(self) -> bool:
         """Tell whether outputs are missing, or have another shape or type than they must have."""
-        for run in self.runs:
-            resolved = resolve(self.trial.node, run.inputs)
-            for name in self.trial.node.outputs:
-                array = run.outputs.get(name)
-                if array is None or array.shape != resolved.shape_of(name) or array.dtype != dtype_of(resolved, name):
-                    return True
-        return False
+        node = self.trial.node
+        return any(malformed(node, run.inputs, run.outputs, self.touched) is not None for run in self.runs)
 
     def observation(self, accuracy: str) -> Observation:
         return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)

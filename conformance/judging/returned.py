@@ -15,7 +15,7 @@ from ..workers.process import Outcome
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
 from .view import View, views
 
-__all__ = ["Outputs", "Returned", "Session", "of_node", "read"]
+__all__ = ["Outputs", "Returned", "Session", "malformed", "of_node", "read"]
 
 Outputs = Mapping[str, NDArray[Any]]
 
@@ -105,7 +105,7 @@ def _read(view: View) -> Returned | Judgement:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
     for feed, lists in zip(trial.feeds, returned, strict=True):
         for outputs in lists:
-            wrong_form = _malformed(trial.node, feed.inputs, outputs, trial.touched)
+            wrong_form = malformed(trial.node, feed.inputs, outputs, trial.touched)
             if wrong_form is not None:
                 return wrong_form
     if outcome.changed:
@@ -146,7 +146,7 @@ def _named(node: Node, lists: Sequence[Sequence[NDArray[Any] | None]]) -> Iterat
         yield dict(zip(names, outputs, strict=False))
 
 
-def _malformed(
+def malformed(
     node: Node, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, Any], touched: frozenset[str]
 ) -> Judgement | None:
     """A complaint about the count, the types or the shapes of outputs, if there is one."""
@@ -177,7 +177,7 @@ def _companion_outputs(
     outputs = []
     for feed, lists in zip(companion_trial.feeds, companion.outputs, strict=True):
         named = list(_named(companion_trial.node, lists))
-        outputs.append([o for o in named if _malformed(companion_trial.node, feed.inputs, o, frozenset()) is None])
+        outputs.append([o for o in named if malformed(companion_trial.node, feed.inputs, o, frozenset()) is None])
     return outputs
 
 

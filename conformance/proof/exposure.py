@@ -149,9 +149,7 @@ def _failing(
 
 def by_direction(wrong: NDArray[np.bool_], output: str, resolved: Resolved) -> NDArray[np.bool_]:
     """A mask of directions (D,) in which some element of an output is wrong."""
-    axis = resolved.layout
-    if output == "Y":
-        axis = 1 if resolved.layout == 0 else 2
+    axis = resolved.layout + (output == "Y")  # Y has the steps besides
     mask = np.zeros(len(resolved.directions), bool)
     mask |= np.moveaxis(wrong, axis, 0).reshape(len(mask), -1).any(axis=1)
     return mask

@@ -10,8 +10,7 @@ from ..judging.judgement import FAILING, OF_FORBIDDEN, Verdict
 from .hits import Hit, hits_of
 from .support import DECLINED, Lack, ResultsAlike, ShortFinding, support_of
 
-_FAILING = frozenset(verdict.value for verdict in FAILING)
-_RIGHT = frozenset({Verdict.PASS.value})
+_RIGHT = frozenset({Verdict.PASS})
 
 _NOTHING_NEW = "no failure beyond it"
 
@@ -187,10 +186,10 @@ def _counted(tried: Sequence[ResultsAlike], compared: bool) -> _Counts:
     legal = [t for t in tried if t.reason not in OF_FORBIDDEN] or tried
     return _Counts(
         right=times(_RIGHT),
-        failed=times(_FAILING - DECLINED),
+        failed=times(FAILING - DECLINED),
         # A fallback is no failure of arithmetic; where it fails the run, it is news all the same.
-        new=times(_FAILING, expected=False),
-        known=times(_FAILING - DECLINED, expected=True),
+        new=times(FAILING, expected=False),
+        known=times(FAILING - DECLINED, expected=True),
         declined=times(DECLINED),
         left_out=times({Verdict.NOT_RUN.value}),
         unjudged=times({Verdict.NOT_JUDGED.value}),

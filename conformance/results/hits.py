@@ -11,7 +11,6 @@ from ..judging.judgement import FAILING, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
 from .support import DECLINED, ResultsAlike, ShortFinding, listed
 
-_FAILING = frozenset(verdict.value for verdict in FAILING)
 _FORBIDDEN = Verdict.NOT_REJECTED.value
 
 
@@ -152,7 +151,7 @@ def _without_conditions(problem: ShortFinding, tried: Sequence[ResultsAlike]) ->
     """``always`` where nothing of its operators is right; or the types that a loss of accuracy is about, where there
     are others: it comes with the type, whatever a node has."""
     ran = [t for t in tried if t.op in problem.operators and t.verdict not in DECLINED]
-    failed = sum(t.times for t in ran if t.verdict in _FAILING)
+    failed = sum(t.times for t in ran if t.verdict in FAILING)
     if ran and failed == problem.cases and all(t.verdict != Verdict.PASS.value for t in ran):
         return "always"
     everywhere = bool(ran) and {t.type for t in ran} <= {*problem.types}
