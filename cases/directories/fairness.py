@@ -66,11 +66,7 @@ def data_sets_of(trial: Trial) -> list[DataSet]:
     subject = trial.subject
     data_sets = []
     for feed in trial.feeds:
-        tensors = dict(feed.inputs)
-        for bound in subject.nodes:
-            inputs = bound.inputs_from(tensors)
-            for name, array in returned_in_order(bound.node, inputs).items():
-                tensors[bound.called(name)] = array
+        tensors = subject.answered(feed.inputs, lambda bound, inputs: returned_in_order(bound.node, inputs))
         data_sets.append(DataSet(_in_order(trial, feed), {name: tensors[name] for name in subject.shown}))
     return data_sets
 

@@ -7,7 +7,7 @@ really got, those that the target itself reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,6 +142,14 @@ class Subject:
             if bound.name == name:
                 return bound
         raise KeyError(name)
+
+    def answered(self, inputs: Arrays, answer: Callable[[Bound, dict[str, Array]], Arrays]) -> dict[str, Array]:
+        """All tensors of the graph, from its inputs and what each node answers to its own, by formal name."""
+        tensors = dict(inputs)
+        for bound in self.nodes:
+            outputs = answer(bound, bound.inputs_from(tensors))
+            tensors |= {bound.called(name): array for name, array in outputs.items()}
+        return tensors
 
     def showing(self, bound: Bound) -> Node:
         """A node with those of its outputs alone that the graph shows."""

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...cases import Case, Course, Step, Trial
+from ...cases.specs.subject import Bound
 from ...reference import Fault, IllegalNode, Node, run_fault
 from ...reference.faults.memory import Sessions
 from ..judging.judgement import Judgement
@@ -54,10 +55,7 @@ def _forbidden(trial: Trial, implementation: Implementation | Fault) -> Outcome:
 def _runs(trial: Trial, implementation: Implementation) -> Outcome:
     outputs = []
     for feed in trial.feeds:
-        tensors = dict(feed.inputs)
-        for bound in trial.subject.nodes:
-            result = implementation(bound.node, bound.inputs_from(tensors))
-            tensors |= {bound.called(name): array for name, array in result.items()}
+        tensors = trial.subject.answered(feed.inputs, lambda bound, inputs: implementation(bound.node, inputs))
         outputs.append((tuple(tensors.get(name) for name in trial.subject.shown),))
     return Outcome(trial.key, "ran", "run", tuple(outputs))
 
@@ -102,12 +100,14 @@ class _Followed:
         """The outputs of a run, as they are and as they were at once."""
         feed, distinct = self._trial.feeds[step.number], self._seen[step.number]
         fed = {name: array.copy() for name, array in feed.fed.items()}
-        subject, tensors = self._trial.subject, dict(feed.inputs)
-        for place, bound in enumerate(subject.nodes):
-            memory = self.sessions[step.session * len(subject.nodes) + place]
-            inputs, own = bound.inputs_from(tensors), bound.fed_from(fed) if bound.inputs is not None else fed
-            result = run_fault(self._chosen, bound.node, inputs, fed=own, memory=memory)
-            tensors |= {bound.called(name): array for name, array in result.items()}
+        subject = self._trial.subject
+
+        def answer(bound: Bound, inputs: dict[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+            memory = self.sessions[step.session * len(subject.nodes) + subject.nodes.index(bound)]
+            own = bound.fed_from(fed) if bound.inputs is not None else fed
+            return run_fault(self._chosen, bound.node, inputs, fed=own, memory=memory)
+
+        tensors = subject.answered(feed.inputs, answer)
         self._changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
         returned = tuple(tensors.get(name) for name in subject.shown)
         outputs = returned
