@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -145,15 +145,21 @@ def _probe_of(case: str) -> Probe:
 def _made(beginning: str) -> str | None:
     """The text of a case that a run under ``runs/`` made as the smallest of a finding, by the beginning of its id: the
     newest run that has one."""
+    for smallest, words in _recorded():
+        if smallest.startswith(beginning) and words[:2] == ["onnxspec", "explain"]:
+            return None if words[2] == smallest else words[2]
+    return None
+
+
+def _recorded() -> Iterator[tuple[str, list[str]]]:
+    """The ids of smallest cases in runs under ``runs/``, the newest first, each with the words of the command that
+    repeats it. A run that cannot be read has none."""
     folders = sorted(RUNS.glob(f"*/{RUN}"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in folders[:_RUNS]:
         with suppress(OSError, ValueError):
             for target in typed(parse(path.read_bytes()), RunRecord)["targets"]:
                 for finding in target["findings"]:
-                    words = shlex.split(finding["repeat"])
-                    if finding["smallest"].startswith(beginning) and words[:2] == ["onnxspec", "explain"]:
-                        return None if words[2] == finding["smallest"] else words[2]
-    return None
+                    yield finding["smallest"], shlex.split(finding["repeat"])
 
 
 def ambiguous(case: str, ids: Sequence[str]) -> NoReturn:

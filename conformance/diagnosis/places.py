@@ -78,7 +78,7 @@ class Region:
         return not any((wrong & ~self.allowed(look)).any() for look, wrong in _along(self.axis, case))
 
     def evidence(self, case: Iterable[Look]) -> float:
-        """How much it says of a case, in bits."""
+        """Evidence that a case gives for it, in bits."""
         pairs = list(_along(self.axis, case))
         allowed = sum(int(self.allowed(look).sum()) for look, wrong in pairs)
         values = sum(int(wrong.sum()) for _, wrong in pairs)
@@ -167,32 +167,54 @@ _AXES: Mapping[str, Callable[[Look], Mask | None]] = {
 }  # fmt: skip
 
 
+Chosen = Callable[[Any, Any], Any]
+"""Which of the numbers from 0 are meant, from these and how many there are."""
+
+
+def _beyond(most: int) -> Chosen:
+    return lambda n, size: n >= most
+
+
+def _last(most: int) -> Chosen:
+    return lambda n, size: n >= size - most
+
+
+def _left_over(block: int) -> Chosen:
+    return lambda n, size: n >= size - size % block
+
+
+def _in_whole(block: int) -> Chosen:
+    return lambda n, size: n < size - size % block
+
+
+def _at(place: int, every: int) -> Chosen:
+    return lambda n, size: n % every == place
+
+
+def _first(n: Any, size: Any) -> Any:
+    return n == 0
+
+
 def _counted(axis: str, size: Callable[[Look], int], word: str, whole: str) -> Iterator[Region]:
     """Places that a kernel has because it takes units, or rows, several at a time."""
 
-    def place(words: str, chosen: Callable[[NDArray[np.int64], int], Any]) -> Region:
+    def place(words: str, chosen: Chosen) -> Region:
         return Region(axis, words, lambda look: np.asarray(chosen(np.arange(size(look)), size(look)), bool))
 
-    yield place(f"the first {word}", lambda n, size: n == 0)
-    yield place(f"the last {word}", lambda n, size: n == size - 1)
+    yield place(f"the first {word}", _first)
+    yield place(f"the last {word}", _last(1))
     for most in (2, 4, 8, 16, 32, 64, 128):
-        yield place(f"{word}s beyond the first {most}", lambda n, size, most=most: n >= most)  # type: ignore[misc]
-    yield place(f"{word}s after the first", lambda n, size: n > 0)
+        yield place(f"{word}s beyond the first {most}", _beyond(most))
+    yield place(f"{word}s after the first", _beyond(1))
     for last in (2, 4, 8, 16, 32):
-        yield place(f"the last {last} {word}s", lambda n, size, last=last: n >= size - last)  # type: ignore[misc]
+        yield place(f"the last {last} {word}s", _last(last))
     for block in (2, 4, 8, 16, 32, 64):
-        yield place(
-            f"{word}s left over of {whole} after whole blocks of {block}",
-            lambda n, size, block=block: n >= size - size % block,  # type: ignore[misc]
-        )
+        yield place(f"{word}s left over of {whole} after whole blocks of {block}", _left_over(block))
     for block in (2, 4, 8, 16, 32, 64):
-        yield place(
-            f"{word}s in whole blocks of {block}",
-            lambda n, size, block=block: n < size - size % block,  # type: ignore[misc]
-        )
+        yield place(f"{word}s in whole blocks of {block}", _in_whole(block))
     yield place(f"the second half of the {word}s", lambda n, size: n >= size // 2)
-    yield place(f"the first {word} of every two", lambda n, size: n % 2 == 0)
-    yield place(f"the second {word} of every two", lambda n, size: n % 2 == 1)
+    yield place(f"the first {word} of every two", _at(0, 2))
+    yield place(f"the second {word} of every two", _at(1, 2))
 
 
 def _by_length() -> Iterator[Region]:
@@ -208,27 +230,21 @@ def _by_length() -> Iterator[Region]:
 
 
 def _of_steps() -> Iterator[Region]:
-    def place(words: str, chosen: Callable[[NDArray[np.int64], NDArray[np.int64]], Any]) -> Region:
+    def place(words: str, chosen: Chosen) -> Region:
         def allowed(look: Look) -> Mask:
             step = np.broadcast_to(np.arange(look.T)[:, np.newaxis], (look.T, look.N))
             return np.asarray(chosen(step, look.lengths) & (step < look.lengths), bool)
 
         return Region("step", words, allowed, lambda look: int(look.lengths.sum()))
 
-    yield place("the first step of a row", lambda step, length: step == 0)
-    yield place("the last step of a row", lambda step, length: step == length - 1)
+    yield place("the first step of a row", _first)
+    yield place("the last step of a row", _last(1))
     for most in (2, 4, 8, 16, 32, 64, 128, 256):
-        yield place(f"steps beyond the first {most}", lambda step, length, most=most: step >= most)  # type: ignore[misc]
-    yield place("steps after the first", lambda step, length: step > 0)
+        yield place(f"steps beyond the first {most}", _beyond(most))
+    yield place("steps after the first", _beyond(1))
     for block in (2, 4, 8, 16, 32):
-        yield place(
-            f"steps left over of a row after whole blocks of {block}",
-            lambda step, length, block=block: step >= length - length % block,  # type: ignore[misc]
-        )
-        yield place(
-            f"the last step of every {block}",
-            lambda step, length, block=block: step % block == block - 1,  # type: ignore[misc]
-        )
+        yield place(f"steps left over of a row after whole blocks of {block}", _left_over(block))
+        yield place(f"the last step of every {block}", _at(block - 1, block))
     yield Region("step", "steps past a row's length", lambda look: np.arange(look.T)[:, np.newaxis] >= look.lengths)
 
 
@@ -260,7 +276,7 @@ def places_of(cases: Sequence[Sequence[Look]]) -> list[Region]:
 
 
 def telling_places(places: Iterable[Region], cases: Sequence[Sequence[Look]]) -> list[Region]:
-    """Of the places on each axis that which says most, where that is enough not to be chance."""
+    """The place on each axis that says most, where that is enough not to be chance."""
     best: dict[str, tuple[float, Region]] = {}
     for place in places:
         bits, least = [place.evidence(case) for case in cases], _BITS + math.log2(_TRIED[place.axis])
@@ -270,7 +286,7 @@ def telling_places(places: Iterable[Region], cases: Sequence[Sequence[Look]]) ->
 
 
 def places_in_words(places: Iterable[Region]) -> str:
-    """As a reader is told; empty for none."""
+    """Words for places, as a reader is told them; empty for none."""
     listed = ", ".join(dict.fromkeys(place.words for place in places))
     return f"only in {listed}" if listed else ""
 

@@ -159,11 +159,11 @@ class Zygote:
 
 
 class Reserve:
-    """Whatever forks a target's workers once one of them was lost, for all processes of the target that share it; a
-    context manager that ends it.
+    """The zygote from which a target's workers are forked once one of them was lost, shared by all processes of the
+    target; a context manager that ends it.
 
     lost
-        Whether one was.
+        Whether a worker was.
     """
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class Reserve:
         self.close()
 
     def zygote(self, target: Target) -> Zygote | None:
-        """It; None where no worker was lost, or none can be forked."""
+        """The zygote; None where no worker was lost, or none can be forked."""
         if self.lost and self._zygote is None and self._may_fork:
             try:
                 self._zygote = Zygote(target)
@@ -187,7 +187,7 @@ class Reserve:
         return self._zygote
 
     def close(self) -> None:
-        """End it."""
+        """End the zygote, if there is one."""
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None

@@ -4,7 +4,7 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    clauses="STATUSES STATUSES parse_clauses",
+    clauses="STATUSES parse_clauses",
     errata="Default ERRATA Erratum corrected",
     interpretations="Interpretations QUESTIONS Question",
     operators="Document declare document_of",

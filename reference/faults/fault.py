@@ -100,7 +100,7 @@ class Compute:
 
     @property
     def overridden(self) -> Mapping[str, NDArray[Any]]:
-        """What the model holds for constants that this run is fed in their place."""
+        """The values that the model holds for constants which this run is fed something else for."""
         return self.memory.overridden if isinstance(self.memory, Memory) else {}
 
     def __call__(self, computation: Any) -> Outputs:

@@ -70,7 +70,7 @@ class Run:
     refused
         Whether the session has refused inputs before.
     overridden
-        What the model holds for those that are constants of it and were fed all the same.
+        The values that the model holds for those that are constants of it and were fed all the same.
     """
 
     inputs: Arrays

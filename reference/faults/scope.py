@@ -130,6 +130,18 @@ def _of_functions(fault: Fault) -> bool:
 # Faults in which rows take from each other; that a row is run too long or too short does not depend on its neighbours.
 _AMONG_ROWS = frozenset({f"lengths.{word}" for word in ("first-row", "longest", "shortest", "sorted")})
 
+
+def _rows_past(block: int) -> Scope:
+    words = f"in those rows only that are left over of batch_size after whole blocks of {block}"
+    narrow = of_rows(lambda rows: rows - rows % block)
+    return Scope(f"rows-past-{block}s", words, narrow, among=_of_cell, merges=True)
+
+
+def _rows_beyond(most: int) -> Scope:
+    words = f"in rows beyond the first {most} only"
+    return Scope(f"rows-beyond-{most}", words, of_rows(lambda rows: most), among=_of_cell, merges=True)
+
+
 _DIRECTIONS = {
     d: Scope(d, f"in the {d} direction only", of_direction(d), among=_directed, merges=True)
     for d in ("forward", "reverse")
@@ -161,26 +173,8 @@ _OF_CELLS: dict[str, Scope] = {
         )
         for block in (4, 8, 16)
     },
-    **{
-        f"rows-past-{block}s": Scope(
-            f"rows-past-{block}s",
-            f"in those rows only that are left over of batch_size after whole blocks of {block}",
-            of_rows(lambda rows, block=block: rows - rows % block),  # type: ignore[misc]
-            among=_of_cell,
-            merges=True,
-        )
-        for block in (4, 2, 8, 16)
-    },
-    **{
-        f"rows-beyond-{most}": Scope(
-            f"rows-beyond-{most}",
-            f"in rows beyond the first {most} only",
-            of_rows(lambda rows, most=most: most),  # type: ignore[misc]
-            among=_of_cell,
-            merges=True,
-        )
-        for most in (4, 8, 16, 32, 2)
-    },
+    **{scope.id: scope for scope in map(_rows_past, (4, 2, 8, 16))},
+    **{scope.id: scope for scope in map(_rows_beyond, (4, 8, 16, 32, 2))},
     **{name: Scope(name, f"of {name} only", of_function(name), _about("clip"), _of_cell) for name in ACTIVATIONS},
     **{
         f"rows-by-{block}": Scope(

@@ -251,6 +251,13 @@ _MORE = 1 + 2.0**-20
 """Beyond all that bounds of two classes, each rounded on its own way, can be apart by their roundings."""
 
 
+_COSTS = (
+    "unit", "floor", "operand_unit", "operand_floor", "accumulator_unit", "accumulator_floor", "input_floor", "a", "b",
+    "division", "least_normal", "coefficient_unit",
+)  # fmt: skip
+"""The fields of a budget by which radii grow."""
+
+
 def _any_of(name: str, each: Sequence[Budget]) -> Budget:
     """A budget in which every operation may cost what it may in any of these.
 
@@ -259,25 +266,11 @@ def _any_of(name: str, each: Sequence[Budget]) -> Budget:
     same. What is exact in a class has a radius of zero there, and need not have one here.
     """
 
-    def most(cost: str) -> float:
-        costs: list[float] = [getattr(one, cost) for one in each]
-        return _MORE * max(costs)
-
+    costs = {cost: _MORE * max(getattr(one, cost) for one in each) for cost in _COSTS}
     return replace(
         each[0],
         name=name,
-        unit=most("unit"),
-        floor=most("floor"),
-        operand_unit=most("operand_unit"),
-        operand_floor=most("operand_floor"),
-        accumulator_unit=most("accumulator_unit"),
-        accumulator_floor=most("accumulator_floor"),
-        input_floor=most("input_floor"),
-        a=most("a"),
-        b=most("b"),
-        division=most("division"),
-        least_normal=most("least_normal"),
-        coefficient_unit=most("coefficient_unit"),
+        **costs,
         operand_largest=min(one.operand_largest for one in each),
         largest=min(one.largest for one in each),
         exact_possible=False,

@@ -48,6 +48,18 @@ def _stepped(c: Computation, step: Step) -> Computation:
     return with_walk(c, walk)
 
 
+def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) -> Computation:
+    """The computation with another Ct carried on to the next step, once Ht was computed from the right one."""
+
+    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+        S = X + H
+        i, f, candidate = gates(p, S, C)
+        C = f * C + i * candidate
+        return output(p, S, C), change(p, C)
+
+    return _stepped(c, step)
+
+
 def _gates_read_as(c: Computation, order: str) -> Computation:
     return with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))
 
@@ -329,12 +341,7 @@ def clip_on_carried_cell(compute: Compute, c: Computation) -> Outputs:
     if threshold is None:
         return compute(c)
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
-        C = f * C + i * candidate
-        return output(p, X + H, C), clipped(p, C, threshold)
-
-    return compute(_stepped(c, step))
+    return compute(_carrying(c, lambda p, C: clipped(p, C, threshold)))
 
 
 @fault("lstm.clip.before-peephole", clause="clip", operators=LSTM)
@@ -439,13 +446,9 @@ def cell_carried_in(narrow: str) -> Alteration:
     """Carries the cell state from step to step in {0}, once the output was computed from it."""
 
     def changed(c: Computation) -> Computation:
-        def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-            S = X + H
-            i, f, new = gates(p, S, C)
-            C = f * C + i * new
-            return output(p, S, C), rounded_state(C, lambda x: rounded(x, narrow))
-
-        return c if c.configuration.format.name == narrow else _stepped(c, step)
+        if c.configuration.format.name == narrow:
+            return c
+        return _carrying(c, lambda p, C: rounded_state(C, lambda x: rounded(x, narrow)))
 
     return changed
 
