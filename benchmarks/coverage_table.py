@@ -28,8 +28,6 @@ from onnxspec.conformance.running.loop import judged_result
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
 from onnxspec.conformance.targets.target import Target
 
-__all__ = ["DEVICE", "main", "on_made_up"]
-
 DEVICE = (
     *("lengths=ragged", "lengths=full", "lengths=short", "lengths=empty", "layout=1", "clip", "activations"),
     *("dimensions=symbolic", "weights=input", "type=float64", "type=bfloat16"),

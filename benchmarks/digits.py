@@ -23,8 +23,6 @@ from onnxspec.reference import FORMATS, Node, versions_of
 from onnxspec.reference.kernels import STYLES, run_kernel
 from onnxspec.reference.kernels.kernel import Kernel
 
-__all__ = ["PLACES", "Lossy", "lost_unseen"]
-
 Array = NDArray[Any]
 Arrays = dict[str, Array]
 _MOST = 12  # digits

@@ -16,8 +16,6 @@ import numpy as np
 
 from benchmarks.measuring import command_seconds, each_in_turn, onnxspec
 
-__all__ = ["FIGURES", "Figure", "judging"]
-
 
 @dataclass(frozen=True)
 class Figure:

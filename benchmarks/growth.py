@@ -13,8 +13,6 @@ from benchmarks.figures import judging
 from benchmarks.measuring import command_seconds, each_in_turn, onnxspec
 from benchmarks.report import dumped, reported, results
 
-__all__ = ["curves", "drawn"]
-
 Curve = Sequence[tuple[float, float]]
 WIDTH, HEIGHT, MARGIN = 640, 400, 60
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")

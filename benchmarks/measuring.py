@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-__all__ = ["child_seconds", "command_seconds", "each_in_turn", "onnxspec"]
-
 # As installed by pip, modules are compiled; what a workplace has switched off is nothing that users feel.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 

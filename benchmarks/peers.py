@@ -14,9 +14,6 @@ from typing import Any
 
 from benchmarks.measuring import each_in_turn
 
-__all__ = ["PEERS"]
-
-
 _RECURRENT = re.compile(r"test_.*(lstm|gru|rnn).*_cpu")
 
 

@@ -29,9 +29,6 @@ from onnxspec.conformance.workers.in_process import outcome_of_job
 from onnxspec.conformance.workers.job import Job, Outcome
 from onnxspec.reference import Fault, Node, fault_named, operator_for
 
-__all__ = ["findings_on", "kernel_names", "of_faults", "on_kernel", "on_zoo", "staged"]
-__all__ += ["words_of_zoo", "zoo_names"]
-
 Session = Callable[[dict[str, np.ndarray[Any, Any]]], Any]
 Opened = Callable[[bytes], Session]
 """From a model to what runs it."""

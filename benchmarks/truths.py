@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-__all__ = ["TRUTHS", "Truth"]
-
 
 @dataclass(frozen=True)
 class Truth:

@@ -3,7 +3,7 @@
 from .._face import face
 from .axes.violation import Violation
 from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
-from .operators.extended_lstm import EXTENDED_FAMILY
+from .operators.extended_lstm.family import EXTENDED_FAMILY
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
 from .specs.case import ABILITIES, Case, Course, Feed, Spec, Step, Trial

@@ -21,8 +21,6 @@ from .specs.case import Case, Feed, Trial
 from .specs.family import Family
 from .specs.tensor import element_type
 
-__all__ = ["OwnFamily", "OwnSpec"]
-
 Array = NDArray[Any]
 
 _BESIDE = 17

@@ -22,9 +22,6 @@ from ..reference import IllegalNode, operator_names, resolve, versions_of
 from .specs.case import Spec
 from .specs.family import build_case, family_of
 
-__all__ = ["CaseTextError", "case_from_json", "case_text", "check_case"]
-
-
 _LIKE = '{"op":"GRU","version":14,"type":"float32","T":3}'
 
 

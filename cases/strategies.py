@@ -28,8 +28,6 @@ from ..reference import operator_names, operator_version, versions_of
 from .specs.bounds import Bounds, listed
 from .specs.family import family_of
 
-__all__ = ["cases", "operator_cases"]
-
 
 def cases(
     op: str,

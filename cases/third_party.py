@@ -15,8 +15,6 @@ from .axes.violation import DUE
 from .specs.family import family_of
 from .specs.family import forget as forget_cases
 
-__all__ = ["GROUP", "OperatorWarning", "load_operators"]
-
 GROUP = "onnxspec.operators"
 """The group of entry points."""
 

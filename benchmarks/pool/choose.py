@@ -36,8 +36,6 @@ from onnxspec.reference import operator_of
 from .chooser import Candidate, Chooser
 from .promising import promising, telling
 
-__all__ = ["chosen", "drawn", "main"]
-
 
 def design_of(op: str) -> PoolDesign:
     """The design by which the pool of an operator is drawn. Raises KeyError for one that has none."""

@@ -13,8 +13,6 @@ from onnxspec.cases import Spec
 from onnxspec.conformance.proof.exposure import Shown
 from onnxspec.conformance.proof.interactions import space_of
 
-__all__ = ["Candidate", "Chooser"]
-
 # What a case is worth: each triple, pair, and pair for the second time that it is the first to show. A second case of a
 # model costs a device no compilation.
 _PAIR, _TWICE, _SHARED = 10, 4, 0.3

@@ -18,8 +18,6 @@ from onnxspec.conformance.proof.interactions import faults_of, space_of
 from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.reference import operator_of
 
-__all__ = ["promising", "telling"]
-
 _LEAST_JUDGED = {"float16": 0.5, "bfloat16": 0.25}
 """Share of a case's elements that must be judged where all is right, by type; the others judge nearly all. Sigmoid and
 Tanh alone may be off by (4|f| + 4)u, in bfloat16 3 % of the signal, in float16 0.4 %: where both stand in all gates no

@@ -15,8 +15,6 @@ from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.reference import FORMATS
 
-__all__ = ["Search", "searched"]
-
 _ADAPTER = Path(__file__).with_name("adapter.py")
 
 

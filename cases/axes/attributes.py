@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["finite_float32", "list_of"]
-
 _LARGEST = float(np.finfo(np.float32).max)
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from .session.turns import CourseDraft
     from .tensors.draft import TensorDraft
 
-__all__ = ["SELDOM", "Axis", "Domain", "Field", "Having", "Kind", "Rule", "acting", "but", "choices_of"]
-
 Row = Mapping[str, Any]
 Kind = Literal["illegal", "open", "same"]
 NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["HALVES", "Context", "Need", "eventful", "having_each", "values_of"]
-
 HALVES = ("forward", "reverse")
 """The ways in which one direction of a node runs: where both are there, each is a half of the case."""
 

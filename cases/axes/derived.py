@@ -8,8 +8,6 @@ import numpy as np
 
 from .observed import Observed
 
-__all__ = ["DERIVED", "derived_features"]
-
 # Functions that go to a limit on both sides by way of e^x.
 _SATURATING = frozenset({"Tanh", "Sigmoid", "ScaledTanh"})
 

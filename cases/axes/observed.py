@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from ...reference import Configuration, Node
 
-__all__ = ["Magnitudes", "Observed", "skips"]
-
 
 @dataclass(frozen=True)
 class Magnitudes:

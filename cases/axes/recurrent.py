@@ -42,8 +42,6 @@ from .tensors.size import SIZE
 from .tensors.weights import WEIGHTS
 from .tensors.zeros import ZEROS
 
-__all__ = ["RECURRENT_AXES"]
-
 RECURRENT_AXES: tuple[Axis, ...] = (
     *(ELEMENT_TYPE, DIRECTION, LAYOUT, SIZE, OPSET, BIAS, LENGTHS, REACH, ROW_ORDER, INITIAL, PEEPHOLES),
     *(ACTIVATIONS_AXIS, CLIP, INPUT_FORGET, LINEAR_BEFORE_RESET, OUTPUT_SEQUENCE, HIDDEN_SIZE, EXPLICIT),

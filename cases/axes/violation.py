@@ -17,20 +17,6 @@ from numpy.typing import NDArray
 
 from ...reference import OperatorVersion, document_of
 
-__all__ = [
-    "DUE",
-    "Draft",
-    "Violation",
-    "changed",
-    "has",
-    "in_pinned_order",
-    "lacks",
-    "set_to",
-    "sized",
-    "unknown_attribute",
-    "without_input",
-]
-
 DUE = ("check", "load", "run")
 """Phases of refusal: ``check`` needs only the operator's list of attributes, inputs, outputs and types; ``load`` the
 document and what the model holds; ``run`` the values of the inputs."""

@@ -8,11 +8,11 @@ from random import Random
 from typing import Any
 
 from ...reference import cell_named, operator_version
+from ..axes.node.functions import functions_of
+from ..axes.node.outputs import output_subsets
 from ..axes.tensors.size import BEYOND, coinciding
-from ..specs.space import functions_of, output_subsets, settle, space_of
+from ..specs.space import settle, space_of
 from ..specs.spec import CaseSpec
-
-__all__ = ["any_recurrent", "crossed_recurrent"]
 
 # Mostly small, since many small cases find more than few large ones; sometimes beside and past the blocks of kernels.
 _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 9, 17, 33)

@@ -13,8 +13,6 @@ from ..specs.spec import CaseSpec
 from .designs import Row, accuracy, fits, plain_row
 from .turns import EVENTS
 
-__all__ = ["block"]
-
 # By the number of functions of a direction: sets of activations, each with another one in the backward direction, so
 # that all eleven functions are there, with and without coefficients.
 _FUNCTIONS = {

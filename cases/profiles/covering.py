@@ -12,8 +12,6 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counter", "cover", "scatter"]
-
 Value = TypeVar("Value", bound=Hashable)
 Row = dict[str, Value]
 

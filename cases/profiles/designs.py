@@ -14,8 +14,6 @@ from ...reference import cell_named, operator_version
 from ..specs.space import axes_of, spec_from
 from ..specs.spec import CaseSpec
 
-__all__ = ["alone", "together"]
-
 Row = dict[str, Any]
 
 

@@ -16,8 +16,6 @@ import msgspec
 from ..specs.spec import CaseSpec
 from .dense import Supported, dense_spec
 
-__all__ = ["SEED", "SPACES", "fair_cases"]
-
 SEED = "fair"
 
 _NO_PADDING: Supported = {"lengths": ("absent", "full")}  # what stands past a length is a convention

@@ -13,8 +13,6 @@ from ..specs.spec import CaseSpec
 from .dense import Supported, dense_specs
 from .pool import pool_of
 
-__all__ = ["fresh_specs", "fresh_stream", "recurrent_fresh"]
-
 _MOST_IN_VAIN = 5000
 """Draws after which no more is expected of what is left of an operator."""
 

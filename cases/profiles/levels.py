@@ -15,8 +15,6 @@ from ..specs.level import Level
 from ..specs.spec import CaseSpec
 from .dense import LEVELS, dense_spec, supports
 
-__all__ = ["CHALLENGE", "recurrent_challenge", "recurrent_levels"]
-
 CHALLENGE: Mapping[str, int] = MappingProxyType({"basic": 4, "sequence": 4, "complete": 8})
 """Fresh cases of each level, for every operator version and type, at least: as many as make a fault that shows in a
 quarter of all dense cases escape with a probability of 1 in 100 (0.75^16), while the 42 versions and types of the three

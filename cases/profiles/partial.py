@@ -21,8 +21,6 @@ from .covering import Counter
 from .dense import Supported
 from .turns import TURNING
 
-__all__ = ["PARTIAL", "SELDOM_LACKED", "VARIED", "partial_space"]
-
 VARIED = "varied"
 """The level of cases in which the axes stand that are younger than the pool."""
 

@@ -23,8 +23,6 @@ from .partial import PARTIAL, VARIED, partial_space
 from .rare import RARE, costly, rare_space
 from .turns import FIRST_EVENT, FIRST_TURN, eventful, turned
 
-__all__ = ["TYPES", "Pooled", "pinned_dense", "pool_of", "quick_dense", "recurrent_design", "recurrent_pooled"]
-
 TYPES: Mapping[str, str | None] = {"basic": "float32", "sequence": "float32"}
 """The type in which a level is drawn, that which most targets have first; the others have every type."""
 

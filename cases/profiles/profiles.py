@@ -25,8 +25,6 @@ from .pool import pinned_dense, quick_dense
 from .quantized import quantized_cases
 from .varied import varied
 
-__all__ = ["PROFILES", "NotListed", "digest_of", "digests_for", "pinned_digests", "profile", "recurrent_profile"]
-
 PROFILES: tuple[str, ...] = ("smoke", "core", "full", BLOCK)
 """Each of the first three holds the one before it; the last one stands beside them."""
 

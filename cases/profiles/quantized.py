@@ -18,8 +18,6 @@ from ..specs.space import settle, space_of, spec_from
 from ..specs.spec import CaseSpec
 from .covering import cover
 
-__all__ = ["quantized_cases"]
-
 # Values that a kernel of levels treats in a way of its own. Those that stand twice are in more rows.
 _BESIDE: Mapping[str, tuple[Hashable, ...]] = {
     "direction": ("bidirectional", "forward", "reverse"),

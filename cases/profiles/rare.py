@@ -15,14 +15,12 @@ from typing import Any
 
 from ...reference import interpretations_touched, operator_version, versions_of
 from ...reference.numbers.dyadic import LINEAR
+from ..axes.node.outputs import output_subsets
 from ..axes.recurrent import RECURRENT_AXES
 from ..specs.data import inputs_of
-from ..specs.space import output_subsets
 from ..specs.spec import CaseSpec
 from .covering import Counter
 from .dense import Supported
-
-__all__ = ["RARE", "costly", "rare_space"]
 
 RARE = "rare"
 """The name of the level; it is drawn within ``complete``."""

@@ -31,8 +31,6 @@ from .levels import recurrent_challenge, recurrent_levels
 from .pool import recurrent_design, recurrent_pooled
 from .profiles import recurrent_profile
 
-__all__ = ["RECURRENT", "CellFamily", "RecurrentFamily"]
-
 
 class CellFamily(Family):
     """The cases of operators that have a cell: all that follows from the axes of their specs."""

@@ -12,8 +12,6 @@ from typing import Any
 from ..specs.space import settle
 from ..specs.spec import CaseSpec
 
-__all__ = ["EVENTS", "FIRST_EVENT", "FIRST_TURN", "TURNING", "TURNS", "can_turn", "eventful", "turned"]
-
 FIRST_TURN = 100
 """Numbers of siblings from here on say which turn a sibling takes."""
 

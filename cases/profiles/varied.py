@@ -19,8 +19,6 @@ from ..specs.spec import CaseSpec
 from .designs import Row, plain_row
 from .turns import TURNING
 
-__all__ = ["varied"]
-
 # (T, N, I, H): a long run of more than 65,536 inputs, many rows, many inputs, many units.
 _SIZES = (
     (258, 8, 33, 5),

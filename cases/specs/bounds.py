@@ -9,8 +9,6 @@ from typing import Any
 from ...reference import OperatorVersion
 from ..axes.axis import Domain
 
-__all__ = ["Bounds", "known_among", "listed", "not_among"]
-
 _SIZES = ("min_steps", "max_steps", "min_rows", "max_rows", "max_inputs", "max_size")
 
 

@@ -14,8 +14,6 @@ from ...reference import Node, interpretations_touched, resolve
 from ..axes.violation import Violation
 from .subject import Subject
 
-__all__ = ["ABILITIES", "Case", "Course", "Feed", "Spec", "Step", "Trial"]
-
 
 class Spec(Protocol):
     """A case as a small immutable value, from which its models and inputs are rebuilt bit for bit.

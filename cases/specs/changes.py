@@ -9,8 +9,6 @@ from typing import Any
 from ..axes.session.reruns import RERUNS
 from ..axes.tensors.size import SIZE
 
-__all__ = ["simpler_by_field"]
-
 _SIZES = ("T", "N", "I", "H")
 
 _FIXED = frozenset({"op", "version", "about", "illegal", "weights_seed", "x", "w", "r", "b", "fill"})

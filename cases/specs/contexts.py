@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..axes.context import HALVES, Context, Need, values_of
-
-__all__ = ["HALVES", "Context", "ContextSpace", "Need", "Possible", "Relation", "values_of"]
+from ..axes.context import Context, Need
 
 _UNASKED = -1
 

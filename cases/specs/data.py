@@ -13,8 +13,6 @@ from ..axes.axis import acting
 from ..axes.tensors.draft import TensorDraft, gain
 from .spec import RecurrentSpec
 
-__all__ = ["inputs_of"]
-
 
 def inputs_of(spec: RecurrentSpec, run: int = 0) -> Mapping[str, NDArray[Any]]:
     """The inputs of a case by formal name, those that it has, in its types. The arrays cannot be written to.

@@ -19,11 +19,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...reference import OperatorVersion, cell_named, operator_version
 from ..axes.axis import Domain, Rule
+from ..axes.node.functions import functions_of
+from ..axes.node.outputs import output_subsets
 from .bounds import Bounds, known_among, listed, not_among
-from .space import functions_of, in_order, output_subsets, settle, space_of
+from .space import in_order, settle, space_of
 from .spec import CaseSpec
-
-__all__ = ["recurrent_cases", "sizes"]
 
 # Usual values stand for so many draws of an axis, where rare ones stand for one.
 _USUAL = 3

@@ -25,23 +25,6 @@ from .contexts import ContextSpace
 from .features import groups_with, tell_words
 from .level import Level
 
-__all__ = [
-    "Family",
-    "PoolDesign",
-    "build_case",
-    "clauses_exercised",
-    "context_space",
-    "counted_operators",
-    "family_of",
-    "features_of",
-    "forget",
-    "group_of",
-    "is_spec",
-    "operator_versions",
-    "pooled_operators",
-    "register",
-]
-
 
 @dataclass(frozen=True)
 class PoolDesign:

@@ -17,20 +17,6 @@ from ..axes.recurrent import RECURRENT_AXES
 from .data import inputs_of
 from .spec import CaseSpec
 
-__all__ = [
-    "GROUPS",
-    "ILLEGAL_TOPICS",
-    "WORDS",
-    "all_features",
-    "groups_with",
-    "illegal_feature",
-    "model_features",
-    "node_features",
-    "recurrent_features",
-    "tell_words",
-    "words_of",
-]
-
 # Clauses that a model can break: <op>.<topic> is broken by a model with the feature illegal:<topic>.
 # No case has too many of activation_beta: it is read as activation_alpha is.
 ILLEGAL_TOPICS: tuple[str, ...] = tuple(

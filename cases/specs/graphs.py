@@ -34,8 +34,6 @@ from .model import build_model
 from .spec import RecurrentSpec
 from .subject import Bound, Move, Source, Subject
 
-__all__ = ["FIRST", "GRAPHS", "SECOND", "add_graph", "can_join", "join", "moving"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 GRAPHS = ("chain", "side-by-side", "shared", "two-operators", "twins", "last-step")

@@ -16,8 +16,6 @@ from .data import inputs_of
 from .space import spec_from
 from .spec import CaseSpec, RecurrentSpec
 
-__all__ = ["all_violations", "break_case", "illegal_cases", "inherited_violations", "violation_of", "violations_of"]
-
 Array = NDArray[Any]
 
 

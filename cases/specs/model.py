@@ -20,8 +20,6 @@ from .data import inputs_of
 from .spec import RecurrentSpec
 from .tensor import element_type, tensor_proto
 
-__all__ = ["build_model", "held"]
-
 _BESIDE = 17
 """The opset of ONNX's own operators beside one of another domain."""
 

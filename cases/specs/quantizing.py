@@ -36,8 +36,6 @@ from .family import features_of
 from .spec import RecurrentSpec
 from .tensor import tensor_proto
 
-__all__ = ["QUANTIZED", "can_quantize", "quantize", "quantized_case", "quantized_model"]
-
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Codecs = Mapping[str, Codec]

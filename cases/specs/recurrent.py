@@ -21,8 +21,6 @@ from .model import build_model
 from .quantizing import quantized_case
 from .spec import CaseSpec
 
-__all__ = ["recurrent_case"]
-
 _OTHER_WEIGHTS = 7919  # added to the seed of weights
 _ANOTHER = 7  # number of a run of other data, of which parts are taken
 

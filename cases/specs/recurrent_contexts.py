@@ -10,14 +10,13 @@ from typing import Any
 
 from ...reference import OperatorVersion, operator_version, versions_of
 from ..axes.axis import Axis, Rule
+from ..axes.context import HALVES, Context, Need, values_of
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.session.eventful import EVENTFUL
-from .contexts import HALVES, Context, ContextSpace, Need, Relation, values_of
+from .contexts import ContextSpace, Relation
 from .recurrent import recurrent_case
 from .space import settle
 from .spec import CaseSpec
-
-__all__ = ["RecurrentContexts"]
 
 _LARGEST = 1500  # T*N*H and I*H of cases that are measured: larger ones are there for other reasons
 _EVENTFUL = tuple(field for axis in EVENTFUL for field in axis.fields)

@@ -13,8 +13,6 @@ from typing import Any
 
 from .family import family_of
 
-__all__ = ["SIZES", "Simpler", "simpler_cases"]
-
 SIZES = ("T", "N", "I", "H")
 
 

@@ -13,22 +13,9 @@ from typing import Any
 
 from ...reference import OperatorVersion, operator_version
 from ..axes.axis import Axis, Domain, Rule
-from ..axes.node.functions import functions_of
-from ..axes.node.outputs import output_subsets
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.tensors.size import SIZES
 from .spec import CaseSpec
-
-__all__ = [
-    "PINNED_AXES",
-    "axes_of",
-    "functions_of",
-    "in_order",
-    "output_subsets",
-    "settle",
-    "space_of",
-    "spec_from",
-]
 
 Row = dict[str, Hashable]
 

@@ -18,8 +18,6 @@ from ..axes.axis import Axis, acting
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.session.turns import CourseDraft
 
-__all__ = ["FEW", "CaseSpec", "RecurrentSpec", "Specification", "spec_class"]
-
 FEW = 3
 """Steps and units of which fewer show no pattern."""
 

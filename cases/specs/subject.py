@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from ...reference import Node
 
-__all__ = ["MOVES", "Bound", "Move", "Source", "Subject"]
-
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 

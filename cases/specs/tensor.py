@@ -12,8 +12,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ...reference import FORMATS
 
-__all__ = ["array_of", "element_type", "tensor_proto"]
-
 Array = NDArray[Any]
 
 

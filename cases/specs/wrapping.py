@@ -34,8 +34,6 @@ from .quantizing import QUANTIZED, can_quantize, quantize
 from .spec import RecurrentSpec
 from .tensor import tensor_proto
 
-__all__ = ["EXACT", "WRAPS", "can_wrap", "wrap"]
-
 Array = NDArray[Any]
 
 EXACT = ("neg", "cast", "qdq", "layers")

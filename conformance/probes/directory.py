@@ -25,8 +25,8 @@ from ...cases.directories.reading import NotOneNode, OneNode
 from ...cases.directories.room import CASE_BYTES, DEPTH, multiply_adds_in, steps_in
 from ...cases.specs.features import groups_with, model_features
 from ...reference import IllegalNode, clauses_of, resolve
-from ...reference.operators.asking import as_numbers
 from ...reference.operators.operator import Resolved
+from ...reference.operators.quantized import as_numbers
 from ..judging.given import judge_given
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.verdict import judge

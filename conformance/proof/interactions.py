@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import Spec
+from ...cases.axes.context import Need
 from ...cases.profiles.pool import Pooled, pool_of
-from ...cases.specs.contexts import ContextSpace, Need, Possible
+from ...cases.specs.contexts import ContextSpace, Possible
 from ...cases.specs.family import context_space
 from ...reference import operator_of
 from ...reference.faults.part import Part

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...cases.specs.contexts import Need
+from ...cases.axes.context import Need
 from ...cases.specs.family import context_space
 from ...reference import operator_of
 from .exposure import Shown

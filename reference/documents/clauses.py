@@ -17,9 +17,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["ILLEGAL", "STATUSES", "Clause", "ClauseError", "base_of", "clause_named", "clauses_of", "document_saying"]
-__all__ += ["parse_clauses"]
-
 STATUSES = ("stated", "implied", "convention", "undefined", "arithmetic")
 
 # The beginning of the feature of a model that breaks a clause and must be refused: `illegal:layout` breaks <op>.layout.

@@ -15,8 +15,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["DISAGREEMENT_KINDS", "Disagreement", "read_disagreements"]
-
 DISAGREEMENT_KINDS = ("numbers", "state", "interface", "memory", "producer")
 
 

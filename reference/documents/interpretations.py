@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-__all__ = ["QUESTIONS", "USUAL", "Interpretations", "Question", "ask", "asked_anew"]
-
 
 @dataclass(frozen=True)
 class Question:

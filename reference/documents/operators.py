@@ -21,18 +21,6 @@ from .errata import Default, corrected
 from .interpretations import Question, ask
 from .tensors import HIDDEN_SIZE, LENGTHS, SEQ_LENGTH, Extent, TensorForm
 
-__all__ = [
-    "Document",
-    "OperatorVersion",
-    "UnknownOperator",
-    "declare",
-    "document_meant",
-    "document_of",
-    "operator_names",
-    "operator_version",
-    "versions_of",
-]
-
 
 class UnknownOperator(ValueError):
     """No such operator, or no such version of it."""

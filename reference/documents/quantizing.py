@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["DEQUANTIZE", "QUANTIZE", "quantizer_in", "quantizes"]
-
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 _PREFIXES: Mapping[str, str] = {

@@ -9,22 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = [
-    "HIDDEN_SIZE",
-    "INPUT_SIZE",
-    "LENGTHS",
-    "SEQ_LENGTH",
-    "Dynamic",
-    "Extent",
-    "Levels",
-    "Shape",
-    "Stated",
-    "TensorForm",
-    "by_name",
-    "recurrent_forms",
-    "units_place",
-]
-
 HIDDEN_SIZE = "hidden_size"
 INPUT_SIZE = "input_size"
 SEQ_LENGTH = "seq_length"

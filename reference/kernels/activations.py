@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from ..numbers.activations import Activation
 from ..numbers.formats import Format
 
-__all__ = ["EVALUATIONS", "Evaluation"]
-
 Array = NDArray[Any]
 Evaluation = Callable[[Activation, Array, Format], Array]
 

@@ -23,8 +23,6 @@ from ..recurrent.recurrence import collect, trace
 from .activations import EVALUATIONS
 from .style import Style
 
-__all__ = ["Kernel", "rounded", "run_kernel"]
-
 Array = NDArray[Any]
 
 # Terms of sums that are worked out at a time, before they are added one by one: as many as stay in a processor's cache.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["INTERPOLATIONS", "ORDERS", "RESETS", "STYLES", "Style"]
-
 ORDERS = (
     *("library", "forward", "backward", "blocks", "lanes", "tail", "pairwise", "fused", "chained"),
     *("seeded", "tiles", "halves", "shuffled", "compensated"),

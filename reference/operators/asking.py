@@ -14,20 +14,7 @@ from ..recurrent.expectation import Expectation
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from .operator import Operator, Resolved, dtype_of, operator_of
-from .quantized import as_numbers, quantized
-
-__all__ = [
-    "as_numbers",
-    "evaluate",
-    "evaluate_in_order",
-    "expect",
-    "interpretations_touched",
-    "operator_for",
-    "resolve",
-    "returned_in_order",
-    "run_fault",
-    "steps_of",
-]
+from .quantized import quantized
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

@@ -8,8 +8,6 @@ from ..numbers.activations import kind_named
 from ..recurrent.cell import Cell
 from .written import Complaint, Said, Written
 
-__all__ = ["complaints", "sizes_said"]
-
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 

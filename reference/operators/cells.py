@@ -5,6 +5,4 @@ from .lstm.cell import LSTM
 from .recurrent import cell_known
 from .rnn.cell import RNN
 
-__all__ = ["LSTM", "ONNX"]
-
 ONNX = tuple(map(cell_known, (LSTM, GRU, RNN)))

@@ -15,8 +15,6 @@ from ..recurrent.node import Node
 from .asking import evaluate, expect, interpretations_touched, operator_for, resolve, run_fault
 from .operator import dtype_of
 
-__all__ = ["discrimination_of", "shows", "strangeness"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 

@@ -9,8 +9,6 @@ import sys
 import traceback
 from types import FrameType
 
-__all__ = ["packages_of", "told_mishap"]
-
 _LIBRARIES = frozenset({"numpy", "onnx", "onnxruntime", "ml_dtypes", "msgspec", "hypothesis", *sys.stdlib_module_names})
 """Packages in which an exception may be raised, and which are not to blame: whoever called them is."""
 

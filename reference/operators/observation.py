@@ -22,8 +22,6 @@ from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..recurrent.expectation import Expectation
 from ..recurrent.node import Node
 
-__all__ = ["Observation", "Predicted"]
-
 Array = NDArray[Any]
 
 # Multiplications that cost as much as all that a hypothesis costs beside them.

@@ -36,19 +36,6 @@ from ..recurrent.special import Departure
 from .observation import Observation, Predicted
 from .written import Complaint, Said, Written
 
-__all__ = [
-    "OPERATORS",
-    "Classes",
-    "Conforming",
-    "Evidence",
-    "Operator",
-    "Resolved",
-    "dtype_of",
-    "forget_operator",
-    "operator_of",
-    "register",
-]
-
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]

@@ -31,8 +31,6 @@ from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from .operator import Arrays, Classes, Conforming, Operator, Outputs, Resolved
 
-__all__ = ["STATE", "Quantized", "as_numbers", "ceiling", "quantized"]
-
 Array = NDArray[Any]
 
 STATE = Question("quantized_state", ("float", "quantized"))

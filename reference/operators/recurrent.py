@@ -39,8 +39,6 @@ from .attributes import complaints, sizes_said
 from .operator import Classes, Conforming, Operator
 from .written import Complaint, Said, Written
 
-__all__ = ["RecurrentOperator", "cell_known"]
-
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]

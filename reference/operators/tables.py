@@ -10,8 +10,6 @@ from .extended_lstm import EXTENDED_LSTM
 from .operator import register
 from .recurrent import RecurrentOperator
 
-__all__ = ["UNJUDGED"]
-
 UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM")})
 """Recurrent operators of other domains for which there is no document here."""
 

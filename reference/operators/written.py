@@ -7,8 +7,6 @@ from typing import Any, NamedTuple, Protocol
 
 from ..documents.operators import OperatorVersion
 
-__all__ = ["Complaint", "Said", "Written"]
-
 
 class Written(Protocol):
     """A node that may break its document."""

@@ -13,9 +13,6 @@ from ..documents.interpretations import Interpretations
 from ..numbers.bounded import RADIUS_SLACK, Mask
 from .expectation import Expectation, ExpectationsBy
 
-__all__ = ["Agreement", "Expected", "compare", "compare_each", "meets", "ratios"]
-
-
 # Outputs that are not finite, and radii of zero. One function calls another, so each has a state of its own: an older
 # NumPy cannot enter one twice.
 _UNALARMED: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}

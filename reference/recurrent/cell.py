@@ -11,20 +11,6 @@ from ..documents.operators import document_of
 from ..numbers.activations import Activation
 from .operands import OperandRules
 
-__all__ = [
-    "ABSENT",
-    "CELLS",
-    "Absent",
-    "Cell",
-    "Gates",
-    "Parameters",
-    "Recurrent",
-    "States",
-    "blocks_of",
-    "cell_of",
-    "enter",
-]
-
 # A number of any arithmetic: a float64 array, a Bounded, a Dyadic, ... The equations do not care.
 Number = Any
 

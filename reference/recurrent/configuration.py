@@ -28,8 +28,6 @@ from .node import (
 )
 from .operands import Operands
 
-__all__ = ["Configuration", "configure", "interpretations_touched"]
-
 _DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
 
 

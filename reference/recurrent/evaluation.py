@@ -15,8 +15,6 @@ from .configuration import configure
 from .node import Node
 from .recurrence import Computation, collect, trace
 
-__all__ = ["computation_of", "dequantized", "evaluate", "evaluate_in_order", "tensors_of"]
-
 
 def computation_of(
     node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations | None = None

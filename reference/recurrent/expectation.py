@@ -31,19 +31,6 @@ from .evaluation import computation_of, tensors_of
 from .node import Node
 from .recurrence import Computation, Shared, collect, sums_of_inputs, trace
 
-__all__ = [
-    "Expectation",
-    "ExpectationsBy",
-    "Expecting",
-    "Measure",
-    "bounds",
-    "expect",
-    "expect_behind",
-    "proofs_of",
-    "too_wide",
-    "valid_elements",
-]
-
 # A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
 # kernel whose every output is 1 % too large would.
 WIDEST_SHARE = 0.01

@@ -21,8 +21,6 @@ from .evaluation import computation_of
 from .node import Node
 from .recurrence import Computation, Trace, ordered, trace
 
-__all__ = ["Steps", "overflowing_arguments", "steps_of"]
-
 Array = NDArray[np.float64]
 
 

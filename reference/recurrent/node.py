@@ -16,19 +16,6 @@ from ..numbers.channels import Codec
 from ..numbers.formats import Format, format_of
 from .cell import Cell, cell_of
 
-__all__ = [
-    "Illegal",
-    "IllegalNode",
-    "Node",
-    "cell_named",
-    "cell_of_version",
-    "clause_of",
-    "format_of_inputs",
-    "require_kinds",
-    "sizes_of_inputs",
-    "text_of",
-]
-
 
 class IllegalNode(ValueError):
     """The document of the operator version does not allow this node. ``clause`` names the clause that it breaks."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 
-__all__ = ["OperandRules", "Operands"]
-
 Number = Any
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..documents.interpretations import Question
 
-__all__ = ["RECURRENT_QUESTIONS"]
-
 RECURRENT_QUESTIONS = (
     # Clip bounds the argument of h(Ct) like that of every activation, or only those of the gates.
     Question(

@@ -24,9 +24,6 @@ from .cell import ABSENT, Gates, Number, Parameters, Recurrent, blocks_of
 from .configuration import Configuration
 from .operands import Operands
 
-__all__ = ["Computation", "Shared", "Trace", "collect", "reported", "sums_of_inputs", "trace"]
-
-
 # Numbers of one array that are worked on at a time: small enough for a processor's cache, and for memory to be used
 # again instead of being asked for anew. Long sequences are taken in blocks of steps.
 _BLOCK = 1 << 17

@@ -28,8 +28,6 @@ from .gates import overflowing_arguments
 from .node import Node, text_of
 from .recurrence import Computation, collect, trace
 
-__all__ = ["LOSES_NAN", "OVERFLOWS", "SPECIAL", "Departure", "departures"]
-
 LOSES_NAN, OVERFLOWS = "loses-nan", "overflows"
 
 SPECIAL = (LOSES_NAN, OVERFLOWS)

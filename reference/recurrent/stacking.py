@@ -22,8 +22,6 @@ from .configuration import Configuration, configure
 from .expectation import Expectation, Expecting
 from .node import Node
 
-__all__ = ["expecting_each"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 

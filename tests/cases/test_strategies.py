@@ -13,7 +13,8 @@ from hypothesis.strategies import SearchStrategy
 
 from onnxspec.cases import CaseSpec, build_case, features_of, operator_versions, profile, strategies
 from onnxspec.cases.axes import RECURRENT_AXES
-from onnxspec.cases.specs import axes_of, functions_of, output_subsets, settle, space_of
+from onnxspec.cases.axes.node import functions_of, output_subsets
+from onnxspec.cases.specs import axes_of, settle, space_of
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import UnknownOperator, configure, evaluate, operator_version
 

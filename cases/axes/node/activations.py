@@ -15,8 +15,6 @@ from ..observed import Observed
 from ..violation import Draft, Violation, set_to
 from .functions import activations_of, functions_of
 
-__all__ = ["ACTIVATIONS_AXIS"]
-
 _COEFFICIENTS = (-4.0, 4.0)  # beyond which a few steps leave the range of float16
 
 # Functions by what a kernel computes them from.

@@ -12,8 +12,6 @@ from ..context import Context, having_each
 from ..observed import Observed
 from ..violation import Violation, set_to
 
-__all__ = ["CLIP"]
-
 
 class _Clip(Axis):
     """The attribute ``clip``."""

@@ -12,8 +12,6 @@ from ..observed import Observed
 from ..violation import Violation, set_to
 from .functions import first_functions
 
-__all__ = ["DIRECTION"]
-
 
 class _Direction(Axis):
     """The attribute ``direction``. Rows of contexts have the field ``half`` beside it: which of a node's directions."""

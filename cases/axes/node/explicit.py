@@ -9,8 +9,6 @@ from ..axis import Axis, Domain, Field, Rule
 from ..context import Context, values_of
 from ..violation import Violation, set_to
 
-__all__ = ["EXPLICIT"]
-
 
 class _Explicit(Axis):
     """Defaults, in words or not. The attributes of other axes replace them."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from ....reference import ACTIVATIONS, OperatorVersion, cell_named
 
-__all__ = ["ACTIVATION_SETS", "ActivationSet", "activations_of", "first_functions", "functions_of"]
-
 
 @dataclass(frozen=True)
 class ActivationSet:

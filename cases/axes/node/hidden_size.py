@@ -10,8 +10,6 @@ from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
 from ..violation import Draft, Violation, sized
 
-__all__ = ["HIDDEN_SIZE", "HiddenSizeAxis"]
-
 
 def _off(by: int) -> Callable[[Draft], None]:
     def change(draft: Draft) -> None:

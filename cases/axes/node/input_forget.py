@@ -11,8 +11,6 @@ from ..context import Context, having_each
 from ..observed import Observed
 from ..violation import Violation, has, set_to, unknown_attribute
 
-__all__ = ["INPUT_FORGET"]
-
 
 class _InputForget(Axis):
     """The attribute ``input_forget``."""

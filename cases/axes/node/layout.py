@@ -11,8 +11,6 @@ from ..context import Context, values_of
 from ..observed import Observed
 from ..violation import Violation, has, set_to, unknown_attribute
 
-__all__ = ["LAYOUT"]
-
 
 class _Layout(Axis):
     """The attribute ``layout``, of versions from 14 on."""

@@ -11,8 +11,6 @@ from ..context import Context, having_each
 from ..observed import Observed
 from ..violation import unknown_attribute
 
-__all__ = ["LINEAR_BEFORE_RESET"]
-
 
 def _ever(operator: OperatorVersion) -> bool:
     """Tell whether some version of an operator has the attribute."""

@@ -8,8 +8,6 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
 
-__all__ = ["OPSET"]
-
 
 class _Opset(Axis):
     """Kernels are registered for ranges of opsets, and a range can end too early."""

@@ -10,8 +10,6 @@ from ..axis import Axis, Domain, Field, Rule
 from ..observed import Observed
 from ..violation import unknown_attribute
 
-__all__ = ["OUTPUT_SEQUENCE"]
-
 
 def _asks_for_y(row: Mapping[str, Any]) -> bool:
     outputs = row["outputs"]

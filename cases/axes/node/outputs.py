@@ -13,8 +13,6 @@ from ..context import Context
 from ..observed import Observed, skips
 from ..violation import Draft, Violation
 
-__all__ = ["OUTPUTS", "output_subsets"]
-
 
 @cache
 def output_subsets(operator: OperatorVersion) -> tuple[tuple[str, ...], ...]:

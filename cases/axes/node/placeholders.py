@@ -8,8 +8,6 @@ from typing import Any
 from ....reference import OperatorVersion
 from ..axis import SELDOM, Axis, Domain, Field, Rule
 
-__all__ = ["PLACEHOLDERS"]
-
 
 class _Placeholders(Axis):
     """What is left out at the end of inputs and outputs stands there by an empty name, as some exporters write it.

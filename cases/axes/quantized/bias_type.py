@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..axis import Rule
 from .detail import Detail
 
-__all__ = ["BIAS_TYPE"]
-
 _ORDER = ("same", "float", "product", "int32")
 _ALONE = ("float", "product")
 # Beside what B may be a number, or have the scale of a product: X and W have levels there.

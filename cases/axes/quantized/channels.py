@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .detail import Detail
 
-__all__ = ["CHANNELS"]
-
 CHANNELS = Detail(
     "channels",
     ("tensor", "directions", "rows"),

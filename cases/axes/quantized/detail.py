@@ -9,8 +9,6 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from .quantization import BLOCK, can_be_quantized, depends
 
-__all__ = ["Detail"]
-
 
 class Detail(Axis):
     """A field of its own, given as data.

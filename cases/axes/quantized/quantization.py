@@ -10,8 +10,6 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..session.eventful import EVENTFUL
 
-__all__ = ["BLOCK", "INTEGERS", "QUANTIZATION", "can_be_quantized", "depends", "features_of_levels"]
-
 INTEGERS = ("u8", "s8", "u16", "s16")
 """Types of integers by sign and bits."""
 

@@ -9,8 +9,6 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from .quantization import BLOCK, can_be_quantized, depends
 
-__all__ = ["QUANTIZED_TENSORS"]
-
 _SEVERAL = ("inputs", "outputs", "weights", "data")
 _OUTPUTS = ("Y", "Y_h", "Y_c")
 # By tensor the field of a case by which it is there; nothing where it always is.

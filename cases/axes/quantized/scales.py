@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .detail import Detail
 
-__all__ = ["SCALES"]
-
 _ORDER = ("calibrated", "power", "saturating", "zeroing")
 
 SCALES = Detail(

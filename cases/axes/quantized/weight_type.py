@@ -6,8 +6,6 @@ from ..axis import Rule
 from .detail import Detail
 from .quantization import INTEGERS
 
-__all__ = ["WEIGHT_TYPE"]
-
 WEIGHT_TYPE = Detail(
     "weight_type",
     ("same", *INTEGERS),

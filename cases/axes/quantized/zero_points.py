@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .detail import Detail
 
-__all__ = ["ZERO_POINTS"]
-
 ZERO_POINTS = Detail(
     "zero_points",
     ("calibrated", "lowest", "highest", "middle"),

@@ -10,8 +10,6 @@ from ..axis import SELDOM, Axis, Domain, Field
 from ..context import Context, eventful
 from .turns import CourseDraft
 
-__all__ = ["AFTER_REFUSAL"]
-
 
 class _AfterRefusal(Axis):
     """The case's own inputs run, then X comes with a column too many, which cannot be right, then its own run again."""

@@ -10,8 +10,6 @@ from ..axis import SELDOM, Axis, Domain, Field
 from ..context import Context, eventful
 from .turns import CourseDraft, Turn
 
-__all__ = ["BESIDE"]
-
 
 class _Beside(Axis):
     """A session of the same node with other weights is made and run between two runs of the case's own: neither may

@@ -9,8 +9,6 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..context import Context, values_of
 
-__all__ = ["DIMENSIONS"]
-
 
 class _Dimensions(Axis):
     """``static`` or ``symbolic`` (seq_length and batch_size have names)."""

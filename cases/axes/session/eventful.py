@@ -11,7 +11,5 @@ from .nearly import NEARLY
 from .reweighed import REWEIGHED
 from .waves import WAVES
 
-__all__ = ["EVENTFUL"]
-
 EVENTFUL: tuple[Axis, ...] = (REWEIGHED, NEARLY, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT)
 """Axes of sessions, in the order in which phases take them. Cases are measured, and quantized, without."""

@@ -10,8 +10,6 @@ from ..axis import SELDOM, Axis, Domain, Field
 from ..context import Context, eventful
 from .turns import CourseDraft, Turn
 
-__all__ = ["KEPT"]
-
 _AFTER = 5  # number of a run with other data
 
 

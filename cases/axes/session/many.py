@@ -10,8 +10,6 @@ from ..axis import SELDOM, Axis, Domain, Field
 from ..context import Context, eventful
 from .turns import CourseDraft, Turn
 
-__all__ = ["MANY"]
-
 _OTHER = 4  # number of a run with other data
 _TIMES = 16
 

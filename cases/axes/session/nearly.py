@@ -12,8 +12,6 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from .turns import CourseDraft, Turn
 
-__all__ = ["NEARLY", "nearly_own"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 _WEIGHTS = ("W", "R", "B", "P")

@@ -9,8 +9,6 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from .eventful import EVENTFUL
 
-__all__ = ["NEIGHBOURS"]
-
 _VALUES = ("twins", "last-step")
 _TIMES = 12  # for each time that dice throw twins; few of those cases may have neighbours, and fewer a last step
 

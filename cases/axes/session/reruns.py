@@ -12,8 +12,6 @@ from ..tensors.draft import TensorDraft
 from ..tensors.lengths import has_short_row
 from .turns import CourseDraft, Turn
 
-__all__ = ["RERUNS", "RerunsAxis"]
-
 
 def _keeps_lengths(row: Any) -> bool:
     """Tell whether the run before may leave lengths that fit and are others."""

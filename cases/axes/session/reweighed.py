@@ -10,8 +10,6 @@ from ..axis import SELDOM, Axis, Domain, Field, Rule
 from ..context import Context, eventful
 from .turns import CourseDraft, Turn
 
-__all__ = ["REWEIGHED"]
-
 
 class _Reweighed(Axis):
     """Weights are fed, and are others in the run before: what a kernel packs or remembers of them must not stay."""

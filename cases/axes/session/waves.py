@@ -11,8 +11,6 @@ from ..context import Context, eventful
 from ..tensors.draft import TensorDraft
 from .turns import CourseDraft, Turn
 
-__all__ = ["WAVES"]
-
 _UP, _DOWN = 2, 3  # numbers of runs; those of `reruns` are 0 and 1
 
 

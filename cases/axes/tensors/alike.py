@@ -12,8 +12,6 @@ from ..axis import Axis, Domain, Field, Rule
 from ..observed import Observed
 from .draft import TensorDraft
 
-__all__ = ["ALIKE"]
-
 _WEIGHTS = ("W", "R", "B", "P")
 _TIED = {"W": ("W",), "R": ("R",), "directions": _WEIGHTS}
 

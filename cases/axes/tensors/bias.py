@@ -12,8 +12,6 @@ from ..observed import Observed
 from ..violation import Violation, sized
 from .draft import TensorDraft
 
-__all__ = ["BIAS", "BiasAxis"]
-
 
 class BiasAxis(Axis):
     """The input B."""

@@ -9,8 +9,6 @@ from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
 from ..session.turns import CourseDraft, Turn
 
-__all__ = ["CONSTANT", "FED", "HELD", "OVERRIDDEN"]
-
 OVERRIDDEN = ("overridden", "zeroed")
 """Values of ``held`` of cases whose own run is fed what the model holds otherwise."""
 

@@ -12,8 +12,6 @@ from ..axis import Axis, Domain, Field, Rule
 from ..context import Context, values_of
 from .draft import TensorDraft
 
-__all__ = ["DATA"]
-
 _COUNTED = ("dense", "small", "large", "heavy")
 
 # Exponents of X and of states, added to the usual ones. Weights stay as they are, so that cases share a model.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from ....reference import FORMATS, cell_named, operator_version
 from ..generator import uniform
 
-__all__ = ["TensorDraft", "gain"]
-
 Array = NDArray[Any]
 
 

@@ -12,8 +12,6 @@ from ..context import Context, values_of
 from ..observed import Observed
 from ..violation import Draft, Violation, changed
 
-__all__ = ["ELEMENT_TYPE"]
-
 _TYPES = ("float32", "float64", "float16", "bfloat16")
 
 

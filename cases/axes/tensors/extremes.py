@@ -13,8 +13,6 @@ from ..axis import Axis, Domain, Field, Rule
 from ..observed import Observed
 from .draft import TensorDraft, gain
 
-__all__ = ["EXTREMES"]
-
 # By word, the tensors and by which power of two they are larger than usual. Tables and clamps of kernels end at 8 or
 # 16, int8 scales at 127.
 _LARGER = {

@@ -12,8 +12,6 @@ from ..observed import Observed
 from ..violation import Draft, Violation, has, sized
 from .draft import TensorDraft
 
-__all__ = ["INITIAL"]
-
 
 def _one_input_more(draft: Draft) -> None:
     """At the place behind the last one; GRU and RNN get what LSTM has there."""

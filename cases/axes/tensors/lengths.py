@@ -16,8 +16,6 @@ from ..violation import Draft, Violation, changed, sized
 from .draft import TensorDraft
 from .reach import reached
 
-__all__ = ["LENGTHS", "has_short_row", "longest"]
-
 _COURSE = ("lengths", "reach", "T", "N")
 
 

@@ -12,8 +12,6 @@ from ..observed import Observed
 from ..violation import Violation, has, sized
 from .draft import TensorDraft
 
-__all__ = ["PEEPHOLES"]
-
 
 class _Peepholes(Axis):
     """The input P of LSTM."""

@@ -13,8 +13,6 @@ from ..context import Context, values_of
 from ..observed import Observed
 from .draft import TensorDraft
 
-__all__ = ["REACH", "reached"]
-
 _RAGGED = ("short", "ragged", "empty")
 
 

@@ -13,8 +13,6 @@ from ..context import Context, values_of
 from ..observed import Observed
 from .draft import TensorDraft
 
-__all__ = ["ROW_ORDER"]
-
 _ORDERS = ("mixed", "falling", "rising", "first", "last", "ends")
 _COUNTED = _ORDERS[:5]
 

@@ -8,8 +8,6 @@ from typing import Any
 from ..axis import Axis, Field
 from .size import HIGHEST_SEED
 
-__all__ = ["SEEDS"]
-
 
 class _Seeds(Axis):
     """``seed`` of the inputs that change from run to run, ``weights_seed`` of the others, so that cases can share a

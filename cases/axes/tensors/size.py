@@ -12,18 +12,6 @@ from ..context import Context
 from ..observed import Observed, skips
 from ..violation import Draft, Violation, changed, sized
 
-__all__ = [
-    "BEYOND",
-    "HIGHEST_SEED",
-    "LONGEST",
-    "MOST_ELEMENTS",
-    "SIZE",
-    "SIZES",
-    "SizeAxis",
-    "coinciding",
-    "size_contexts",
-]
-
 LONGEST, HIGHEST_SEED = 2**20, 2**63 - 1
 MOST_ELEMENTS = 2**26
 """Most bytes of the tensors of a case together: of float64, half a gigabyte."""

@@ -10,8 +10,6 @@ from ..axis import Axis, Domain, Field
 from ..context import Context, values_of
 from ..violation import Violation, without_input
 
-__all__ = ["CONSTANTS", "WEIGHTS", "WeightsAxis", "held"]
-
 CONSTANTS = ("W", "R", "B", "P")
 """The weights of ONNX's own operators."""
 

@@ -13,8 +13,6 @@ from ..generator import integers
 from ..observed import Observed
 from .draft import TensorDraft
 
-__all__ = ["ZEROS"]
-
 _WHOLE = ("X", "W", "R", "B", "P", "initial_h", "initial_c")
 _SHARE = 3  # of so many elements one is 0
 

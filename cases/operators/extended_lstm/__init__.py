@@ -2,9 +2,6 @@
 point."""
 
 from ...._face import face
-from .family import EXTENDED_FAMILY
-
-__all__ = ["EXTENDED_FAMILY"]
 
 __getattr__, __dir__ = face(
     __name__,

@@ -16,10 +16,8 @@ from ...documents.operators import Document, OperatorVersion, operator_version
 from ...documents.tensors import HIDDEN_SIZE, LENGTHS, Dynamic, Extent, Levels, TensorForm, by_name
 from ...numbers.bounded import Bounded, either
 from ...recurrent.questions import RECURRENT_QUESTIONS
-from ..cells import LSTM
+from ..lstm.cell import LSTM
 from ..recurrent import RecurrentOperator
-
-__all__ = ["DYNAMIC_QUANTIZE_LSTM", "Last", "QuantizedOperands"]
 
 Array = NDArray[np.float64]
 OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"

@@ -28,8 +28,6 @@ from ...numbers.bounding import Bounding
 from ...numbers.plain import Ordered
 from .stages import Operand, saturated
 
-__all__ = ["ARITHMETICS", "STATES", "Leveled", "Requantized"]
-
 Array = NDArray[np.float64]
 
 ARITHMETICS = {"fixed-point": "standard", "float32": "standard", "bfloat16": "bf16-storage"}

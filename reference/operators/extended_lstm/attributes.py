@@ -14,8 +14,6 @@ from ...documents.tensors import Stated
 from ...recurrent.node import text_of
 from ..written import Complaint, Written
 
-__all__ = ["Given", "codecs_of", "complaints"]
-
 
 @dataclass(frozen=True)
 class Given:

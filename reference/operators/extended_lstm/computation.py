@@ -24,12 +24,10 @@ from ...numbers.formats import Format
 from ...recurrent.cell import Gates, Parameters, Recurrent, States
 from ...recurrent.configuration import Configuration
 from ...recurrent.recurrence import Computation, collect, ordered, processing_order, trace
-from ..cells import LSTM
+from ..lstm.cell import LSTM
 from .arithmetic import Leveled, Requantized
 from .document import OP_TYPE, ExtendedLSTM
 from .stages import Operand, Stages, Sums
-
-__all__ = ["ExtendedComputation", "Requantizing", "evaluate_extended", "of"]
 
 Array = NDArray[np.float64]
 

@@ -22,12 +22,10 @@ from ...documents.tensors import Stated, recurrent_forms
 from ...numbers.affine import Affine
 from ...recurrent.configuration import Configuration, configure
 from ...recurrent.node import IllegalNode, Node, format_of_inputs, sizes_of_inputs
-from ..cells import LSTM
+from ..lstm.cell import LSTM
 from .arithmetic import STATES
 from .attributes import Given, codecs_of, complaints
 from .stages import Operand
-
-__all__ = ["DOCUMENT", "OP_TYPE", "PLAIN", "ExtendedLSTM", "resolve"]
 
 Array = NDArray[np.float64]
 

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from .tanhf import Tanhf, fdlibm
 
-__all__ = ["Factor", "KernelAttributes", "foundations", "levels_of", "run_kernel"]
-
 Integers = NDArray[np.int64]
 
 FRACTION_BITS = 24

@@ -32,8 +32,6 @@ from .kernel import KernelAttributes, run_kernel
 from .parts import extended_parts
 from .tanhf import TANHF
 
-__all__ = ["EXTENDED_LSTM", "arithmetic_of"]
-
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]

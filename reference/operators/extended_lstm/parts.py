@@ -25,12 +25,10 @@ from ...faults.part import Part
 from ...faults.parts import wrong_parts
 from ...numbers.affine import Affine
 from ...recurrent.node import Node
-from ..cells import LSTM
+from ..lstm.cell import LSTM
 from .computation import Requantizing, evaluate_extended
 from .document import ExtendedLSTM, resolve
 from .stages import Operand
-
-__all__ = ["extended_parts"]
 
 Array = NDArray[np.float64]
 Change = Callable[[Array], Array]

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
 
-__all__ = ["Operand", "Stages", "Sums", "saturated"]
-
 Array = NDArray[np.float64]
 
 

@@ -21,8 +21,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TANHF", "Tanhf", "fdlibm", "nearest"]
-
 Single: TypeAlias = "NDArray[np.float32]"
 Tanhf = Callable[[Single], Single]
 

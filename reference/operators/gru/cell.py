@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ...recurrent.cell import Cell, Gates, Number, Parameters, Recurrent, States
 
-__all__ = ["GRU"]
-
 
 def candidate(p: Parameters, X: Gates, H: Recurrent, r: Number) -> Number:
     """ht, the hidden gate. H.h stands for Ht-1*(Rh^T) + Rbh, H.through for the same of what the reset gate leaves of

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ...recurrent.cell import Absent, Cell, Gates, Number, Parameters, Recurrent, States
 
-__all__ = ["LSTM"]
-
 
 def shares(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number]:
     """it and ft from Ct-1.

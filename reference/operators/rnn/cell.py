@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ...recurrent.cell import Cell, Gates, Number, Parameters, Recurrent, States
 
-__all__ = ["RNN"]
-
 
 def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Ht after every step. X stands for Xt*(Wi^T) + Wbi and H for Ht-1*(Ri^T) + Rbi."""

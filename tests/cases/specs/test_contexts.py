@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from onnxspec.cases.axes import Context, Need
 from onnxspec.cases.profiles import pool_of
-from onnxspec.cases.specs import Context, ContextSpace, Need, Relation, context_space, counted_operators
+from onnxspec.cases.specs import ContextSpace, Relation, context_space, counted_operators
 from onnxspec.reference import operator_of
 
 
