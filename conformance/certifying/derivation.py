@@ -24,7 +24,7 @@ from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import NOTHING, Ran, judged_in_order, made_ready
 from ..results.evidence import Kept
-from ..results.folder import NoRun, read_folder, recorded_in
+from ..results.folder import NoRun, read_described, recorded_in
 from ..results.lines import Recorded
 from ..results.recorded import CASE, FRESH, MissingBits, bits_of, outcome_of
 from ..results.records import RunRecord, TargetRecord
@@ -144,12 +144,10 @@ def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
     and OSError.
     """
     try:
-        read = read_folder(folder)
+        read = read_described(folder)
         info = read.info
-        if info is None:
-            raise NotCertifiable(f"{folder}: {read.problems[0]}")
         _require_names(folder, info)
-        plan = plan_of(folder)
+        plan = plan_of(read)
     except (NoRun, MergeError) as error:
         raise NotCertifiable(str(error)) from None
     if not info.get("keeps_outputs"):

@@ -44,7 +44,7 @@ def write_failures(folder: Path, hunt: Hunt, description: dict[str, Any]) -> lis
     written = []
     (folder / REPORTS).mkdir(exist_ok=True)
     for number, failure in enumerate(hunt.failures, 1):
-        place = evidence.folders.get(failure.one.probe.id)
+        place = evidence["folders"].get(failure.one.probe.id)
         path = Path(REPORTS) / f"{number:02}-{failure.one.probe.id}.md"
         text = bug_report(failure, hunt, description, None if place is None else folder / place)
         (folder / path).write_text(text, encoding="utf-8")

@@ -27,7 +27,7 @@ from ..targets.target import Target
 from ..workers.hangs import HangBudget
 from ..workers.process import Outcome, TargetProcess
 from ..workers.worker import one_line
-from .records import Finding
+from .records import EvidenceRecord, Finding
 from .result import Result
 
 FOLDER = "evidence"
@@ -69,17 +69,9 @@ def _bytes_of(outcome: Outcome) -> int:
     return sum(array.nbytes for array in arrays) + len(outcome.captured) + 1000
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """Folders of the evidence by case, from the run directory on, and why there is none for other cases.
-
-    larger
-        To the smallest case of a finding, where that has too few steps and units to show a pattern, one that shows it.
-    """
-
-    folders: Mapping[str, str] = field(default_factory=dict)
-    larger: Mapping[str, str] = field(default_factory=dict)
-    missing: Mapping[str, str] = field(default_factory=dict)
+def no_evidence() -> EvidenceRecord:
+    """The evidence of nothing."""
+    return {"folders": {}, "larger": {}, "missing": {}}
 
 
 def write_evidence(
@@ -91,8 +83,8 @@ def write_evidence(
     kept: Kept,
     hangs: HangBudget | None = None,
     start: Callable[..., TargetProcess] = TargetProcess,
-) -> Evidence:
-    """Write the evidence of a target's findings below a run directory.
+) -> EvidenceRecord:
+    """Write the evidence of a target's findings below a run directory; returns where it lies.
 
     findings
         As :func:`.findings.findings_of` gives them.
@@ -131,7 +123,8 @@ def write_evidence(
                     missing[case] = one_line(f"{type(error).__name__}: {error}", 300)
     except Exception as error:
         missing = dict.fromkeys(set(cases) - set(written), one_line(f"{type(error).__name__}: {error}", 300))
-    return Evidence(written, {small: case for small, case in larger.items() if case in written}, missing)
+    larger = {small: case for small, case in larger.items() if case in written}
+    return {"folders": written, "larger": larger, "missing": missing}
 
 
 def _larger(finding: Finding, probes: Mapping[str, Probe]) -> str | None:

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
 from .former import line_of_today, result_of_today, run_of_today
 from .lines import Amended, Begun, Ended, Filled, Line, Observed, Recorded, TargetFinished, TargetStarted, amended
-from .records import SCHEMA, RunRecord
+from .records import SCHEMA, RunRecord, TargetRecord
 from .result import Result
 
 JOURNAL, RESULTS, RUN = "journal.jsonl", "results.jsonl", "run.json"
@@ -154,6 +155,26 @@ class RunFolder:
     problems: tuple[str, ...]
     damaged: int
     filled: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class DescribedRun(RunFolder):
+    """A run folder with a run.json that could be read."""
+
+    info: RunRecord
+
+    @cached_property
+    def targets(self) -> dict[str, TargetRecord]:
+        """The entries of targets, by name."""
+        return {target["name"]: target for target in self.info["targets"]}
+
+
+def read_described(path: Path) -> DescribedRun:
+    """Read a run folder. Raises NoRun as :func:`read_folder` does, and where there is no run.json that can be read."""
+    read = read_folder(path)
+    if read.info is None:
+        raise NoRun(f"{path}: {read.problems[0]}")
+    return DescribedRun(**vars(read))
 
 
 def read_folder(path: Path) -> RunFolder:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, convert
 from msgspec.structs import asdict, replace
 
 from ..judging.judgement import Verdict
 from .recorded import JobRecord
-from .records import SCHEMA, RunRecord, SelectionRecord
+from .records import RunRecord, SelectionRecord
 from .result import Place, Quantity, Result
 
 FILLED = "filled:"
@@ -133,29 +133,8 @@ Line: TypeAlias = Begun | TargetStarted | Observed | Recorded | Amended | Experi
 
 def begun_of(record: RunRecord) -> Begun:
     """The first line of a run that is described so far."""
-    return Begun(
-        schema=SCHEMA,
-        onnxspec=record["onnxspec"],
-        started=record["started"],
-        command=record["command"],
-        profile=record["profile"],
-        selection=record["selection"],
-        shard=record["shard"],
-        expected_failures=record["expected_failures"],
-        keeps_outputs=record.get("keeps_outputs", False),
-        digests={name: digest for name, digest in record["digests"].items() if not name.startswith(FILLED)},
-        targets=[
-            TargetAsked(
-                name=target["name"],
-                adapter=target["adapter"],
-                options=target["options"],
-                accuracy=target["class"],
-                wrap=target["wrap"],
-                expected_file=target["expected_file"],
-            )
-            for target in record["targets"]
-        ],
-    )
+    digests = {name: digest for name, digest in record["digests"].items() if not name.startswith(FILLED)}
+    return convert({**record, "digests": digests}, Begun)
 
 
 def amendment(before: Result, after: Result, by: str) -> Amended | None:

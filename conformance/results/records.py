@@ -99,7 +99,8 @@ class DisagreementRecord(TypedDict):
 
 
 class EvidenceRecord(TypedDict):
-    """Folders of the evidence by case, larger cases beside the smallest, and why there is none."""
+    """Folders of the evidence by case, from the run directory on. ``larger`` has, for the smallest case of a finding
+    that has too few steps and units to show a pattern, one that shows it; ``missing`` why there is none of a case."""
 
     folders: dict[str, str]
     larger: dict[str, str]

@@ -109,11 +109,7 @@ def _target_description(run: TargetRun) -> TargetRecord:
         "seconds": round(run.seconds, 3),
         "bias": biases(run.results),
         "findings": run.findings,
-        "evidence": {
-            "folders": dict(run.evidence.folders),
-            "larger": dict(run.evidence.larger),
-            "missing": dict(run.evidence.missing),
-        },
+        "evidence": run.evidence,
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
     if run.mishaps:

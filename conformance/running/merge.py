@@ -7,8 +7,8 @@ does not belong together: every refusal says what differs and in which folders.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Verdict
 from ..probes.selection import Selection, UnknownName
 from ..results import lines
-from ..results.evidence import FOLDER, Evidence, forget_evidence
+from ..results.evidence import FOLDER, forget_evidence
 from ..results.expected.entries import applying, expectations_of
-from ..results.folder import NoRun, gist, read_folder, recorded_in
+from ..results.folder import DescribedRun, NoRun, gist, read_described, recorded_in
 from ..results.journal import SAME_RUNTIME, SAME_TARGET, Journal
 from ..results.recorded import MissingBits, Recorder, bits_of
-from ..results.records import EvidenceRecord, MergedRecord, RunRecord, TargetRecord
+from ..results.records import EvidenceRecord, MergedRecord, TargetRecord
 from ..results.result import Result
 from ..targets.target import Target
 from .conclusion import conclude, looked_up
@@ -44,21 +44,6 @@ class MergeError(ValueError):
     """The runs cannot be merged; the text says why, in one line."""
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A run folder as it was read."""
-
-    folder: Path
-    info: RunRecord
-    results: tuple[Result, ...]
-    problems: tuple[str, ...]
-    filled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def targets(self) -> dict[str, TargetRecord]:
-        return {target["name"]: target for target in self.info["targets"]}
-
-
 def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command: Sequence[str] = ()) -> Run:
     """Merge run folders into the folder `to`, which becomes a run like any other, and can be gone on with.
 
@@ -70,7 +55,7 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
     parts = [_read(folder) for folder in folders]
     for part in parts[1:]:
         _compare(parts[0], part)
-    if any(to.resolve() == part.folder.resolve() for part in parts):
+    if any(to.resolve() == part.path.resolve() for part in parts):
         raise MergeError(f"{to} is one of the runs that are to be merged: give a new folder")
     run = _together(parts, _plan(parts, command), to)
     with Journal(to, overwrite=overwrite) as journal, Recorder(to) as recorder:
@@ -88,15 +73,15 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
     return run
 
 
-def _together(parts: Sequence[_Part], plan: Plan, to: Path) -> Run:
+def _together(parts: Sequence[DescribedRun], plan: Plan, to: Path) -> Run:
     """The results of all runs as one run, of which nothing is concluded yet. Raises MergeError for a result that is not
     of the plan's."""
     results = _joined(parts)
     for part in parts:
         if strange := stranger_among(part.results, plan):
-            raise MergeError(f"{part.folder}: {strange}; was the folder edited?")
+            raise MergeError(f"{part.path}: {strange}; was the folder edited?")
     run = Run(plan, to, min(datetime.fromisoformat(part.info["started"]) for part in parts), [])
-    run.problems = [f"{part.folder}: {problem}" for part in parts for problem in part.problems]
+    run.problems = [f"{part.path}: {problem}" for part in parts for problem in part.problems]
     if not plan.record and any(part.info.get("keeps_outputs") for part in parts):
         run.problems.append("not all of the runs kept what the targets did, so the merged one does not keep it either")
     for target in plan.targets:
@@ -111,7 +96,9 @@ def _together(parts: Sequence[_Part], plan: Plan, to: Path) -> Run:
     return run
 
 
-def _write_down(run: Run, target_run: TargetRun, parts: Sequence[_Part], journal: Journal, recorder: Recorder) -> None:
+def _write_down(
+    run: Run, target_run: TargetRun, parts: Sequence[DescribedRun], journal: Journal, recorder: Recorder
+) -> None:
     """Put the lines on one target into the journal, and what it did where that is kept."""
     name = target_run.target.name
     if filled := [probe.text for probe in run.plan.filled.get(name, ())]:
@@ -125,28 +112,24 @@ def _write_down(run: Run, target_run: TargetRun, parts: Sequence[_Part], journal
     )
 
 
-def plan_of(folder: Path) -> Plan:
-    """The plan of the run in a folder: its cases are made again from what it says of itself. Raises MergeError."""
-    part = _read(folder)
-    return _plan([part], part.info["command"])
+def plan_of(run: DescribedRun) -> Plan:
+    """The plan of a run that was read: its cases are made again from what it says of itself. Raises MergeError."""
+    return _plan([run], run.info["command"])
 
 
-def _read(folder: Path) -> _Part:
+def _read(folder: Path) -> DescribedRun:
     try:
-        read = read_folder(folder)
+        return read_described(folder)
     except NoRun as error:
         raise MergeError(str(error)) from None
-    if read.info is None:
-        raise MergeError(f"{folder}: {read.problems[0]}")
-    return _Part(folder, read.info, read.results, read.problems, read.filled)
 
 
-def _compare(first: _Part, other: _Part) -> None:
+def _compare(first: DescribedRun, other: DescribedRun) -> None:
     """Raise MergeError unless two runs asked the same questions of the same targets."""
-    where = f"{first.folder} and {other.folder}"
+    where = f"{first.path} and {other.path}"
     if first.info["expected_failures"] != other.info["expected_failures"]:
         without, used = (other, first) if first.info["expected_failures"] else (first, other)
-        raise MergeError(f"{without.folder} was run with --no-expected, {used.folder} was not: run both alike")
+        raise MergeError(f"{without.path} was run with --no-expected, {used.path} was not: run both alike")
     for key in _SAME:
         a, b = dict(first.info)[key], dict(other.info)[key]
         if a != b:
@@ -171,9 +154,9 @@ def _compare(first: _Part, other: _Part) -> None:
                 raise MergeError(f"{where} have other runtimes by the name {name!r}: {key} is {a!r} and {b!r}")
 
 
-def _joined(parts: Sequence[_Part]) -> dict[tuple[str, str], Result]:
+def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
     """The one result of every target and case."""
-    joined: dict[tuple[str, str], tuple[Result, _Part]] = {}
+    joined: dict[tuple[str, str], tuple[Result, DescribedRun]] = {}
     for part in parts:
         for result in part.results:
             key = result.target, result.case
@@ -181,12 +164,12 @@ def _joined(parts: Sequence[_Part]) -> dict[tuple[str, str], Result]:
             if there[0].verdict in UNTRIED:
                 joined[key] = result, part
             elif result.verdict not in UNTRIED and gist(there[0]) != gist(result):
-                both = f"{there[0].verdict.value} in {there[1].folder}, {result.verdict.value} in {part.folder}"
+                both = f"{there[0].verdict.value} in {there[1].path}, {result.verdict.value} in {part.path}"
                 raise MergeError(f"case {result.case} on {result.target} has two results that differ: {both}")
     return {key: result for key, (result, _) in joined.items()}
 
 
-def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
+def _plan(parts: Sequence[DescribedRun], command: Sequence[str]) -> Plan:
     """The plan of all the runs together."""
     info = parts[0].info
     chosen = [_selection(part) for part in parts]
@@ -201,11 +184,11 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
     try:
         several = [chosen_probes(each, targets) for each in ([whole] if whole.directories else dict.fromkeys(chosen))]
     except (UnknownName, OSError, ValueError) as error:
-        raise MergeError(f"{parts[0].folder}: its cases cannot be had again: {error}") from None
+        raise MergeError(f"{parts[0].path}: its cases cannot be had again: {error}") from None
     probes = {probe.id: probe for some, _ in several for probe in some}
     digest = next((digest for _, digest in several if digest), "")
     if whole.directories and digest != info["digests"].get("directories"):
-        raise MergeError(f"the directories of {parts[0].folder} are not there any more as they were run")
+        raise MergeError(f"the directories of {parts[0].path} are not there any more as they were run")
     plan = Plan(whole, tuple(probes.values()), targets, tuple(command), frozenset(), bool(info["expected_failures"]))
     record = all(part.info.get("keeps_outputs", False) for part in parts)
     try:
@@ -217,7 +200,7 @@ def _plan(parts: Sequence[_Part], command: Sequence[str]) -> Plan:
     return replace(plan, digest=digest, skipped=tuple(info.get("skipped", ())), record=record)
 
 
-def _selection(part: _Part) -> Selection:
+def _selection(part: DescribedRun) -> Selection:
     given = part.info["selection"]
     return Selection(
         part.info["profile"],
@@ -236,7 +219,7 @@ def _union(lists: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(item for each in lists for item in each)) if all(lists) else ()
 
 
-def _entry(parts: Sequence[_Part], name: str) -> TargetRecord:
+def _entry(parts: Sequence[DescribedRun], name: str) -> TargetRecord:
     """The entry of a target in the runs, one that it started in before one that it did not."""
     entries = [part.targets[name] for part in parts if name in part.targets]
     return next((entry for entry in entries if entry["description"] and not entry["unavailable"]), entries[0])
@@ -256,7 +239,7 @@ def _target(entry: TargetRecord) -> Target:
     )
 
 
-def _finish(run: Run, target_run: TargetRun, parts: Sequence[_Part]) -> None:
+def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> None:
     """Put down what can be said of a target only now that all its results are together."""
     probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
     listed = _listed(target_run.target) if run.plan.expected else ()
@@ -274,19 +257,19 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[_Part]) -> None:
     target_run.evidence = _evidence(run.folder, target_run.target.name, wanted, parts)
 
 
-def _adopt(parts: Sequence[_Part], name: str, journal: Journal, recorder: Recorder) -> None:
+def _adopt(parts: Sequence[DescribedRun], name: str, journal: Journal, recorder: Recorder) -> None:
     """Take over what a target did. Raises MergeError where a folder does not hold the bits that it speaks of."""
     there: set[tuple[str, str]] = set()
     for part in parts:
-        with bits_of(part.folder, name) as bits:
-            for line in recorded_in(part.folder):
+        with bits_of(part.path, name) as bits:
+            for line in recorded_in(part.path):
                 if line.target != name or (line.purpose, line.case) in there:
                     continue
                 there.add((line.purpose, line.case))
                 try:
                     jobs = recorder.adopt(name, line.jobs, bits)
                 except MissingBits as error:
-                    raise MergeError(f"{part.folder}: case {line.case} on {name}: {error}") from None
+                    raise MergeError(f"{part.path}: case {line.case} on {name}: {error}") from None
                 journal.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
 
 
@@ -297,35 +280,31 @@ def _listed(target: Target) -> tuple[Any, ...]:
         return ()
 
 
-def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[_Part]) -> Evidence:
+def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[DescribedRun]) -> EvidenceRecord:
     """Take over the evidence of the cases that stand for findings."""
     folders: dict[str, str] = {}
     larger: dict[str, str] = {}
-    for part, evidence in _evidences(parts, name):
+    for part in (part for part in parts if name in part.targets):
+        evidence = part.targets[name]["evidence"]
         for small, large in evidence["larger"].items():
             if small in wanted:
                 larger.setdefault(small, large)
         for case, place in evidence["folders"].items():
             if case in folders or case not in wanted | set(larger.values()):
                 continue
-            source = part.folder / place
-            if source.resolve().is_relative_to((part.folder / FOLDER).resolve()) and source.is_dir():
+            source = part.path / place
+            if source.resolve().is_relative_to((part.path / FOLDER).resolve()) and source.is_dir():
                 shutil.copytree(source, to / place, dirs_exist_ok=True)
                 folders[case] = place
     missing = dict.fromkeys(sorted(wanted - set(folders)), "no run that was merged has it")
-    return Evidence(folders, {small: large for small, large in larger.items() if large in folders}, missing)
+    larger = {small: large for small, large in larger.items() if large in folders}
+    return {"folders": folders, "larger": larger, "missing": missing}
 
 
-def _evidences(parts: Sequence[_Part], name: str) -> Iterator[tuple[_Part, EvidenceRecord]]:
-    for part in parts:
-        if name in part.targets:
-            yield part, part.targets[name]["evidence"]
-
-
-def _origins(parts: Sequence[_Part]) -> list[MergedRecord]:
+def _origins(parts: Sequence[DescribedRun]) -> list[MergedRecord]:
     return [
         {
-            "folder": str(part.folder),
+            "folder": str(part.path),
             "command": part.info["command"],
             "started": part.info["started"],
             "shard": part.info["shard"],

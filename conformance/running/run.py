@@ -20,10 +20,10 @@ from ..probes.probe import Probe
 from ..probes.selection import Selection, meant_for
 from ..probes.shard import Shard
 from ..probes.wrapped import wrapped_probes
-from ..results.evidence import Evidence
+from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry, ExpectedFailureError
 from ..results.journal import RunMismatch
-from ..results.records import CoverageRecord, DisagreementRecord, Finding
+from ..results.records import CoverageRecord, DisagreementRecord, EvidenceRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
 from ..workers.hangs import HANGS, HangBudget
@@ -161,7 +161,7 @@ class TargetRun:
     results: list[Result] = field(default_factory=list)
     stale: list[Entry] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    evidence: Evidence = field(default_factory=Evidence)
+    evidence: EvidenceRecord = field(default_factory=no_evidence)
     disagreements: list[DisagreementRecord] = field(default_factory=list)
     coverage: CoverageRecord | None = None
     seconds: float = 0.0

@@ -235,7 +235,7 @@ def test_what_does_not_fit_is_run_again(
     kept.offer(Tried(probe, probe.prepare(), (outcome,), judgement))
     assert kept.get(probe.id) is None
     evidence = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
-    shown = json.loads((tmp_path / evidence.folders[probe.id] / "evidence.json").read_text())
+    shown = json.loads((tmp_path / evidence["folders"][probe.id] / "evidence.json").read_text())
     assert shown["numbers"]["parting"]["output"] == "Y_h"  # what this target does, not what was offered
 
 
