@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ...reference import OperatorVersion
-from .context import Context
+from .context import Context, values_of
 from .violation import Violation
 
 if TYPE_CHECKING:
@@ -176,6 +176,10 @@ class Axis:
     plain
         Values of its field with which numbers show what goes wrong: cases with others are not measured; None where all
         do.
+    counted
+        Values of its field each of which is a context, of an axis that has no others.
+    marked
+        The word for a reader of a case's id where its field has not its default; ``{}`` stands for the value.
     richer_alone
         Whether what :meth:`richer` adds is not put together with what others add.
     """
@@ -195,6 +199,8 @@ class Axis:
     seldom: tuple[Any, ...] = ()
     order: tuple[Any, ...] = ()
     plain: Collection[Any] | None = None
+    counted: tuple[Any, ...] = ()
+    marked: str = ""
     richer_alone: bool = False
 
     # The space
@@ -258,7 +264,7 @@ class Axis:
 
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
         """The contexts that may be there in a case, by this axis, over the operator's versions."""
-        return iter(())
+        return values_of(self.name, self.counted)
 
     def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
         """Values that stand for all that contexts and needs tell apart, by field."""
@@ -278,7 +284,10 @@ class Axis:
 
     def mark(self, spec: Any) -> str:
         """The word that a reader of a case's id should know; nothing mostly."""
-        return ""
+        if not self.marked:
+            return ""
+        value = getattr(spec, self.fields[0].name)
+        return "" if value == self.fields[0].default else self.marked.format(value)
 
     # Its neighbours
 

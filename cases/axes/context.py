@@ -50,9 +50,3 @@ def having_each(id: str, field: str, holds: Callable[[Any], bool]) -> Iterator[C
     """A context of which a field decides whether it is there, and one that it is not."""
     yield Context(id, (field,), lambda row: holds(getattr(row, field)))
     yield Context(f"no {id}", (field,), lambda row: not holds(getattr(row, field)))
-
-
-def eventful(field: str) -> Context:
-    """The context of what a session does beside the case's own run. Six of those with all pairs of others would be
-    most of what is counted, and what they break seldom depends on two more: they count in faults of one context."""
-    return Context(field, (field,), lambda row: bool(getattr(row, field)), pairs_only=True)

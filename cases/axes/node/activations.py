@@ -123,6 +123,7 @@ class _Activations(Axis):
     columns = ("activations",)
     lacked = (9, ())
     richer_alone = True
+    marked = "activations"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         sets = ("default", "each", "usual", "soft", "mixed", "negative")
@@ -210,9 +211,6 @@ class _Activations(Axis):
             "thresholded-relu": "threshold" in touched,
             **{f"uses-{name}": name in observed.functions for name in ACTIVATIONS},
         }
-
-    def mark(self, spec: Any) -> str:
-        return "activations" if spec.activations else ""
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Without the list of functions; one after the other replaced by what stands there by default, where no

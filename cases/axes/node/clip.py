@@ -28,6 +28,7 @@ class _Clip(Axis):
     lacked = (9, (None,))
     seldom = (0.125, 0.25, 0.5)
     richer_alone = True
+    marked = "clip"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = (None, None, None, None, 0.125, 0.25, 0.5, 1.0, 2.0, 8.0)
@@ -55,9 +56,6 @@ class _Clip(Axis):
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         clip = observed.attributes.get("clip")
         return {"clip": clip is not None, "zero-clip": clip == 0, "clip-absent": clip is None}
-
-    def mark(self, spec: Any) -> str:
-        return "clip" if spec.clip is not None else ""
 
     def richer(self, spec: Any) -> Mapping[str, Any]:
         return {"clip": 0.25}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
-from ..context import Context, values_of
 from ..violation import Violation, set_to
 
 
@@ -27,12 +26,10 @@ class _Explicit(Axis):
         ),
     )
     lacked = (3, (False,))
+    counted = (False, True)
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"explicit": Domain((False, True), often=(False, False, True))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("explicit", (False, True))
 
 
 EXPLICIT = _Explicit()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
-from ..context import Context, values_of
 from ..violation import Draft, Violation, sized
 
 
@@ -40,15 +39,13 @@ class HiddenSizeAxis(Axis):
     )
     levels = {"basic": (True,)}
     lacked = (8, (True,))
+    counted = (True, False)
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"hidden_size": Domain((True, False), often=(True, True, True, False))}
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         return {"hidden_size": spec.H} if spec.hidden_size else {}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("hidden_size", (True, False))
 
 
 HIDDEN_SIZE = HiddenSizeAxis()

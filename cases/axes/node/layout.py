@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
-from ..context import Context, values_of
 from ..observed import Observed
 from ..violation import Violation, has, set_to, unknown_attribute
 
@@ -39,6 +38,8 @@ class _Layout(Axis):
     lacked = (10, (0,))
     seldom = (1,)
     richer_alone = True
+    counted = (0, 1)
+    marked = "layout1"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"layout": Domain((0, 1), often=(0, 0, 1))} if "layout" in operator.attributes else {}
@@ -46,14 +47,8 @@ class _Layout(Axis):
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         return {"layout": spec.layout} if spec.layout else {}
 
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("layout", (0, 1))
-
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return {"layout1": observed.configuration.layout == 1}
-
-    def mark(self, spec: Any) -> str:
-        return "layout1" if spec.layout else ""
 
     def richer(self, spec: Any) -> Mapping[str, Any]:
         return {"layout": 1}

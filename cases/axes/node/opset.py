@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
-from ..context import Context, values_of
 
 
 class _Opset(Axis):
@@ -15,12 +14,10 @@ class _Opset(Axis):
     name = "opset"
     fields = (Field("opset", str, "first"),)
     part = "model"
+    counted = ("first", "last")
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"opset": Domain(("first", "last"))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("opset", ("first", "last"))
 
 
 OPSET = _Opset()

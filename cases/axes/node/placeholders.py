@@ -19,6 +19,7 @@ class _Placeholders(Axis):
     rules = (Rule("placeholders", False, ("quantization",), lambda row: row["quantization"] != "none", (True,)),)
     levels = {"basic": (False,), "sequence": (False,)}
     words = {"placeholders": "empty names for what is left out at the end"}
+    marked = "placeholders"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"placeholders": SELDOM}
@@ -30,9 +31,6 @@ class _Placeholders(Axis):
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"placeholders": spec.placeholders}
-
-    def mark(self, spec: Any) -> str:
-        return "placeholders" if spec.placeholders else ""
 
 
 PLACEHOLDERS = _Placeholders()

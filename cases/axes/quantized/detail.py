@@ -43,7 +43,7 @@ class Detail(Axis):
     ) -> None:
         usual, *others = order
         bound = bound or tuple(others)
-        self.name, self.order = name, order
+        self.name, self.order, self.marked = name, order, f"{marked}-{{}}"
         self.fields = (Field(name, str, usual),)
         self.rules = (
             depends(name, usual, tuple(others)),
@@ -52,7 +52,6 @@ class Detail(Axis):
         )
         self.words = {feature: words for feature, (words, _) in features.items()}
         self._values = {feature: values for feature, (_, values) in features.items()}
-        self._marked = marked
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if not can_be_quantized(operator):
@@ -63,7 +62,3 @@ class Detail(Axis):
     def used(self, spec: Any) -> Mapping[str, bool]:
         value = getattr(spec, self.name)
         return {feature: value in values for feature, values in self._values.items()}
-
-    def mark(self, spec: Any) -> str:
-        value = getattr(spec, self.name)
-        return "" if value == self.order[0] else f"{self._marked}-{value}"

@@ -72,6 +72,7 @@ class _Quantization(Axis):
         "quantized-16-bits": "levels of 16 bits",
     }
     columns = ("quantized-8-bits", "quantized-16-bits")
+    marked = "{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if not can_be_quantized(operator):
@@ -92,9 +93,6 @@ class _Quantization(Axis):
     def used(self, spec: Any) -> Mapping[str, bool]:
         features = features_of_levels(0 if spec.quantization == "none" else int(spec.quantization[1:]))
         return {name: name in features for name in self.words}
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.quantization == "none" else str(spec.quantization)
 
 
 QUANTIZATION = _Quantization()

@@ -46,6 +46,7 @@ class _QuantizedTensors(Axis):
         ),
     )
     words = {"partly-quantized": "tensors of which some are quantized"}
+    marked = "only-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if not can_be_quantized(operator):
@@ -56,9 +57,6 @@ class _QuantizedTensors(Axis):
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"partly-quantized": spec.quantized_tensors != "all"}
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.quantized_tensors == "all" else f"only-{spec.quantized_tensors}"
 
 
 QUANTIZED_TENSORS = _QuantizedTensors()

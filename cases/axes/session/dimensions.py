@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
-from ..context import Context, values_of
 
 
 class _Dimensions(Axis):
@@ -24,12 +23,10 @@ class _Dimensions(Axis):
     required = {"complete": ("symbolic",)}
     words = {"symbolic": "symbolic dimensions"}
     lacked = (8, ("static",))
+    counted = ("static", "symbolic")
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"dimensions": Domain(("static", "symbolic"))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("dimensions", ("static", "symbolic"))
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"symbolic": spec.dimensions == "symbolic"}

@@ -59,6 +59,7 @@ class _Nearly(Axis):
         "nearly-same-weights": "an earlier run with weights of which a part was another",
         "nearly-same-data": "an earlier run with data of which a part was another",
     }
+    marked = "nearly-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         values = tuple(v for v in self.order[1:] if v not in _WEIGHTS or v in operator.inputs)
@@ -73,9 +74,6 @@ class _Nearly(Axis):
     def used(self, spec: Any) -> Mapping[str, bool]:
         data = spec.nearly in ("lengths", "states", "X", "plain")
         return {"nearly-same-weights": spec.nearly != "none" and not data, "nearly-same-data": data}
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.nearly == "none" else f"nearly-{spec.nearly}"
 
 
 def nearly_own(part: str, own: Arrays, others: Arrays, fixed: frozenset[str], steps: int) -> Arrays:

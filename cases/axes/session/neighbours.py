@@ -43,6 +43,7 @@ class _Neighbours(Axis):
     rules = _RULES
     levels = {"basic": ("none",), "sequence": ("none",)}
     words = {"twin-nodes": "nodes that share weights", "last-step-used": "a node behind the last step of Y"}
+    marked = "{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if operator.domain:
@@ -57,9 +58,6 @@ class _Neighbours(Axis):
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"twin-nodes": spec.neighbours == "twins", "last-step-used": spec.neighbours == "last-step"}
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.neighbours == "none" else str(spec.neighbours)
 
 
 NEIGHBOURS = _Neighbours()

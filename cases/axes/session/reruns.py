@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having, Rule
-from ..context import Context, values_of
 from ..tensors.draft import TensorDraft
 from ..tensors.lengths import has_short_row
 from .turns import CourseDraft, Turn
@@ -48,6 +47,8 @@ class RerunsAxis(Axis):
     words = {"rerun": "a re-used session"}
     columns = ("rerun",)
     seldom = ("sizes", "growing")
+    counted = ("none", "data", "sizes", "growing")
+    marked = "after-other-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("none", "none", "none", "data", "sizes", "growing")
@@ -63,14 +64,8 @@ class RerunsAxis(Axis):
         if spec.reruns != "none":
             draft.turns.insert(0, Turn(1))
 
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("reruns", ("none", "data", "sizes", "growing"))
-
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"rerun": spec.reruns != "none"}
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.reruns == "none" else f"after-other-{spec.reruns}"
 
 
 RERUNS = RerunsAxis()

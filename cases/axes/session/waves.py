@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import OperatorVersion
-from ..axis import SELDOM, Axis, Domain, Field, Rule
-from ..context import Context, eventful
+from ..axis import Rule
 from ..tensors.draft import TensorDraft
+from .event import Event
 from .turns import CourseDraft, Turn
 
 _UP, _DOWN = 2, 3  # numbers of runs; those of `reruns` are 0 and 1
 
 
-class _Waves(Axis):
+class _Waves(Event):
     """Before the case's own run there are runs of more steps and rows, of fewer, and of more again."""
 
     name = "waves"
-    fields = (Field("waves", bool, False),)
-    part = "session"
     # Inputs of another size have no place in a model whose dimensions are numbers.
     rules = (Rule("waves", False, ("dimensions",), lambda row: row["dimensions"] == "static", (True,)),)
-    levels = {"basic": (False,), "sequence": (False,)}
     words = {"waves": "earlier runs of sizes that go up and down"}
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"waves": SELDOM}
 
     def course(self, spec: Any, draft: CourseDraft) -> None:
         if spec.waves:
             draft.needs.add("sizes")
             draft.turns[:0] = [Turn(_UP), Turn(_DOWN), Turn(_UP)]
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield eventful("waves")
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {"waves": spec.waves}
-
-    def mark(self, spec: Any) -> str:
-        return "waves" if spec.waves else ""
 
     def resize(self, spec: Any, draft: TensorDraft) -> None:
         if draft.run == _UP:

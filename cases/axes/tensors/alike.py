@@ -42,6 +42,7 @@ class _Alike(Axis):
         "same-rows": "the same X in each row",
         "opposite-biases": "biases that cancel",
     }
+    marked = "alike-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         values = tuple(v for v in self.order[1:] if v != "states" or "initial_c" in operator.inputs)
@@ -83,9 +84,6 @@ class _Alike(Axis):
             "same-steps": c.T > 1 and c.N > 0 and bool((steps == steps[:1]).all()),
             "same-rows": c.N > 1 and c.T > 0 and bool((steps == steps[:, :1]).all()),
         }
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.alike == "none" else f"alike-{spec.alike}"
 
 
 ALIKE = _Alike()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
-from ..context import Context, values_of
 from ..observed import Observed
 from ..violation import Violation, sized
 from .draft import TensorDraft
@@ -33,6 +32,8 @@ class BiasAxis(Axis):
     words = {"bias": "bias B"}
     columns = ("bias",)
     lacked = (2, (True,))
+    counted = (False, True)
+    marked = "bias"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"bias": Domain((False, True), often=(True, True, False))}
@@ -41,14 +42,8 @@ class BiasAxis(Axis):
         if spec.bias:
             draft.hold("B", (draft.D, 2 * draft.G * draft.H), -1)
 
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("bias", (False, True))
-
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return {"bias": "B" in observed.inputs}
-
-    def mark(self, spec: Any) -> str:
-        return "bias" if spec.bias else ""
 
     def richer(self, spec: Any) -> Mapping[str, Any]:
         return {"bias": True}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
-from ..context import Context, values_of
 from .draft import TensorDraft
-
-_COUNTED = ("dense", "small", "large", "heavy")
 
 # Exponents of X and of states, added to the usual ones. Weights stay as they are, so that cases share a model.
 _MAGNITUDES: dict[str, tuple[int, int]] = {"small": (-6, -6), "large": (4, 2), "huge": (10, 0)}
@@ -41,6 +38,8 @@ class _Data(Axis):
     words = {"numerics": "one-step accuracy", "exact": "exactly representable data"}
     columns = ("numerics", "exact")
     seldom = ("heavy",)
+    counted = ("dense", "small", "large", "heavy")
+    marked = "{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         rare = (
@@ -76,16 +75,10 @@ class _Data(Axis):
                 X[length:, row] = np.nan
 
     def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"data": _COUNTED}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("data", _COUNTED)
+        return {"data": self.counted}
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {name: spec.data == name for name in ("numerics", "exact")}
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.data == "dense" else str(spec.data)
 
 
 DATA = _Data()

@@ -56,6 +56,7 @@ class _Extremes(Axis):
         "large-weights": "weights beyond 16",
         "large-bias": "a bias beyond 8",
     }
+    marked = "extreme-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         values = tuple(v for v in self.order[1:] if v != "peepholes" or "P" in operator.inputs)
@@ -105,9 +106,6 @@ class _Extremes(Axis):
             "large-weights": max(largest["W"], largest["R"]) > 16,
             "large-bias": largest.get("B", 0.0) > 8,
         }
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.extremes == "none" else f"extreme-{spec.extremes}"
 
 
 def _subnormal(array: NDArray[Any], least: float) -> NDArray[np.bool_]:

@@ -62,6 +62,7 @@ class _Initial(Axis):
     columns = ("initial-state",)
     lacked = (4, ("none", "all"))
     seldom = ("h", "c")
+    marked = "initial-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("none", "none", "all", "all", "all", "h", "c")
@@ -82,9 +83,6 @@ class _Initial(Axis):
         formal = observed.node.operator.inputs
         given = [name in observed.inputs for name in formal if name.startswith("initial_")]
         return {"initial-state": any(given), "initial-state-absent": not all(given)}
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.initial == "none" else f"initial-{spec.initial}"
 
     def richer(self, spec: Any) -> Mapping[str, Any]:
         return {"initial": "all"}

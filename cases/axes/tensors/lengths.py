@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having, Rule
-from ..context import Context, values_of
 from ..generator import integers
 from ..observed import Observed
 from ..violation import Draft, Violation, changed, sized
@@ -118,6 +117,8 @@ class _Lengths(Axis):
     columns = ("lengths",)
     lacked = (7, ("absent",))
     seldom = ("absent",)
+    counted = ("absent", "ragged", "full", "short", "empty")
+    marked = "lengths-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("absent", "ragged", "ragged", "full", "short", "empty")
@@ -126,9 +127,6 @@ class _Lengths(Axis):
     def tensors(self, spec: Any, draft: TensorDraft) -> None:
         if spec.lengths != "absent":
             draft.inputs["sequence_lens"] = _lengths(spec, draft).astype(np.int32)
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("lengths", ("absent", "ragged", "full", "short", "empty"))
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         given, c = observed.inputs.get("sequence_lens"), observed.configuration
@@ -139,9 +137,6 @@ class _Lengths(Axis):
             "unsorted": bool((np.diff(c.lengths) > 0).any()),
             "empty-row": bool((c.lengths == 0).any()) or c.T == 0,
         }
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.lengths == "absent" else f"lengths-{spec.lengths}"
 
     def richer(self, spec: Any) -> Mapping[str, Any]:
         return {"lengths": "ragged"}

@@ -36,6 +36,7 @@ class _Peepholes(Axis):
     columns = ("peepholes",)
     lacked = (8, (False,))
     seldom = (True,)
+    marked = "peepholes"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if not cell_named(operator.known_as).peepholes:
@@ -52,9 +53,6 @@ class _Peepholes(Axis):
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return {"peepholes": "P" in observed.inputs}
-
-    def mark(self, spec: Any) -> str:
-        return "peepholes" if spec.peepholes else ""
 
 
 PEEPHOLES = _Peepholes()

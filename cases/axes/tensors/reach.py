@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
-from ..context import Context, values_of
 from ..observed import Observed
 from .draft import TensorDraft
 
@@ -38,6 +37,8 @@ class _Reach(Axis):
     levels = {"basic": ("whole",), "sequence": order}
     words = {"no-row-whole": "no row of T steps", "rows-of-one": "no row of more than one step"}
     lacked = (4, ("whole",))
+    counted = order
+    marked = "reach-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("whole", "whole", "whole", "whole", "below", "below", "one")
@@ -49,16 +50,10 @@ class _Reach(Axis):
             lengths = [reached(int(steps), draft.T, spec.reach) for steps in given]
             draft.inputs["sequence_lens"] = np.array(lengths, given.dtype)
 
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("reach", self.order)
-
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         c = observed.configuration
         longest = int(c.lengths.max(initial=0))
         return {"no-row-whole": 0 < c.T != longest, "rows-of-one": c.T > 1 >= longest}
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.reach == "whole" else f"reach-{spec.reach}"
 
 
 REACH = _Reach()

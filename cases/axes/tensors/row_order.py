@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
-from ..context import Context, values_of
 from ..observed import Observed
 from .draft import TensorDraft
 
 _ORDERS = ("mixed", "falling", "rising", "first", "last", "ends")
-_COUNTED = _ORDERS[:5]
 
 
 class _RowOrder(Axis):
@@ -40,6 +38,8 @@ class _RowOrder(Axis):
         "ends-longest": "a first and a last row of the same length beside shorter ones",
     }
     lacked = (4, ("mixed",))
+    counted = _ORDERS[:5]
+    marked = "rows-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("mixed", "mixed", *_ORDERS[1:])
@@ -51,10 +51,7 @@ class _RowOrder(Axis):
             draft.inputs["sequence_lens"] = np.array(_arranged(sorted(given.tolist()), spec.row_order), given.dtype)
 
     def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"row_order": _COUNTED}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("row_order", _COUNTED)
+        return {"row_order": self.counted}
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         lengths = observed.configuration.lengths.tolist()
@@ -67,9 +64,6 @@ class _RowOrder(Axis):
             "empty-row-first": uneven and lengths[0] == 0,
             "ends-longest": uneven and lengths[0] == lengths[-1] == max(lengths),
         }
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.row_order == "mixed" else f"rows-{spec.row_order}"
 
 
 def _arranged(rising: list[int], order: str) -> list[int]:

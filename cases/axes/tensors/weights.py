@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion, operator_version
 from ..axis import Axis, Domain, Field
-from ..context import Context, values_of
 from ..violation import Violation, without_input
 
 CONSTANTS = ("W", "R", "B", "P")
@@ -30,12 +29,10 @@ class WeightsAxis(Axis):
     )
     words = {"initializers": "constant weights"}
     lacked = (8, ("initializer",))
+    counted = ("initializer", "input")
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"weights": Domain(("initializer", "input"))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("weights", ("initializer", "input"))
 
     def constants(self, spec: Any, names: frozenset[str]) -> frozenset[str]:
         operator = operator_version(spec.op, spec.version)

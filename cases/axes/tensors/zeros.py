@@ -39,6 +39,7 @@ class _Zeros(Axis):
         Rule("zeros", "none", ("initial",), lambda row: row["initial"] == "none", ("state",)),
     )
     words = {"zero-elements": "zeros among the numbers", "zero-tensor": "a tensor of zeros"}
+    marked = "zero-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("none",) * 14 + self.order[1:]
@@ -86,9 +87,6 @@ class _Zeros(Axis):
             "zero-elements": any(bool((array == 0).any()) for array in numbers),
             "zero-tensor": any(not bool(array.any()) for array in numbers),
         }
-
-    def mark(self, spec: Any) -> str:
-        return "" if spec.zeros == "none" else f"zero-{spec.zeros}"
 
 
 def _own(spec: Any, name: str) -> str:

@@ -233,6 +233,7 @@ class _Bias(BiasAxis):
     """The input B, which most runtimes ask for."""
 
     fields = (Field("bias", bool, True),)
+    marked = "no-bias"
     forbidden = (
         broken("b-half", "shapes", "shapes", "B holds Wb alone", changed("B", lambda a: a[:, : a.shape[1] // 2]), True),
         broken("b-rank-one", "shapes", "shapes", "B has one dimension", changed("B", lambda a: a.reshape(-1))),
