@@ -350,19 +350,20 @@ class RecurrentObservation:
 
     def _compared(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> Fit | None:
         """The fit of all numbers to these faults; None where one contradicts them."""
-        sessions, others = (Sessions(), Sessions()), (Sessions(), Sessions())
+        sessions, others, plainly = (Sessions(), Sessions()), (Sessions(), Sessions()), Sessions()
         total, rest = Fit(0.0, 0.0), _whole(faults)
         self.work += _EXACT * self._cost()
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
             predicted = self._with_radii(faults, scene, run, sessions)
+            plain = self._predicted(faults, scene, run, plainly)
             without = self._with_radii(rest, scene, run, others) if len(rest) < len(faults) else None
             # In float64 nothing fits by chance, and defaults of coefficients have two right values.
             coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
             used = _USED if coarse and any(d.structural for d in faults) else 1.0
             fits: dict[str, Fit] = {}
             for name in self.node.outputs:
-                output_fit = _fit_of(name, predicted, without, run.outputs, scene, used)
+                output_fit = _fit_of(name, predicted, without, plain, run.outputs, scene, used)
                 if output_fit is None:
                     return None
                 fits[name] = output_fit
@@ -451,13 +452,21 @@ Prediction = tuple[Outputs, Outputs]
 
 
 def _fit_of(
-    name: str, prediction: Prediction, without: Prediction | None, outputs: Arrays, scene: Scene, used: float
+    name: str,
+    prediction: Prediction,
+    without: Prediction | None,
+    plain: Outputs,
+    outputs: Arrays,
+    scene: Scene,
+    used: float,
 ) -> Fit | None:
     """The evidence of an output for the prediction; None where it is not within the used part of its radii and the
     rounding of what is shown.
 
     without
         The prediction for those places in which a fault that is partial is not made; None where there is none.
+    plain
+        The prediction by plain numbers, which tells NaN from infinity where bounds tell nothing.
     """
     predicted, edges = prediction
     got, want = outputs.get(name), predicted.get(name)
@@ -497,7 +506,8 @@ def _fit_of(
     nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[decided] / radius[decided])
     # What is so wide that it holds 0 says no more than that numbers are small: many a fault makes them so.
     nearer = nearer - _SMALL * (~same & (radius >= np.maximum(np.abs(shown), np.abs(want))))[decided]
-    expected = wrong & np.full(wrong.shape, without is None) & (unknown | (open_ & ~np.isfinite(shown)))
+    otherwise = ~np.isfinite(plain[name]) & (np.isnan(plain[name]) != np.isnan(shown))
+    expected = wrong & np.full(wrong.shape, without is None) & (unknown | (open_ & ~np.isfinite(shown) & ~otherwise))
     # Where all of an output may be anything, its place says nothing either.
     alike = 0.0 if unknown.all() else _UNPREDICTED * float(expected.sum())
     bits, fewer = (float(np.clip(nearer - common, 0.0, MOST).sum()) for common in (0.0, _COMMON))

@@ -121,3 +121,14 @@ def test_what_gives_outputs_another_form_says_so(op: str) -> None:
                 )
                 shapes = {name: resolve(trial.node, feed.inputs).shape_of(name) for name in trial.node.outputs if name}
                 assert {name: array.shape for name, array in outputs.items()} == shapes, fault.id
+
+
+@pytest.mark.parametrize(("returned", "speaks"), [(np.nan, True), (np.inf, False)], ids=["nan", "infinity"])
+def test_infinity_speaks_for_no_fault_that_gives_nan(returned: float, speaks: bool) -> None:
+    """Where numbers leave the range nothing is known of them with bounds, but plain ones are NaN or they are not."""
+    spec = CaseSpec("RNN", 14, T=1, N=3, I=2, H=5, data="huge")
+    inputs = build_case(spec).trial.feeds[0].inputs
+    Y = evaluate(spec.node, inputs)["Y"].astype(np.float32)
+    observation = RecurrentObservation(spec.node, (Run(inputs, {"Y": np.where(Y > 0.5, returned, Y)}),))
+    fit = observation.fit([FAULTS["tanh.overflow"]])
+    assert (fit is not None and fit.evidence > 0) is speaks
