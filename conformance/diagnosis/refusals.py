@@ -2,7 +2,8 @@
 
 A case has many things, and a refusal says of one of them that it is too much, or of several together. A thing is called
 refused where nothing else can be the reason: the target's own message names it, or some refused case has nothing else
-that never runs. What only came along with that is not accused. What was never tried apart is named together, unless the
+that never runs. What only came along with that is not accused. Nor is anything looked for behind a message that lists
+what the node has, if something of that is refused by itself. What was never tried apart is named together, unless the
 message names something else that the case has.
 """
 
@@ -38,14 +39,19 @@ _LISTING = 2
 
 @dataclass(frozen=True)
 class _Refusal:
-    """A refused result: how it is worded, what it has that never runs (a reader's words for each), and what of that its
-    message names. ``speaks`` is whether the message names what runs elsewhere: then it is about that, and not about
-    what merely never runs."""
+    """A refused result: how it is worded, and what it has that never runs (a reader's words for each).
+
+    named, mentioned
+        What of that its message names as the reason, and all that it mentions, be it in a list of what it was given.
+    speaks
+        Whether the message names what runs elsewhere: then it is about that, and not about what merely never runs.
+    """
 
     result: Result
     kind: str
     suspects: Mapping[str, str]
     named: frozenset[str]
+    mentioned: frozenset[str]
     speaks: bool
 
     def has(self, word: str) -> bool:
@@ -112,11 +118,12 @@ def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) 
         # Where nothing runs a type or a version is as good a reason as the operator.
         usual = everywhere | _plain(result.op, result.version)
         never = [trait for trait in never if not _identity(trait) and trait not in usual]
-    named = frozenset(worded(t) for t in never if _names(message, t, result.op, result.version))
+    mentioned = frozenset(worded(t) for t in never if _names(message, t, result.op, result.version))
     suspects = {worded(trait): trait for trait in never}
     others = (t for t in traits if t in runs and not _identity(t))
     speaks = bool(_TENSOR.search(message)) or any(_names(message, t, result.op, result.version) for t in others)
-    return _Refusal(result, kind, suspects, named if len(named) <= _LISTING else frozenset(), speaks)
+    named = mentioned if len(mentioned) <= _LISTING else frozenset[str]()
+    return _Refusal(result, kind, suspects, named, mentioned, speaks)
 
 
 _TENSOR = re.compile(r"(?<![\w'\"#])[XWR](?![\w'\"])")
@@ -174,6 +181,7 @@ def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]
     left: defaultdict[str, list[_Refusal]] = defaultdict(list)
     for one in refused:
         own = [w for w, t in one.suspects.items() if _is_sure(one, w, t, sure)]
+        own = own or [w for w in one.mentioned if (one.result.op, w) in sure]
         if own:
             groups[max(own, key=lambda word: (word in one.named, counts[word], word)), ""].append(one)
         else:

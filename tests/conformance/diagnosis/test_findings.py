@@ -238,6 +238,20 @@ def test_what_was_only_refused_together_is_named_together() -> None:
     assert told == {"float16": sorted([alone.id, both.id])}
 
 
+def test_a_message_that_lists_what_a_node_has_is_about_what_is_refused_by_itself() -> None:
+    right = (CaseSpec("RNN", 14), Judgement(Verdict.PASS))
+    clipped = CaseSpec("RNN", 14, clip=0.5)
+    several = [CaseSpec("RNN", 14, T=t, clip=0.5, direction="reverse", layout=1) for t in (3, 4)]
+    others = CaseSpec("RNN", 14, direction="reverse", layout=1, activations=("Relu",))
+    told = of_these(
+        right,
+        refused(clipped, "RNN with clip, hidden_size"),
+        *(refused(s, "RNN with clip, direction, hidden_size, layout") for s in several),
+        refused(others, "RNN with activations, direction, hidden_size, layout"),
+    )
+    assert told == {"clip": sorted(s.id for s in (clipped, *several)), "": [others.id]}
+
+
 def test_a_type_that_a_message_spells_otherwise_is_the_reason() -> None:
     right = [(CaseSpec(op, 14), Judgement(Verdict.PASS)) for op in ("LSTM", "RNN")]
     new = [CaseSpec(op, 22, type="bfloat16", direction="reverse") for op in ("LSTM", "RNN")]
