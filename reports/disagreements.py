@@ -28,35 +28,22 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One entry of a run's list, as text; ``units`` and ``error`` are the largest error seen, empty where none is."""
+    """One entry of a run's list; ``units`` and ``error`` are the largest error seen, empty where none is, ``script``
+    where the page has the script at ``place``."""
 
-    id: str
-    clause: str
-    status: str
-    document: str
-    where: str
-    kernel: str
-    source: tuple[str, ...]
-    when: str
-    size: str
-    foundation: str
-    seen: str
-    verdicts: tuple[str, ...]
-    cases: int
-    smallest: str
+    entry: DisagreementRecord
     message: str
     units: str
     error: str
-    repeat: str
     script: str
     place: Path
 
     @property
     def tone(self) -> tuple[str, str, str]:
         """Icon, tone and words of its chip."""
-        if self.seen == "shown":
+        if self.entry["seen"] == "shown":
             return "cross", "fail", "shown by this run"
-        if self.seen == "within the bound":
+        if self.entry["seen"] == "within the bound":
             return "check", "pass", "within the bound"
         return "question", "quiet", "read in the source"
 
@@ -83,7 +70,7 @@ class Page:
 
     @property
     def shown(self) -> int:
-        return sum(member.seen == "shown" for member in self.all)
+        return sum(member.entry["seen"] == "shown" for member in self.all)
 
 
 def disagreements_of(subjects: Sequence[Subject]) -> list[Page]:
@@ -101,27 +88,14 @@ def disagreements_of(subjects: Sequence[Subject]) -> list[Page]:
 
 def _one(entry: DisagreementRecord, run: Run) -> Disagreement:
     units, error, script = entry["units"], entry["error"], entry["script"]
+    place = _script(run.path, script)
     return Disagreement(
-        id=entry["id"],
-        clause=entry["clause"],
-        status=entry["status"],
-        document=entry["document"],
-        where=entry["where"],
-        kernel=entry["kernel"],
-        when=entry["when"],
-        size=entry["size"],
-        foundation=entry["foundation"],
-        seen=entry["seen"],
-        source=tuple(entry["source"]),
-        verdicts=tuple(entry["verdicts"]),
-        cases=entry["cases"],
-        smallest=entry["smallest"],
+        entry,
         message=shortened(entry["message"], 400),
         units="" if units is None else _number(units),
         error="" if error is None else f"{error:.3g}",
-        repeat=entry["repeat"],
-        script=f"{FOLDER}/{Path(script).name}" if _script(run.path, script) is not None else "",
-        place=_script(run.path, script) or run.path,
+        script="" if place is None else f"{FOLDER}/{Path(script).name}",
+        place=place or run.path,
     )
 
 

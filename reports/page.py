@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..conformance.judging.vocabulary import DECLINES, STATES, STATUS_WORDS, VERDICTS, word
@@ -64,7 +64,7 @@ def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None]
 
 def prepare() -> None:
     """Have the page's template compiled, for a report that is to be written later."""
-    template("page.html")
+    _environment().get_template("page.html")
 
 
 def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
@@ -90,9 +90,11 @@ def render(
     runs: Sequence[Run], problems: Sequence[str], subjects: Sequence[Subject], findings: Sequence[Finding]
 ) -> str:
     """Return the HTML of the page on ``runs``, with ``problems`` as its first lines."""
-    style, theme, script = asset("page.css"), asset("theme.js"), asset("page.js")
     told = {subject.number: told_of(subject, findings) for subject in subjects}
-    return template("page.html").render(
+    total = sum(len(run.results) for run in runs)
+    return html_of(
+        "page.html",
+        scripts=("theme.js", "page.js") if total else ("theme.js",),
         title=_title(subjects),
         several=len(subjects) > 1,
         pages=paged(findings),
@@ -113,11 +115,7 @@ def render(
         tables=matrix(subjects),
         words=list(VERDICTS.values()),
         seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
-        total=sum(len(run.results) for run in runs),
-        style=Markup(style),
-        theme=Markup(theme),
-        script=Markup(script),
-        policy=policy(style, theme, script),
+        total=total,
         data=Markup(payload(runs, subjects, findings)),
     )
 
@@ -134,18 +132,12 @@ def _comparison(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequ
 
 def render_difference(comparison: Comparison) -> str:
     """Return the HTML of a page on what is different between two runs."""
-    style, theme = asset("page.css") + asset("finding.css"), asset("theme.js")
-    return template("difference.html").render(
-        comparison=comparison, style=Markup(style), theme=Markup(theme), policy=policy(style, theme)
-    )
+    return html_of("difference.html", "finding.css", comparison=comparison)
 
 
 def render_certificate(certificate: object) -> str:
     """Return the HTML of a :class:`.certificate.Certificate`."""
-    style, theme = asset("page.css") + asset("certificate.css"), asset("theme.js")
-    return template("certificate.html").render(
-        page=certificate, style=Markup(style), theme=Markup(theme), policy=policy(style, theme)
-    )
+    return html_of("certificate.html", "certificate.css", page=certificate)
 
 
 def write_disagreements(subjects: Sequence[Subject], out: Path) -> None:
@@ -155,18 +147,16 @@ def write_disagreements(subjects: Sequence[Subject], out: Path) -> None:
         (out / DISAGREEMENTS).unlink(missing_ok=True)
         return
     copy_scripts(pages, out)
-    style, theme = asset("page.css") + asset("disagreements.css"), asset("theme.js")
-    text = template("disagreements.html").render(
-        pages=pages, style=Markup(style), theme=Markup(theme), policy=policy(style, theme)
-    )
+    text = html_of("disagreements.html", "disagreements.css", pages=pages)
     (out / DISAGREEMENTS).write_bytes(text.encode("utf-8", errors="backslashreplace"))
 
 
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:
     """Return the HTML of the page of one of the findings."""
-    style, theme = asset("page.css") + asset("finding.css"), asset("theme.js")
     place = finding.number - 1
-    return template("finding.html").render(
+    return html_of(
+        "finding.html",
+        "finding.css",
         finding=finding,
         before=findings[place - 1] if place else None,
         after=findings[place + 1] if finding.number < min(len(findings), MOST_PAGES) else None,
@@ -176,9 +166,6 @@ def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequ
         means=means(finding),
         known=_by_fault(findings),
         places=places_of(finding),
-        style=Markup(style),
-        theme=Markup(theme),
-        policy=policy(style, theme),
     )
 
 
@@ -187,9 +174,17 @@ def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
     return {(subject.number, f.fault): f for f in findings if f.fault for subject in f.subjects}
 
 
+def html_of(name: str, *styles: str, scripts: Sequence[str] = ("theme.js",), **content: Any) -> str:
+    """A page that a template makes of its content, with scripts and styles inside: those of all pages, and its own."""
+    style, sources = "".join(map(asset, ("page.css", *styles))), [asset(script) for script in scripts]
+    template = _environment().get_template(name)
+    scripts_inside, policy = [Markup(source) for source in sources], _policy(style, sources)
+    return template.render(style=Markup(style), scripts=scripts_inside, policy=policy, **content)
+
+
 @cache
-def template(name: str) -> Template:
-    """A template of the folder assets, with the filters that pages have."""
+def _environment() -> Environment:
+    """The templates of the folder assets, with the filters that pages have."""
     settings: dict[str, Any] = {
         "autoescape": True,
         "trim_blocks": True,
@@ -228,7 +223,7 @@ def template(name: str) -> Template:
         "HEADINGS": HEADINGS,
         "change_tone": tone,
     }
-    return environment.get_template(name)
+    return environment
 
 
 SECTIONS = (
@@ -338,7 +333,7 @@ def asset(name: str) -> str:
     return files(__package__ or __name__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def policy(style: str, *scripts: str) -> str:
+def _policy(style: str, scripts: Sequence[str]) -> str:
     """The policy of a page: it allows this style and these scripts by their hashes, and so none that slipped in."""
     allowed = " ".join(map(_digest, scripts))
     sources = f"style-src {_digest(style)}; script-src {allowed}; img-src data:"

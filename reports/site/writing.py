@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from ...conformance.judging.judgement import Verdict
-from ..page import asset, policy, template
+from ..page import html_of
 from ..run import Run
 from .badges import Badge, outcome
 from .chart import chart_of
@@ -152,13 +150,12 @@ def _files(
 
 def _page(path: str, name: str, data: object, **given: Any) -> Iterator[tuple[str, str]]:
     """A page, and its data beside it. ``root`` leads back to the site's folder."""
-    style, scripts = asset("page.css") + asset("site.css"), [asset("theme.js"), asset("site.js")]
-    text = template(name).render(
+    text = html_of(
+        name,
+        "site.css",
+        scripts=("theme.js", "site.js"),
         root="../" * path.count("/"),
         data=f"{path.rpartition('/')[2]}.json",
-        style=Markup(style),
-        scripts=[Markup(script) for script in scripts],
-        policy=policy(style, *scripts),
         outcome=outcome,
         **given,
     )
