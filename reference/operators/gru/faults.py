@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults.alterations import clipped, configured, reordered, settled, with_tensors, with_walk
+from ...faults.alterations import clipped, configured, settled, with_tensors, with_walk
 from ...faults.fault import ALL_BUT_BFLOAT16, Alteration, Compute, Outputs, family, fault
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
+from ..equations import equations, gate_orders
 from .cell import candidate
-
-__all__: list[str] = []
 
 Array = NDArray[Any]
 GRU = ("GRU",)
@@ -34,8 +34,8 @@ def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
     return with_walk(c, walk)
 
 
-def _gates_read_as(c: Computation, order: str) -> Computation:
-    return with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))
+walk = partial(equations, operators=GRU)
+hidden = partial(equations, put=_with_hidden, operators=GRU)
 
 
 @family("gru.hidden.in-place-by-{}", 32, 16, 8, 4, proved=False, clause="equations", operators=GRU)
@@ -60,66 +60,42 @@ def hidden_in_place(block: int) -> Alteration:
     return changed
 
 
-@fault("gru.gates.rzh", clause="gates.order", operators=GRU)
-def gates_rzh(compute: Compute, c: Computation) -> Outputs:
-    """Reads the gate blocks of W, R and B in the order r, z, h, as PyTorch and cuDNN hold them."""
-    return compute(_gates_read_as(c, "rzh"))
+gate_orders(
+    "GRU",
+    {
+        "rzh": "Reads the gate blocks of W, R and B in the order r, z, h, as PyTorch and cuDNN hold them.",
+        "zhr": "Reads the gate blocks of W, R and B in the order z, h, r.",
+        "hrz": "Reads the gate blocks of W, R and B in the order h, r, z.",
+    },
+)
 
 
-@fault("gru.gates.zhr", clause="gates.order", operators=GRU)
-def gates_zhr(compute: Compute, c: Computation) -> Outputs:
-    """Reads the gate blocks of W, R and B in the order z, h, r."""
-    return compute(_gates_read_as(c, "zhr"))
-
-
-@fault("gru.gates.hrz", clause="gates.order", operators=GRU)
-def gates_hrz(compute: Compute, c: Computation) -> Outputs:
-    """Reads the gate blocks of W, R and B in the order h, r, z."""
-    return compute(_gates_read_as(c, "hrz"))
-
-
-@fault("gru.update-gate.inverted", clause="equations.hidden", operators=GRU)
-def update_gate_inverted(compute: Compute, c: Computation) -> Outputs:
+@walk("gru.update-gate.inverted", clause="equations.hidden")
+def update_gate_inverted(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Weighs what is new by the update gate and the state before by what it lacks to one."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        z, r = p.f(X.z + H.z), p.f(X.r + H.r)
-        return (p.arithmetic.interpolation(z, H.state, candidate(p, X, H, r)),)
-
-    return compute(with_walk(c, walk))
+    z, r = p.f(X.z + H.z), p.f(X.r + H.r)
+    return (p.arithmetic.interpolation(z, H.state, candidate(p, X, H, r)),)
 
 
-@fault("gru.update-gate.keeps-reset-state", clause="equations.hidden", operators=GRU)
-def update_keeps_reset_state(compute: Compute, c: Computation) -> Outputs:
+@walk("gru.update-gate.keeps-reset-state", clause="equations.hidden")
+def update_keeps_reset_state(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Keeps a share of the reset state, rt (.) Ht-1, instead of Ht-1."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        z, r = p.f(X.z + H.z), p.f(X.r + H.r)
-        return (p.arithmetic.interpolation(z, candidate(p, X, H, r), r * H.state),)
-
-    return compute(with_walk(c, walk))
+    z, r = p.f(X.z + H.z), p.f(X.r + H.r)
+    return (p.arithmetic.interpolation(z, candidate(p, X, H, r), r * H.state),)
 
 
-@fault("gru.update-gate.not-complemented", clause="equations.hidden", operators=GRU)
-def update_not_complemented(compute: Compute, c: Computation) -> Outputs:
+@walk("gru.update-gate.not-complemented", clause="equations.hidden")
+def update_not_complemented(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Adds zt (.) Ht-1 to all that is new instead of its share 1 - zt."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        z, r = p.f(X.z + H.z), p.f(X.r + H.r)
-        return (candidate(p, X, H, r) + z * H.state,)
-
-    return compute(with_walk(c, walk))
+    z, r = p.f(X.z + H.z), p.f(X.r + H.r)
+    return (candidate(p, X, H, r) + z * H.state,)
 
 
-@fault("gru.update-gate.by-g", clause="activations.order", operators=GRU)
-def update_gate_by_g(compute: Compute, c: Computation) -> Outputs:
+@walk("gru.update-gate.by-g", clause="activations.order")
+def update_gate_by_g(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Applies g instead of f to the update gate."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        z, r = p.g(X.z + H.z), p.f(X.r + H.r)
-        return (p.arithmetic.interpolation(z, candidate(p, X, H, r), H.state),)
-
-    return compute(with_walk(c, walk))
+    z, r = p.g(X.z + H.z), p.f(X.r + H.r)
+    return (p.arithmetic.interpolation(z, candidate(p, X, H, r), H.state),)
 
 
 @fault("gru.linear-before-reset.ignored", clause="linear-before-reset", operators=GRU)
@@ -234,56 +210,48 @@ def reset_on_bias(compute: Compute, c: Computation) -> Outputs:
     return compute(_with_hidden(c, hidden))
 
 
-@fault("gru.reset-gate.ignored", clause="equations.reset", operators=GRU)
-def reset_ignored(compute: Compute, c: Computation) -> Outputs:
+@hidden("gru.reset-gate.ignored", clause="equations.reset")
+def reset_ignored(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
     """Leaves the reset gate out."""
-    return compute(_with_hidden(c, lambda p, X, H, z, r: p.g(X.h + H.h)))
+    return p.g(X.h + H.h)
 
 
-@fault("gru.reset-gate.on-argument", clause="equations.reset", operators=GRU)
-def reset_on_argument(compute: Compute, c: Computation) -> Outputs:
+@hidden("gru.reset-gate.on-argument", clause="equations.reset")
+def reset_on_argument(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
     """Multiplies the whole argument of g by the reset gate, what comes from Xt too."""
-    return compute(_with_hidden(c, lambda p, X, H, z, r: p.g(r * (X.h + H.h))))
+    return p.g(r * (X.h + H.h))
 
 
-@fault("gru.reset-gate.on-input", clause="equations.reset", operators=GRU)
-def reset_on_input(compute: Compute, c: Computation) -> Outputs:
+@hidden("gru.reset-gate.on-input", clause="equations.reset")
+def reset_on_input(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
     """Multiplies what comes from Xt by the reset gate instead of what comes from Ht-1."""
-    return compute(_with_hidden(c, lambda p, X, H, z, r: p.g(r * X.h + H.h)))
+    return p.g(r * X.h + H.h)
 
 
-@fault("gru.reset-gate.on-result", clause="equations.reset", operators=GRU)
-def reset_on_result(compute: Compute, c: Computation) -> Outputs:
+@hidden("gru.reset-gate.on-result", clause="equations.reset")
+def reset_on_result(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
     """Multiplies the hidden gate by the reset gate instead of its argument."""
-    return compute(_with_hidden(c, lambda p, X, H, z, r: r * p.g(X.h + H.h)))
+    return r * p.g(X.h + H.h)
 
 
-@fault("gru.reset-gate.is-update-gate", clause="equations.reset", operators=GRU)
-def reset_by_update_gate(compute: Compute, c: Computation) -> Outputs:
+@hidden("gru.reset-gate.is-update-gate", clause="equations.reset")
+def reset_by_update_gate(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
     """Resets by the update gate."""
-    return compute(_with_hidden(c, lambda p, X, H, z, r: candidate(p, X, H, z)))
+    return candidate(p, X, H, z)
 
 
-@fault("gru.reset-gate.on-update-gate", clause="equations.reset", operators=GRU)
-def reset_on_update_gate(compute: Compute, c: Computation) -> Outputs:
+@walk("gru.reset-gate.on-update-gate", clause="equations.reset")
+def reset_on_update_gate(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Computes the update gate from the reset state too."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        r = p.f(X.r + H.r)
-        z = p.f(X.z + H.through(r * H.state, "z"))
-        return (p.arithmetic.interpolation(z, candidate(p, X, H, r), H.state),)
-
-    return compute(with_walk(c, walk))
+    r = p.f(X.r + H.r)
+    z = p.f(X.z + H.through(r * H.state, "z"))
+    return (p.arithmetic.interpolation(z, candidate(p, X, H, r), H.state),)
 
 
-@fault("gru.hidden.carried-ungated", clause="equations.hidden", operators=GRU)
-def hidden_ungated(compute: Compute, c: Computation) -> Outputs:
+@walk("gru.hidden.carried-ungated", clause="equations.hidden")
+def hidden_ungated(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Leaves the update gate out: Ht is what is new."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        return (candidate(p, X, H, p.f(X.r + H.r)),)
-
-    return compute(with_walk(c, walk))
+    return (candidate(p, X, H, p.f(X.r + H.r)),)
 
 
 @fault("gru.outputs.required-missing", clause="outputs.required", operators=GRU, types=ALL_BUT_BFLOAT16, layer="form")

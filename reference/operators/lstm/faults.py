@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,8 @@ from ...faults.fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Alteration, Comput
 from ...kernels.kernel import rounded
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
+from ..equations import equations, gate_orders
 from .cell import gates, output
-
-__all__: list[str] = []
 
 Array = NDArray[Any]
 LSTM = ("LSTM",)
@@ -48,6 +48,9 @@ def _stepped(c: Computation, step: Step) -> Computation:
     return with_walk(c, walk)
 
 
+step = partial(equations, put=_stepped, operators=LSTM)
+
+
 def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) -> Computation:
     """The computation with another Ct carried on to the next step, once Ht was computed from the right one."""
 
@@ -60,50 +63,18 @@ def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) ->
     return _stepped(c, step)
 
 
-def _gates_read_as(c: Computation, order: str) -> Computation:
-    return with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))
-
-
-@fault("lstm.gates.ifoc", clause="gates.order", operators=LSTM)
-def gates_ifoc(compute: Compute, c: Computation) -> Outputs:
-    """Reads the gate blocks of W, R and B in the order i, f, o, c."""
-    return compute(_gates_read_as(c, "ifoc"))
-
-
-@fault("lstm.gates.ifco", clause="gates.order", operators=LSTM)
-def gates_ifco(compute: Compute, c: Computation) -> Outputs:
-    """Reads the gate blocks of W, R and B in the order i, f, c, o, as PyTorch and cuDNN hold them."""
-    return compute(_gates_read_as(c, "ifco"))
-
-
-@fault("lstm.gates.icfo", clause="gates.order", operators=LSTM)
-def gates_icfo(compute: Compute, c: Computation) -> Outputs:
-    """Reads the gate blocks of W, R and B in the order i, c, f, o, as TensorFlow's LSTMCell holds them."""
-    return compute(_gates_read_as(c, "icfo"))
-
-
-@fault("lstm.gates.fico", clause="gates.order", operators=LSTM)
-def gates_fico(compute: Compute, c: Computation) -> Outputs:
-    """Reads the gate blocks of W, R and B in the order f, i, c, o, as OpenVINO holds them."""
-    return compute(_gates_read_as(c, "fico"))
-
-
-@fault("lstm.gates.oifc", clause="gates.order", operators=LSTM)
-def gates_oifc(compute: Compute, c: Computation) -> Outputs:
-    """Takes the gate blocks of i and o for each other in W, R and B."""
-    return compute(_gates_read_as(c, "oifc"))
-
-
-@fault("lstm.gates.foic", clause="gates.order", operators=LSTM)
-def gates_foic(compute: Compute, c: Computation) -> Outputs:
-    """Takes the gate blocks of i and f for each other in W, R and B."""
-    return compute(_gates_read_as(c, "foic"))
-
-
-@fault("lstm.gates.iocf", clause="gates.order", operators=LSTM)
-def gates_iocf(compute: Compute, c: Computation) -> Outputs:
-    """Takes the gate blocks of f and c for each other in W, R and B."""
-    return compute(_gates_read_as(c, "iocf"))
+gate_orders(
+    "LSTM",
+    {
+        "ifoc": "Reads the gate blocks of W, R and B in the order i, f, o, c.",
+        "ifco": "Reads the gate blocks of W, R and B in the order i, f, c, o, as PyTorch and cuDNN hold them.",
+        "icfo": "Reads the gate blocks of W, R and B in the order i, c, f, o, as TensorFlow's LSTMCell holds them.",
+        "fico": "Reads the gate blocks of W, R and B in the order f, i, c, o, as OpenVINO holds them.",
+        "oifc": "Takes the gate blocks of i and o for each other in W, R and B.",
+        "foic": "Takes the gate blocks of i and f for each other in W, R and B.",
+        "iocf": "Takes the gate blocks of f and c for each other in W, R and B.",
+    },
+)
 
 
 @fault("lstm.bias.forget-plus-one", clause="bias", operators=LSTM)
@@ -188,17 +159,13 @@ def output_peephole_ignored(compute: Compute, c: Computation) -> Outputs:
     return compute(with_tensors(c, "P", lambda P: P * mask))
 
 
-@fault("lstm.peepholes.output-from-previous-cell", clause="peepholes.output", operators=LSTM)
-def peephole_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.peepholes.output-from-previous-cell", clause="peepholes.output")
+def peephole_from_previous_cell(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Lets the output gate's peephole look at Ct-1 instead of Ct."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
-        o = p.f(X.o + H.o + p.P["o"] * C)
-        C = f * C + i * candidate
-        return o * p.h(C), C
-
-    return compute(_stepped(c, step))
+    i, f, candidate = gates(p, X + H, C)
+    o = p.f(X.o + H.o + p.P["o"] * C)
+    C = f * C + i * candidate
+    return o * p.h(C), C
 
 
 @fault("lstm.peepholes.output-after-clip", clause="clip", operators=LSTM, types=ALL_BUT_BFLOAT16)
@@ -217,79 +184,55 @@ def output_peephole_after_clip(compute: Compute, c: Computation) -> Outputs:
     return compute(_stepped(c, step))
 
 
-@fault("lstm.peepholes.on-hidden", clause="peepholes", operators=LSTM)
-def peepholes_on_hidden(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.peepholes.on-hidden", clause="peepholes")
+def peepholes_on_hidden(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Lets the peepholes of the input and forget gates look at Ht-1 instead of Ct-1."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, H.state)
-        C = f * C + i * candidate
-        return output(p, X + H, C), C
-
-    return compute(_stepped(c, step))
+    i, f, candidate = gates(p, X + H, H.state)
+    C = f * C + i * candidate
+    return output(p, X + H, C), C
 
 
 # Cell state and output.
 
 
-@fault("lstm.cell.gates-swapped", clause="equations.cell", operators=LSTM)
-def cell_gates_swapped(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.cell.gates-swapped", clause="equations.cell")
+def cell_gates_swapped(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Multiplies Ct-1 by the input gate and what is new by the forget gate."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
-        C = i * C + f * candidate
-        return output(p, X + H, C), C
-
-    return compute(_stepped(c, step))
+    i, f, candidate = gates(p, X + H, C)
+    C = i * C + f * candidate
+    return output(p, X + H, C), C
 
 
-@fault("lstm.cell.ungated-input", clause="equations.cell", operators=LSTM)
-def cell_input_ungated(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.cell.ungated-input", clause="equations.cell")
+def cell_input_ungated(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Adds what is new to the cell state without the input gate."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        _, f, candidate = gates(p, X + H, C)
-        C = f * C + candidate
-        return output(p, X + H, C), C
-
-    return compute(_stepped(c, step))
+    _, f, candidate = gates(p, X + H, C)
+    C = f * C + candidate
+    return output(p, X + H, C), C
 
 
-@fault("lstm.hidden.no-h", clause="equations.hidden", operators=LSTM)
-def hidden_without_h(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.hidden.no-h", clause="equations.hidden")
+def hidden_without_h(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Multiplies the output gate by Ct itself instead of h(Ct)."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
-        C = f * C + i * candidate
-        return p.f(X.o + H.o + p.P["o"] * C) * C, C
-
-    return compute(_stepped(c, step))
+    i, f, candidate = gates(p, X + H, C)
+    C = f * C + i * candidate
+    return p.f(X.o + H.o + p.P["o"] * C) * C, C
 
 
-@fault("lstm.hidden.from-previous-cell", clause="equations.hidden", operators=LSTM)
-def hidden_from_previous_cell(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.hidden.from-previous-cell", clause="equations.hidden")
+def hidden_from_previous_cell(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Computes Ht from Ct-1."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
-        before, C = C, f * C + i * candidate
-        return p.f(X.o + H.o + p.P["o"] * C) * p.h(before), C
-
-    return compute(_stepped(c, step))
+    i, f, candidate = gates(p, X + H, C)
+    before, C = C, f * C + i * candidate
+    return p.f(X.o + H.o + p.P["o"] * C) * p.h(before), C
 
 
-@fault("lstm.hidden.ungated", clause="equations.hidden", operators=LSTM)
-def hidden_ungated(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.hidden.ungated", clause="equations.hidden")
+def hidden_ungated(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Leaves the output gate out: Ht is h(Ct)."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
-        C = f * C + i * candidate
-        return p.h(C), C
-
-    return compute(_stepped(c, step))
+    i, f, candidate = gates(p, X + H, C)
+    C = f * C + i * candidate
+    return p.h(C), C
 
 
 @fault("lstm.activations.g-and-h-swapped", clause="activations.order", operators=LSTM)
@@ -304,16 +247,12 @@ def h_by_g(compute: Compute, c: Computation) -> Outputs:
     return compute(configured(c, activations=tuple((f, g, g) for f, g, _ in c.configuration.activations)))
 
 
-@fault("lstm.activations.output-gate-by-g", clause="activations.order", operators=LSTM)
-def output_gate_by_g(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.activations.output-gate-by-g", clause="activations.order")
+def output_gate_by_g(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Applies g instead of f to the output gate."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
-        C = f * C + i * candidate
-        return p.g(X.o + H.o + p.P["o"] * C) * p.h(C), C
-
-    return compute(_stepped(c, step))
+    i, f, candidate = gates(p, X + H, C)
+    C = f * C + i * candidate
+    return p.g(X.o + H.o + p.P["o"] * C) * p.h(C), C
 
 
 # Clip.
@@ -453,17 +392,13 @@ def cell_carried_in(narrow: str) -> Alteration:
     return changed
 
 
-@fault("lstm.cell.twice", clause="equations.cell", operators=LSTM, types=ALL_BUT_BFLOAT16)
-def cell_twice(compute: Compute, c: Computation) -> Outputs:
+@step("lstm.cell.twice", clause="equations.cell", types=ALL_BUT_BFLOAT16)
+def cell_twice(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
     """Updates the cell state twice a step, by the same gates."""
-
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        S = X + H
-        i, f, new = gates(p, S, C)
-        C = f * (f * C + i * new) + i * new
-        return output(p, S, C), C
-
-    return compute(_stepped(c, step))
+    S = X + H
+    i, f, new = gates(p, S, C)
+    C = f * (f * C + i * new) + i * new
+    return output(p, S, C), C
 
 
 # Outputs.

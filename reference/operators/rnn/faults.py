@@ -2,66 +2,49 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ...faults.alterations import settled, with_walk
 from ...faults.fault import Compute, Outputs, fault
 from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ...recurrent.recurrence import Computation
-
-__all__: list[str] = []
+from ..equations import equations
 
 RNN = ("RNN",)
 
+walk = partial(equations, operators=RNN)
 
-@fault("rnn.activation.input-only", clause="equations", operators=RNN, layer="operands")
-def activation_on_input_only(compute: Compute, c: Computation) -> Outputs:
+
+@walk("rnn.activation.input-only", clause="equations", layer="operands")
+def activation_on_input_only(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Applies the activation to what comes from Xt and adds what comes from Ht-1 afterwards."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        return (settled(p.f(X.i) + H.i),)
-
-    return compute(with_walk(c, walk))
+    return (settled(p.f(X.i) + H.i),)
 
 
-@fault("rnn.activation.each-alone", clause="equations", operators=RNN)
-def activation_on_each(compute: Compute, c: Computation) -> Outputs:
+@walk("rnn.activation.each-alone", clause="equations")
+def activation_on_each(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Applies the activation to what comes from Xt and to what comes from Ht-1, and then adds them."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        return (p.f(X.i) + p.f(H.i),)
-
-    return compute(with_walk(c, walk))
+    return (p.f(X.i) + p.f(H.i),)
 
 
-@fault("rnn.activation.twice", clause="equations", operators=RNN)
-def activation_twice(compute: Compute, c: Computation) -> Outputs:
+@walk("rnn.activation.twice", clause="equations")
+def activation_twice(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Applies the activation twice."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        return (p.f(p.f(X.i + H.i)),)
-
-    return compute(with_walk(c, walk))
+    return (p.f(p.f(X.i + H.i)),)
 
 
-@fault("rnn.activation.missing", clause="equations", operators=RNN, layer="operands")
-def activation_missing(compute: Compute, c: Computation) -> Outputs:
+@walk("rnn.activation.missing", clause="equations", layer="operands")
+def activation_missing(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Applies no activation."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        return (settled(X.i + H.i),)
-
-    return compute(with_walk(c, walk))
+    return (settled(X.i + H.i),)
 
 
-@fault("rnn.state.added", clause="equations", operators=RNN)
-def state_added(compute: Compute, c: Computation) -> Outputs:
+@walk("rnn.state.added", clause="equations")
+def state_added(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Adds Ht-1 to the result, as a residual connection does."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        return (p.f(X.i + H.i) + H.state,)
-
-    return compute(with_walk(c, walk))
+    return (p.f(X.i + H.i) + H.state,)
 
 
 @fault("rnn.state.averaged", clause="equations", operators=RNN)
@@ -75,11 +58,7 @@ def state_averaged(compute: Compute, c: Computation) -> Outputs:
     return compute(with_walk(c, walk))
 
 
-@fault("rnn.state.unweighted", clause="equations", operators=RNN)
-def state_unweighted(compute: Compute, c: Computation) -> Outputs:
+@walk("rnn.state.unweighted", clause="equations")
+def state_unweighted(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Adds Ht-1 to the argument as it is, without its product with R."""
-
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        return (p.f(X.i + H.state),)
-
-    return compute(with_walk(c, walk))
+    return (p.f(X.i + H.state),)
