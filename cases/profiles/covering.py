@@ -5,9 +5,10 @@ Own code rather than a library, because the rows are pinned: they must not chang
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,17 @@ class Counter:
     def __init__(self, seed: int) -> None:
         self.state = seed & (2**64 - 1)
 
+    @classmethod
+    def of(cls, key: str) -> Counter:
+        """The choices that belong to a text."""
+        return cls(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+
+    def one_of(self, values: Sequence[Any]) -> Any:
+        """One of them, each as often as it stands there."""
+        return values[self.below(len(values))]
+
     def below(self, bound: int) -> int:
+        """A number from 0 on, below the bound."""
         self.state = (self.state + 0x9E3779B97F4A7C15) & (2**64 - 1)
         z = self.state
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
@@ -54,7 +65,7 @@ def cover(
         best: Row[Value] = {}
         gain: NDArray[np.intp] = _NONE
         for _ in range(candidates):
-            row = {n: axes[n][choose.below(len(axes[n]))] for n in names}
+            row = {n: choose.one_of(axes[n]) for n in names}
             row.update(wanted)
             row = settle(row)
             covered = combinations.missing_in(row)
@@ -126,4 +137,4 @@ def scatter(
     """`count` legal rows, every value drawn by itself; the same ones for the same seed."""
     choose = Counter(seed)
     for _ in range(count):
-        yield settle({name: values[choose.below(len(values))] for name, values in axes.items()})
+        yield settle({name: choose.one_of(values) for name, values in axes.items()})

@@ -10,7 +10,6 @@ a list of cases and the same numbers are the same cases everywhere.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...reference import ACTIVATIONS, cell_named, interpretations_touched, operator_version, versions_of
-from ..axes.axis import Domain
+from ..axes.axis import NOTHING, Domain
 from ..axes.node.functions import functions_of
 from ..axes.node.outputs import output_subsets
 from ..axes.recurrent import RECURRENT_AXES
@@ -94,7 +93,7 @@ def dense_specs(
     op: str,
     version: int | None = None,
     type: str | None = None,
-    supported: Supported | None = None,
+    supported: Supported = NOTHING,
     seed: int | str = 0,
     *,
     later: bool = False,
@@ -123,7 +122,7 @@ def dense_specs(
             if vain > 2000:
                 if known:
                     return
-                raise ValueError(f"{op}: no configuration in {dict(supported or {})}")
+                raise ValueError(f"{op}: no configuration in {dict(supported)}")
             continue
         vain = 0
         known.add(spec.digest)
@@ -135,7 +134,7 @@ def dense_spec(
     index: int,
     version: int | None = None,
     type: str | None = None,
-    supported: Supported | None = None,
+    supported: Supported = NOTHING,
     seed: int | str = 0,
     *,
     later: bool = False,
@@ -143,20 +142,11 @@ def dense_spec(
 ) -> CaseSpec | None:
     """Dense case number `index`; None where what is drawn there is not in the part of the space. Arguments and errors
     are those of :func:`dense_specs`."""
-    chosen, kind, choose = _begun(op, index, version, type, supported, seed)
-    stream = f"{op}/{version}/{type}/{seed}/{index}" if later else None
-    spec = _drawn(op, chosen, kind, supported or {}, choose, stream)
-    return _widened(spec, supported or {}, _counter(f"{op}/{version}/{type}/{seed}/{index}/wide")) if wide else spec
-
-
-def _begun(
-    op: str, index: int, version: int | None, type: str | None, supported: Supported | None, seed: int | str
-) -> tuple[int, str, Counter]:
-    key = f"{op}/{version}/{type}/{seed}/{index}"
-    choose = _counter(key)
-    pairs = _pairs(op, version, type, (supported or {}).get("type"))
-    chosen, kind = pairs[choose.below(len(pairs))]
-    return chosen, kind, choose
+    stream = f"{op}/{version}/{type}/{seed}/{index}"
+    choose = Counter.of(stream)
+    chosen, kind = choose.one_of(_pairs(op, version, type, supported.get("type")))
+    spec = _drawn(op, chosen, kind, supported, choose, stream if later else None)
+    return _widened(spec, supported, Counter.of(f"{stream}/wide")) if wide else spec
 
 
 def _pairs(op: str, version: int | None, type: str | None, types: Collection[str] | None) -> list[tuple[int, str]]:
@@ -189,10 +179,7 @@ def _drawn(
     operator = operator_version(op, version)
     space = space_of(operator)
     weighted = _weighted(op, version)
-    lean = _LEAN[choose.below(len(_LEAN))]
-
-    def one_of(values: Sequence[Any]) -> Any:
-        return values[choose.below(len(values))]
+    lean = choose.one_of(_LEAN)
 
     def drawn(name: str) -> Any:
         axis = space[name]
@@ -201,7 +188,7 @@ def _drawn(
         if allowed is not None:
             values = [v for v in values if v in allowed] or list(allowed)
         simplest = [v for v in axis.values if v in values]
-        value = one_of(values)
+        value = choose.one_of(values)
         return simplest[0] if simplest and choose.below(8) < lean else value
 
     row: dict[str, Any] = {"type": kind}
@@ -238,12 +225,8 @@ def _later(
             allowed = supported.get(name)
             values = [v for v in weighted[name] if allowed is None or v in allowed]
             values = values or list(space[name].values)
-            row[name] = values[_counter(f"{stream}/{name}").below(len(values))]
+            row[name] = Counter.of(f"{stream}/{name}").one_of(values)
     return row
-
-
-def _counter(key: str) -> Counter:
-    return Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
 
 
 def _widened(spec: CaseSpec | None, supported: Supported, choose: Counter) -> CaseSpec | None:
@@ -252,7 +235,7 @@ def _widened(spec: CaseSpec | None, supported: Supported, choose: Counter) -> Ca
     if spec is None:
         return None
     changes: dict[str, Any] = {}
-    sizes, functions, size = choose.below(_WIDE), choose.below(_WIDE // 2), BEYOND[choose.below(len(BEYOND))]
+    sizes, functions, size = choose.below(_WIDE), choose.below(_WIDE // 2), choose.one_of(BEYOND)
     # Steps that no output shows have a bound that grows with each of them.
     if sizes == 0 and ("Y" in spec.outputs or size["T"] < _LONG):
         changes |= size
@@ -260,7 +243,7 @@ def _widened(spec: CaseSpec | None, supported: Supported, choose: Counter) -> Ca
             changes |= {"activations": None, "alpha": None, "beta": None}
     elif sizes == 1 and spec.T * spec.N > 0:
         among = coinciding(spec.directions, operator_version(spec.op, spec.version).gates, vars(spec))
-        changes |= among[choose.below(len(among))]
+        changes |= choose.one_of(among)
     elif functions == 0 and 0 < spec.T <= _LONG and supported.get("activations") is None:
         changes |= _coefficiented(spec, choose)
     if any(name in supported and not _within(name, changes[name], supported[name]) for name in changes):
@@ -274,11 +257,11 @@ def _coefficiented(spec: CaseSpec, choose: Counter) -> dict[str, Any]:
     usual = cell_named(operator_version(spec.op, spec.version).known_as).activations
     names = list(spec.activations or usual * spec.directions)
     for last in range(len(usual) - 1, len(names), len(usual)):
-        names[last] = _FURTHER_FUNCTIONS[choose.below(len(_FURTHER_FUNCTIONS))]
+        names[last] = choose.one_of(_FURTHER_FUNCTIONS)
     kinds = [ACTIVATIONS[n] for name in names for n in ACTIVATIONS if n.lower() == name.lower()]
 
     def given(uses: str) -> tuple[float, ...] | None:
-        return tuple(_FURTHER[choose.below(len(_FURTHER))] for kind in kinds if getattr(kind, uses)) or None
+        return tuple(choose.one_of(_FURTHER) for kind in kinds if getattr(kind, uses)) or None
 
     return {"activations": tuple(names), "alpha": given("uses_alpha"), "beta": given("uses_beta")}
 
@@ -287,7 +270,7 @@ def _sizes(choose: Counter, supported: Supported) -> dict[str, int]:
     def one_of(name: str, values: Sequence[int]) -> int:
         allowed = supported.get(name)
         chosen = [v for v in values if v in allowed] or list(allowed) if allowed is not None else values
-        return int(chosen[choose.below(len(chosen))])
+        return int(choose.one_of(chosen))
 
     T, N = one_of("T", _STEPS), one_of("N", _ROWS)
     I, H = one_of("I", _WIDTHS), one_of("H", _WIDTHS)
@@ -307,7 +290,7 @@ def _outputs(op: str, version: int, supported: Supported, choose: Counter) -> tu
     if not subsets:
         raise ValueError(f"{operator.name} has no outputs {list(supported['outputs'])}")
     everything = max(subsets, key=lambda s: sum(map(bool, s)))
-    chosen = subsets[choose.below(len(subsets))]
+    chosen = choose.one_of(subsets)
     return everything if choose.below(5) < 2 else chosen
 
 
@@ -325,11 +308,11 @@ def _activations(
     bounded = [f for f in functions if f in _BOUNDED] or functions
     names: list[str] = []
     for _ in range(directions):
-        own = [functions[choose.below(len(functions))] for _ in range(each)]
+        own = [choose.one_of(functions) for _ in range(each)]
         if each > 1:
-            own[0] = bounded[choose.below(len(bounded))]  # gates that open without limit leave every range
+            own[0] = choose.one_of(bounded)  # gates that open without limit leave every range
         if row["T"] > _LONG and sum(f not in _BOUNDED for f in own) > (each > 2):
-            own[-1] = bounded[choose.below(len(bounded))]
+            own[-1] = choose.one_of(bounded)
         names += own
     if choose.below(12) == 0:
         names = [name.lower() for name in names]
@@ -337,28 +320,27 @@ def _activations(
     for name in ("alpha", "beta"):
         if choose.below(5) < 3 and supported.get(name, (None, 1)) != (None,):
             count = 1 + choose.below(len(names))
-            attributes[name] = tuple(_COEFFICIENTS[choose.below(len(_COEFFICIENTS))] for _ in range(count))
+            attributes[name] = tuple(choose.one_of(_COEFFICIENTS) for _ in range(count))
     return attributes
 
 
 def sibling(spec: CaseSpec, number: int) -> CaseSpec:
     """Another case of the same model: other numbers, and other sizes and lengths where the model leaves them open."""
-    key = f"{spec.digest}/{number}"
-    choose = _counter(key)
+    choose = Counter.of(f"{spec.digest}/{number}")
     changed: dict[str, Any] = {"seed": choose.below(1 << 16)}
     if spec.weights == "input":
         changed["weights_seed"] = changed["seed"]
     if spec.dimensions == "symbolic":
-        changed |= {"T": _STEPS[choose.below(len(_STEPS))], "N": _ROWS[choose.below(len(_ROWS))]}
+        changed |= {"T": choose.one_of(_STEPS), "N": choose.one_of(_ROWS)}
         if "Y" not in spec.outputs and spec.type in ("float16", "bfloat16"):
             changed["T"] = min(changed["T"], 3)
         if spec.activations is not None:
             changed["T"] = min(changed["T"], max(spec.T, _LONG))
-        changed["reruns"] = ("none", "data", "sizes", "growing")[choose.below(4)]
+        changed["reruns"] = choose.one_of(("none", "data", "sizes", "growing"))
     if spec.lengths != "absent":
-        changed["lengths"] = ("ragged", "full", "short", "empty")[choose.below(4)]
+        changed["lengths"] = choose.one_of(("ragged", "full", "short", "empty"))
     if spec.data in ("dense", "small", "large"):
-        changed["data"] = ("dense", "small", "large")[choose.below(3)]
+        changed["data"] = choose.one_of(("dense", "small", "large"))
     row = {name: changed.get(name, getattr(spec, name)) for name in ("T", "N", "lengths", "reruns", "data")}
     row |= {"dimensions": spec.dimensions, "initial": spec.initial}
     return replace(spec, **{**changed, **settle(row)})

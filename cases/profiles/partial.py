@@ -9,7 +9,6 @@ have rows in some order, and keep clear of what nearly every target lacks that l
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
@@ -73,9 +72,8 @@ _DEVICE = frozenset({"layout", "clip", "activations", "lengths", "dimensions", "
 
 def partial_space(op: str, level: str, index: int) -> Supported:
     """The part of the space of the operator's case of that number in a level of :data:`PARTIAL`."""
-    key = f"{level}/{op}/{index}"
-    choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
-    strength = _STRENGTHS[choose.below(len(_STRENGTHS))] if level == "partial" else _STRENGTHS[0]
+    choose = Counter.of(f"{level}/{op}/{index}")
+    strength = choose.one_of(_STRENGTHS) if level == "partial" else _STRENGTHS[0]
 
     def left_out(axis: str, share: float) -> bool:
         whole = level == "device" and axis in _DEVICE
@@ -84,7 +82,7 @@ def partial_space(op: str, level: str, index: int) -> Supported:
     space: dict[str, Collection[Any]] = {
         axis: left for axis, (share, left) in _LEFT_OUT.items() if left_out(axis, share)
     }
-    directions, types = _DIRECTIONS[choose.below(len(_DIRECTIONS))], _TYPES[choose.below(len(_TYPES))]
+    directions, types = choose.one_of(_DIRECTIONS), choose.one_of(_TYPES)
     if directions is not None:
         space["direction"] = directions
     if types is not None:

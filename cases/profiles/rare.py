@@ -9,7 +9,6 @@ everywhere in bfloat16 and half the time in float16 (docs/coverage.md).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -49,18 +48,17 @@ _FEW_STEPS = (1, 2, 3, 4)  # in half types: what no output shows gathers roundin
 
 def rare_space(op: str, index: int) -> tuple[int, str, Supported]:
     """Version, type and part of the space of the operator's case of that number."""
-    key = f"{RARE}/{op}/{index}"
-    choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    choose = Counter.of(f"{RARE}/{op}/{index}")
     versions = versions_of(op)
-    version = versions[choose.below(len(versions))]
+    version = choose.one_of(versions)
     operator = operator_version(op, version)
     types = tuple(operator.types)
-    kind = str(types[choose.below(len(types))])
+    kind = str(choose.one_of(types))
     space: dict[str, Collection[Any]] = {}
     for axis, values in _SELDOM.items():
         if choose.below(_SIXTHS) == 0:
             space[axis] = values
-    space |= _COEFFICIENTS[choose.below(len(_COEFFICIENTS))]
+    space |= choose.one_of(_COEFFICIENTS)
     if choose.below(_SIXTHS) == 0:
         space["outputs"] = tuple(s for s in output_subsets(operator) if "Y" not in s) or output_subsets(operator)
     if kind in _HALF:

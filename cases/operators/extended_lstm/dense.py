@@ -7,7 +7,6 @@ and zero points.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -62,8 +61,7 @@ _UNUSUAL = frozenset(_LEFT_OUT) - {"reruns", "inputs"}
 
 def dense_extended(level: str, index: int, seed: str = "") -> Any:
     """Dense case number `index` of a level. Raises KeyError for a level that there is not."""
-    key = f"ExtendedLSTM/dense/{level}/{seed}/{index}"
-    choose = Counter(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+    choose = Counter.of(f"ExtendedLSTM/dense/{level}/{seed}/{index}")
     without = {"calibrated": _UNUSUAL, "complete": frozenset[str](), "partial": _some(choose)}[level]
     return _Draw(choose, without).spec()
 
@@ -73,7 +71,7 @@ def sibling_of(spec: Any, number: int) -> Any | None:
     holds the weights, whose numbers go with X's."""
     if spec.weights != "input":
         return None
-    choose = Counter(int.from_bytes(hashlib.sha256(f"{spec.digest}/{number}".encode()).digest()[:8], "little"))
+    choose = Counter.of(f"{spec.digest}/{number}")
     draw = _Draw(choose, frozenset())
     changes: dict[str, Any] = {"seed": choose.below(1 << 16), "reruns": draw.one_of("none", "data")}
     if is_open(spec):
@@ -118,7 +116,7 @@ def any_extended(random: Random) -> Any | None:
 
 
 def _some(choose: Counter) -> frozenset[str]:
-    strength = _STRENGTHS[choose.below(len(_STRENGTHS))]
+    strength = choose.one_of(_STRENGTHS)
     return frozenset(name for name, share in _LEFT_OUT.items() if choose.below(_SIXTEENTHS) < share * strength)
 
 
@@ -130,7 +128,7 @@ class _Draw:
 
     def one_of(self, *values: Any) -> Any:
         """One of these, each as often."""
-        return values[self._choose.below(len(values))]
+        return self._choose.one_of(values)
 
     def _rare(self, feature: str, of: int) -> bool:
         """Tell whether a feature is there: once in so many cases, unless it is left out."""
