@@ -273,6 +273,13 @@ def clip_on_cell_state(compute: Compute, c: Computation) -> Outputs:
     return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
 
 
+@fault("lstm.clip.output-only", clause="clip", operators=LSTM)
+def clip_output_only(compute: Compute, c: Computation) -> Outputs:
+    """Bounds the argument of h by clip, but not those of the gates and of g."""
+    *_, last = c.configuration.clips
+    return compute(configured(c, clips=(None, None, last)))
+
+
 @fault("lstm.clip.on-carried-cell", clause="clip", operators=LSTM, table=VARIANTS)
 def clip_on_carried_cell(compute: Compute, c: Computation) -> Outputs:
     """Bounds the cell state that is carried on by clip, besides the arguments of activations."""
