@@ -201,8 +201,10 @@ def _of_value(need: Need) -> Iterator[Condition]:
     if name == "activations":
         functions = set(value)
         words = f"activations {'/'.join(dict.fromkeys(value))}"
-        yield Condition(words, lambda spec: functions <= set(spec.activations or ()))
-        yield Condition("a list of activations", lambda spec: spec.activations is not None)
+        narrow = Condition(words, lambda spec: functions <= set(spec.activations or ()))
+        wide = Condition("a list of activations", lambda spec: spec.activations is not None)
+        # That it takes just these three or more functions is less likely than that it takes a list.
+        yield from (narrow, wide) if len(functions) < _LISTED else (wide, narrow)
     elif name == "outputs":
         names = tuple(filter(None, value))
         listed = ", ".join(names)
@@ -235,6 +237,9 @@ def _of_value(need: Need) -> Iterator[Condition]:
 def _scale(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and [*map(type, value)] == [float, int]
 
+
+_LISTED = 3
+"""Functions of a smallest case, of which it is first said that there is a list of them."""
 
 _NOTHING = {"T": "seq_length 0", "N": "batch_size 0"}
 _UNITS = {"T": "step", "N": "row", "I": "feature of X", "H": "unit"}

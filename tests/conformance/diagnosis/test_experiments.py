@@ -421,6 +421,11 @@ def test_a_case_that_is_none_of_another_operator_is_not_asked_there() -> None:
 
 def test_two_coefficients_are_no_scale_and_zero_point() -> None:
     assert needs_in_words([Need("alpha", (0.5, 0.25), (None,), Verdict.PASS)]) == ["activation_alpha"]
+    for functions, words in (
+        ("Affine Tanh Tanh", "activations Affine/Tanh"),
+        ("Affine Tanh Elu", "a list of activations"),
+    ):
+        assert needs_in_words([Need("activations", tuple(functions.split()), (None,), Verdict.PASS)]) == [words]
     assert needs_in_words([Need("x", (0.5, 128), (None,), Verdict.PASS)]) == ["x_scale"]
 
 
