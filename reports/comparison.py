@@ -344,28 +344,23 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "warnings": list(comparison.warnings),
         "only_old": list(comparison.only_old),
         "only_new": list(comparison.only_new),
-        "targets": [
-            {
-                "name": changes.name,
-                "old_version": changes.old.version,
-                "new_version": changes.new.version,
-                "worse": changes.worse,
-                "same": changes.same,
-                **{
-                    kind: [
-                        {**vars(change), "finding": group.finding}
-                        for group in changes.groups[kind]
-                        for change in group.changes
-                    ]
-                    for kind in HEADINGS
-                },
-                "only_old": list(changes.only_old),
-                "only_new": list(changes.only_new),
-                "accuracy": [vars(moved) for moved in changes.accuracy],
-            }
-            for changes in comparison.targets
-        ],
+        "targets": list(map(_target_as_json, comparison.targets)),
     }
+
+
+def _target_as_json(changes: Changes) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "name": changes.name,
+        "old_version": changes.old.version,
+        "new_version": changes.new.version,
+        "worse": changes.worse,
+        "same": changes.same,
+    }
+    for kind in HEADINGS:
+        groups = changes.groups[kind]
+        record[kind] = [{**vars(change), "finding": group.finding} for group in groups for change in group.changes]
+    record |= {"only_old": list(changes.only_old), "only_new": list(changes.only_new)}
+    return record | {"accuracy": list(map(vars, changes.accuracy))}
 
 
 def tone(kind: str) -> tuple[str, str]:

@@ -261,16 +261,11 @@ def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...],
         for row, number in enumerate(results.kind_of):
             if number in failing and row not in covered:
                 left[results.kinds[number].verdict, results.kinds[number].expected].append(row)
-    return [
-        _finding(
-            subject,
-            _nameless(verdict, expected),
-            tuple(rows),
-            tuple(results.case[row] for row in rows),
-            {results.case[rows[0]]: rows[0]},
-        )
-        for (verdict, expected), rows in left.items()
-    ]
+    findings = []
+    for (verdict, expected), rows in left.items():
+        cases = tuple(results.case[row] for row in rows)
+        findings.append(_finding(subject, _nameless(verdict, expected), tuple(rows), cases, {cases[0]: rows[0]}))
+    return findings
 
 
 def _nameless(verdict: str, expected: bool) -> Record:

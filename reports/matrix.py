@@ -36,14 +36,18 @@ class Cell:
         return f"{self.operator}, {self.feature}, {self.subject.label}: {counts}{known}"
 
 
+Line = tuple[Subject, tuple[Cell, ...]]
+"""A target, and its cells in the order of versions."""
+
+
 @dataclass(frozen=True)
 class Table:
-    """The matrix of one operator. ``rows`` are (feature group, (target, cells in the order of versions) lines), so that
-    targets stand below one another: versions are few, and targets may be many. ``page`` is where the document is."""
+    """The matrix of one operator. ``rows`` are (feature group, lines), so that targets stand below one another:
+    versions are few, and targets may be many. ``page`` is where the document is."""
 
     operator: str
     versions: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[Subject, tuple[Cell, ...]], ...]], ...]
+    rows: tuple[tuple[str, tuple[Line, ...]], ...]
     page: str = ""
 
 
@@ -62,23 +66,14 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
     tables = []
     for operator in sorted(versions):
         names = tuple(name for _, name in sorted(versions[operator]))
-        rows = tuple(
-            (
-                group,
-                tuple(
-                    (
-                        subject,
-                        tuple(
-                            _cell(name, group, subject, tallies.get((operator, name, group, subject.number)))
-                            for name in names
-                        ),
-                    )
-                    for subject in subjects
-                ),
-            )
-            for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold))
-        )
-        tables.append(Table(operator, names, rows, _page_of(operator)))
+        rows = []
+        for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold)):
+            lines = []
+            for subject in subjects:
+                own = [(name, tallies.get((operator, name, group, subject.number))) for name in names]
+                lines.append((subject, tuple(_cell(name, group, subject, tally) for name, tally in own)))
+            rows.append((group, tuple(lines)))
+        tables.append(Table(operator, names, tuple(rows), _page_of(operator)))
     return tables
 
 

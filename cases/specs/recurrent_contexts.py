@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -106,10 +107,8 @@ def _by_version(op: str, axes: tuple[Axis, ...]) -> Mapping[str, Mapping[int, tu
 
 @cache
 def _occurring(op: str, axes: tuple[Axis, ...]) -> Mapping[str, tuple[Any, ...]]:
-    union = {
-        name: tuple({value: None for values in own.values() for value in values})
-        for name, own in _by_version(op, axes).items()
-    }
+    every = {name: itertools.chain.from_iterable(own.values()) for name, own in _by_version(op, axes).items()}
+    union = {name: tuple(dict.fromkeys(values)) for name, values in every.items()}
     return {"version": versions_of(op), **union}
 
 

@@ -6,7 +6,7 @@ comes, and what the activation makes of it. So a cell needs no second form that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,19 +68,13 @@ def steps_of(
         traces = trace(watched, watch, Y)
     shape = (len(c.directions), c.T, c.N, c.H)
     gates = watch.gates(c.cell.gates, shape)
-    return tuple(
-        Steps(
-            direction,
-            _positions(run, c.T, c.N),
-            c.lengths,
-            {
-                **{letter: values[d] for letter, values in gates.items()},
-                **{name.upper(): np.asarray(states) for name, states in zip(c.cell.inner, run.inner, strict=True)},
-                "H": np.asarray(run.hidden),
-            },
-        )
-        for d, (direction, run) in enumerate(zip(c.directions, traces, strict=True))
-    )
+    steps = []
+    for d, (direction, run) in enumerate(zip(c.directions, traces, strict=True)):
+        values = {letter: own[d] for letter, own in gates.items()}
+        values |= {name.upper(): np.asarray(states) for name, states in zip(c.cell.inner, run.inner, strict=True)}
+        values["H"] = np.asarray(run.hidden)
+        steps.append(Steps(direction, _positions(run, c.T, c.N), c.lengths, values))
+    return tuple(steps)
 
 
 def overflowing_arguments(computation: Computation, Y: Array | None = None) -> Array | None:
@@ -176,9 +170,12 @@ class _Watch(Ordered):
         without = [letter for letter in letters if letter not in noted]
         if len(without) == 1 and self._complements:
             noted[without[0]] = self._complements
-        _, _, N, H = shape
-        joined = {letter: np.concatenate([part.reshape(-1, N, H) for part in parts]) for letter, parts in noted.items()}
-        return {letter: joined[letter].reshape(shape) for letter in letters if letter in joined}
+        return {letter: _joined(noted[letter], shape).reshape(shape) for letter in letters if letter in noted}
+
+
+def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """Parts of an array of a shape, one behind the other as (steps, N, H)."""
+    return np.concatenate([part.reshape(-1, *shape[2:]) for part in parts])
 
 
 class _Steep(_Watch):
@@ -198,8 +195,7 @@ class _Steep(_Watch):
         """The largest at each place, of the shape (directions, T, N, H); -inf where there is none."""
         if not self._arguments or 0 in shape:
             return None
-        _, _, N, H = shape
-        joined = [np.concatenate([part.reshape(-1, N, H) for part in parts]) for parts in self._arguments.values()]
+        joined = [_joined(parts, shape) for parts in self._arguments.values()]
         # A direction without such a function has noted nothing: only what all directions have can be put in place.
         whole = [values.reshape(shape) for values in joined if values.size == np.prod(shape)]
         largest: Array = np.maximum.reduce(whole) if whole else np.full(shape, max(float(v.max()) for v in joined))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -110,15 +111,15 @@ class Course:
                 cases[operator].add(case)
         if len(cases) < 2:
             return {}
-        return {
-            operator: {
-                release.version: FAILS
-                if own & self._cases_in(release.version)
-                else release.state(own, self.finding.fault)
-                for release in self.runtime.releases
-            }
-            for operator, own in sorted(cases.items())
-        }
+        return {operator: self._states_of(own) for operator, own in sorted(cases.items())}
+
+    def _states_of(self, cases: Set[str]) -> dict[str, str]:
+        """By version what becomes of some of the cases."""
+        states = {}
+        for release in self.runtime.releases:
+            fails = cases & self._cases_in(release.version)
+            states[release.version] = FAILS if fails else release.state(cases, self.finding.fault)
+        return states
 
     @cached_property
     def apart(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from ..run import Run
 from .badges import Badge, outcome
 from .chart import chart_of
 from .history import Course, courses_of
-from .releases import Runtime, runtimes_of, slug
+from .releases import Release, Runtime, runtimes_of, slug
 
 MARK = ".onnxspec-site"
 
@@ -191,18 +191,19 @@ def _runtime_record(runtime: Runtime) -> dict[str, Any]:
     return {
         "runtime": runtime.name,
         "page": f"runtimes/{runtime.slug}.html",
-        "releases": [
-            {
-                "version": release.version,
-                "run": release.subject.run.info["started"],
-                "onnxspec": release.subject.run.info["onnxspec"],
-                "profile": release.profile,
-                "seconds": release.subject.info["seconds"],
-                "operators": {name: dict(tally.verdicts) for name, tally in release.tallies.items()},
-                "types": {name: dict(tally.verdicts) for name, tally in release.types.items()},
-            }
-            for release in runtime.releases
-        ],
+        "releases": list(map(_release_record, runtime.releases)),
+    }
+
+
+def _release_record(release: Release) -> dict[str, Any]:
+    return {
+        "version": release.version,
+        "run": release.subject.run.info["started"],
+        "onnxspec": release.subject.run.info["onnxspec"],
+        "profile": release.profile,
+        "seconds": release.subject.info["seconds"],
+        "operators": {name: dict(tally.verdicts) for name, tally in release.tallies.items()},
+        "types": {name: dict(tally.verdicts) for name, tally in release.types.items()},
     }
 
 
