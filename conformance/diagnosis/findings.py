@@ -28,7 +28,7 @@ from ...reference import (
     versions_of,
 )
 from ...reference.documents.interpretations import asked_anew
-from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict
+from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict, would_allow
 from ..judging.vocabulary import NO_FAILURE, short_title
 from ..probes.probe import Probe
 from ..results.records import Bias, Finding
@@ -47,6 +47,9 @@ _NO_ANSWER = frozenset((Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED
 _RAN = frozenset((*FAILING - DECLINED - _NO_ANSWER, Verdict.PASS, Verdict.INCONCLUSIVE))
 """The outcome of a case that was not declined: a wrong result shows that what it has is taken, too."""
 
+_SHOWN = 4
+"""Results that a class allows and whose errors do not show it, for one whose errors do: fewer are of that class too."""
+
 _COMPARED = 40
 """Passing cases in which a fault is looked for that others show: the smallest that exercise its clause."""
 
@@ -57,6 +60,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     declined: dict[Verdict, list[Result]] = {verdict: [] for verdict in (Verdict.FALLBACK, Verdict.UNSUPPORTED)}
     passing = passing_of(results, probes)
+    classes = _classes(results)
     for result in results:
         if result.failing and result.diagnosis:
             for fault in result.diagnosis:
@@ -67,7 +71,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
             topic = topic_of(result.clause or "")
             reason = "" if result.verdict is Verdict.NOT_REJECTED else result.reason
             if result.verdict is Verdict.INACCURATE:
-                reason = result.accuracy  # the wider class that it is right by
+                reason = classes.get(result.case)
             elif result.reason == EXCEPTION:
                 reason = _exception(result)
             groups[kind, result.verdict, reason, topic, result.why].append(result)
@@ -281,8 +285,8 @@ def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes
     title = short_title(Verdict.PASS.value if broken else verdict, first.reason or "")
     if first.reason == EXCEPTION:
         title = f"{title}, {_exception(first)}"
-    if first.verdict is Verdict.INACCURATE and first.accuracy:
-        title = f"inaccurate (no better than {first.accuracy})"
+    if first.verdict is Verdict.INACCURATE and (named := [r.accuracy for r in members if r.accuracy]):
+        title = f"inaccurate (no better than {named[0]})"
     return _entry(
         title,
         kind if broken else verdict,
@@ -293,6 +297,24 @@ def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes
         expected=all(r.expected for r in members),
         why=first.why,
     )
+
+
+def _classes(results: Iterable[Result]) -> dict[str, str]:
+    """By case the wider class that an inaccurate result is right by: the one whose roundings its errors show, or where
+    they do not, the one that allows as much and that enough others of its operator and type show. A kernel has one
+    arithmetic, and where errors happen to be small they show none."""
+    inaccurate = [r for r in results if r.verdict is Verdict.INACCURATE]
+    shown = Counter((r.op, r.type, r.accuracy) for r in inaccurate if r.accuracy)
+    silent: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for result in inaccurate:
+        for op, kind, name in shown:
+            if not result.accuracy and (op, kind) == (result.op, result.type) and would_allow(name) in result.message:
+                silent[op, kind, name].append(result.case)
+    classes = {r.case: r.accuracy for r in inaccurate if r.accuracy}
+    for place, cases in silent.items():
+        if len(cases) < _SHOWN * shown[place]:
+            classes |= dict.fromkeys(cases, place[-1])
+    return classes
 
 
 def _exception(result: Result) -> str:

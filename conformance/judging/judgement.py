@@ -11,7 +11,7 @@ from ...reference.operators.mishap import told_mishap
 from ..workers.process import Outcome
 
 __all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "OF_FORBIDDEN", "UNTRIED", "WITHOUT_RUN"]
-__all__ += ["Judgement", "Verdict", "judge_forbidden", "not_judged", "not_run"]
+__all__ += ["Judgement", "Verdict", "judge_forbidden", "not_judged", "not_run", "would_allow"]
 
 
 class Verdict(str, enum.Enum):
@@ -116,6 +116,11 @@ def not_run(outcome: Outcome) -> Judgement:
     if outcome.broke:
         return Judgement(Verdict.CRASHED, EXCEPTION, message=outcome.reason)
     return _declined(outcome)
+
+
+def would_allow(name: str) -> str:
+    """The words of a message for a wider class that holds what came back, and of whose roundings nothing is seen."""
+    return f"class {name} would allow as much"
 
 
 def not_judged(error: Exception, doing: str) -> Judgement:

@@ -29,7 +29,7 @@ from ...reference.faults.hypothesis import Run
 from ...reference.operators.operator import Classes, Operator
 from ..workers.process import Outcome
 from .attempt import Attempt, RunSession, answered_by, attempt_at, hold, run_sessions
-from .judgement import Judgement, Verdict
+from .judgement import Judgement, Verdict, would_allow
 from .returned import Returned, of_node, read
 from .rounding import has_its_signature, looks_like_flushing, looks_like_rounding
 from .special_values import with_special_values
@@ -243,7 +243,7 @@ def _inaccurate(attempt: Attempt, name: str, best: Attempt, signed: bool) -> Jud
     roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
     if not signed:
-        words = f"class {name} would allow as much, and nothing shows its roundings here"
+        words = f"{would_allow(name)}, and nothing shows its roundings here"
         return replace(judgement, message=f"{judgement.message}; {words}")
     # A radius that has outgrown the signal everywhere agrees with anything.
     words = "right by" if attempt.telling or not attempt.vague else "cannot be told from"

@@ -18,7 +18,7 @@ from onnxspec.conformance.diagnosis import (
     message_kind,
     with_needed_classes,
 )
-from onnxspec.conformance.judging import Judgement, Verdict
+from onnxspec.conformance.judging import Judgement, Verdict, would_allow
 from onnxspec.conformance.probes import Probe, SpecProbe, worded
 from onnxspec.conformance.proof import judge_staged
 from onnxspec.conformance.results import Kept, Result, biases, grades, passing_grades, result_of
@@ -547,3 +547,18 @@ def test_what_is_right_by_the_class_that_a_fault_consists_in_has_its_name() -> N
     assert explained([result], probes, Kept(), "standard") == {spec.id: ("precision.computed-in-single",)}
     (other,) = results_of([(spec, Judgement(Verdict.INACCURATE, "value", accuracy="tf32", message="m"))])
     assert explained([other], probes, Kept(), "standard") == {}
+
+
+def test_what_a_class_allows_that_others_show_is_in_their_finding() -> None:
+    specs = [CaseSpec("RNN", 14, T=t, type="float64") for t in range(1, 8)]
+
+    def titles(shown: int) -> list[tuple[str, int]]:
+        silent = Judgement(Verdict.INACCURATE, "value", message=f"off; {would_allow('f32-math')}, and nothing shows it")
+        clear = Judgement(Verdict.INACCURATE, "value", accuracy="f32-math", message="off; right by it")
+        judged = [(spec, clear if n < shown else silent) for n, spec in enumerate(specs)]
+        findings = findings_of(results_of(judged), {s.id: SpecProbe(s) for s in specs})
+        return [(f["title"], len(f["cases"])) for f in findings]
+
+    assert titles(shown=2) == [("inaccurate (no better than f32-math)", 7)]
+    # One in seven may show its roundings by chance.
+    assert titles(shown=1) == [("inaccurate (value)", 6), ("inaccurate (no better than f32-math)", 1)]
