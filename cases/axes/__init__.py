@@ -5,6 +5,7 @@ from ..._face import face
 __getattr__, __dir__ = face(
     __name__,
     axis="Axis Domain Field Having Rule",
+    condition="Condition",
     context="Context Need",
     generator="uniform",
     recurrent="RECURRENT_AXES",

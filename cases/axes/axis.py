@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ...reference import OperatorVersion
+from .condition import Condition
 from .context import Context, values_of
 from .violation import Violation
 
@@ -36,11 +37,14 @@ class Field:
         As msgspec converts it.
     default
         Its simplest value, which JSON leaves out.
+    called
+        The word for it in a sentence, where that is not its name.
     """
 
     name: str
     type: Any
     default: Any
+    called: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,11 @@ class Axis:
         Values of its field each of which is a context, of an axis that has no others.
     marked
         The word for a reader of a case's id where its field has not its default; ``{}`` stands for the value.
+    conditions
+        What is said of a failing case that has a value of its field and cannot do without, the plainest first; its
+        words stand for it where nothing is said here.
+    absences
+        What is said of a failing case that has a value of its field and passes with what :meth:`richer` adds.
     richer_alone
         Whether what :meth:`richer` adds is not put together with what others add.
     """
@@ -201,6 +210,8 @@ class Axis:
     plain: Collection[Any] | None = None
     counted: tuple[Any, ...] = ()
     marked: str = ""
+    conditions: Mapping[Any, tuple[Condition, ...]] = NOTHING
+    absences: Mapping[Any, Condition] = NOTHING
     richer_alone: bool = False
 
     # The space
@@ -281,6 +292,10 @@ class Axis:
     def used(self, spec: Any) -> Mapping[str, bool]:
         """Each feature of a case that its node does not show, and whether it has it."""
         return NOTHING
+
+    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+        """The conditions of a value of one of its fields, in the place of which others were tried."""
+        return self.conditions.get(value, ()) if name == self.fields[0].name else ()
 
     def mark(self, spec: Any) -> str:
         """The word that a reader of a case's id should know; nothing mostly."""

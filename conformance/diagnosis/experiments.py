@@ -17,13 +17,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...cases.axes import Axis
 from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import CaseProbe
 from ..workers.process import TargetProcess
 from .conditions import message_kind
-from .needs import ABSENCES, Need
+from .needs import Need, axis_of
 
 __all__ = ["HYPOTHESIS", "Budget", "Shrunk", "alike", "shrink"]
 
@@ -276,15 +277,14 @@ class _Search:
         """Needs of what must be absent: cases of several numbers fail as before, and none of them does with it."""
         spec: Any = _probe(self.smallest).spec
         more = [
-            (name, value)
+            (axis, axis.name, axis.richer(spec)[axis.name])
             for axis in getattr(spec, "axes", ())
-            for name, value in axis.richer(spec).items()
-            if (name, getattr(spec, name)) in ABSENCES
+            if axis.absences and getattr(spec, axis.name) in axis.absences and axis.name in axis.richer(spec)
         ]
         drawn = _redrawn(_probe(self.smallest), larger=True)[:_CONTROLS] if more else []
         if not drawn or len(self._alike(drawn)) < len(drawn):
             return
-        for name, value in more:
+        for axis, name, value in more:
             changes: list[Simpler] = []
             with contextlib.suppress(ValueError):  # its version has no such thing
                 changes += [Simpler(name, replace(control.spec, **{name: value})) for control in drawn]
@@ -292,7 +292,7 @@ class _Search:
             results = self._run(changes[:1])
             results += self._run(changes[1:]) if results and _passes(results[0][1]) else []
             if len(results) == len(drawn) and all(_passes(one) for _, one in results):
-                yield Need(name, getattr(spec, name), (value,), Verdict.PASS)
+                yield Need(name, getattr(spec, name), (value,), Verdict.PASS, axis=axis)
 
     def _alike(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
         """Changes, run in their order, with which a case fails as before."""
@@ -418,11 +418,8 @@ def _joined(own: CaseProbe, changes: Sequence[Simpler]) -> list[Simpler]:
     return joined
 
 
-def _features(spec: Any, simpler: Any, field: str) -> tuple[tuple[str, str], ...]:
-    """Features that a case uses by one of its fields and a simpler one does not, each with words for it."""
-    # An operator of another distribution may say its cases otherwise.
-    axes = getattr(spec, "axes", ())
-    axis = next((axis for axis in axes if field in {own.name for own in axis.fields}), None)
+def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, str], ...]:
+    """Features that a case uses by an axis and a simpler one does not, each with words for it."""
     if axis is None:
         return ()
     used, still = axis.used(spec), axis.used(simpler)
@@ -441,11 +438,12 @@ def _needs(spec: Any, results: Sequence[tuple[Simpler, Tried]], left: Container[
             other = getattr(change.spec, name)
             instead = (*before.instead, other) if before else (other,)
             passed = before.passed if before else ()
-            features = _features(spec, change.spec, name)
+            axis = axis_of(spec, name)
+            features = _features(spec, change.spec, axis)
             if before:
                 features = tuple(feature for feature in before.features if feature in features)
             if name in SIZES and one.judgement.verdict is Verdict.PASS:
                 passed = (*passed, other)
             verdict = one.judgement.verdict
-            needs[name] = Need(name, getattr(spec, name), instead, verdict, passed, features=features)
+            needs[name] = Need(name, getattr(spec, name), instead, verdict, passed, features=features, axis=axis)
     yield from needs.values()

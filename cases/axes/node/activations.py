@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....reference import ACTIVATIONS, OperatorVersion, cell_named, operator_version
 from ....reference.numbers.activations import kind_named
 from ..attributes import finite_float32, list_of
 from ..axis import Axis, Domain, Field, Having, Rule
+from ..condition import Condition
 from ..context import Context, having_each
 from ..observed import Observed
 from ..violation import Draft, Violation, set_to
 from .functions import activations_of, functions_of
 
 _COEFFICIENTS = (-4.0, 4.0)  # beyond which a few steps leave the range of float16
+
+_LISTED = 3
+"""Functions of a failing case, of which it is first said that there is a list of them."""
 
 # Functions by what a kernel computes them from.
 _CLASSES = {
@@ -96,8 +100,8 @@ class _Activations(Axis):
     name = "activations"
     fields = (
         Field("activations", tuple[str, ...] | None, None),
-        Field("alpha", tuple[float, ...] | None, None),
-        Field("beta", tuple[float, ...] | None, None),
+        Field("alpha", tuple[float, ...] | None, None, called="activation_alpha"),
+        Field("beta", tuple[float, ...] | None, None, called="activation_beta"),
     )
     part = "model"
     forbidden = _FORBIDDEN
@@ -135,6 +139,16 @@ class _Activations(Axis):
 
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
         return {}
+
+    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+        if name != "activations":
+            return ()
+        functions = set(value)
+        words = f"activations {'/'.join(dict.fromkeys(value))}"
+        narrow = Condition(words, lambda spec: functions <= set(spec.activations or ()))
+        wide = Condition("a list of activations", lambda spec: spec.activations is not None)
+        # That it takes just these three or more functions is less likely than that it takes a list.
+        return (narrow, wide) if len(functions) < _LISTED else (wide, narrow)
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         if spec.activations is not None and not list_of(spec.activations, lambda value: isinstance(value, str)):

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having, Rule
+from ..condition import of_values
 from ..context import HALVES, Context, values_of
 from ..observed import Observed
 from ..violation import Violation, set_to
@@ -49,6 +50,14 @@ class _Direction(Axis):
     }
     columns = ("forward", "reverse", "bidirectional")
     seldom = ("reverse",)
+    conditions = {
+        "reverse": (
+            of_values("the reverse direction", "direction", "reverse", "bidirectional"),
+            of_values("the reverse direction alone", "direction", "reverse"),
+        ),
+        "bidirectional": (of_values("both directions", "direction", "bidirectional"),),
+    }
+    absences = dict.fromkeys(("forward", "reverse"), of_values("one direction", "direction", "forward", "reverse"))
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("forward", "reverse", "bidirectional", "bidirectional")

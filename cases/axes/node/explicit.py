@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
+from ..condition import of_values
 from ..violation import Violation, set_to
 
 
@@ -27,6 +28,7 @@ class _Explicit(Axis):
     )
     lacked = (3, (False,))
     counted = (False, True)
+    conditions = {True: (of_values("defaults written down", "explicit", True),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"explicit": Domain((False, True), often=(False, False, True))}

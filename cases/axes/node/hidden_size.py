@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
+from ..condition import of_values
 from ..violation import Draft, Violation, sized
 
 
@@ -40,6 +41,7 @@ class HiddenSizeAxis(Axis):
     levels = {"basic": (True,)}
     lacked = (8, (True,))
     counted = (True, False)
+    conditions = {False: (of_values("no hidden_size", "hidden_size", False),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"hidden_size": Domain((True, False), often=(True, True, True, False))}

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
+from ..condition import of_values
 from ..observed import Observed
 from ..violation import Violation, has, set_to, unknown_attribute
 
@@ -40,6 +41,8 @@ class _Layout(Axis):
     richer_alone = True
     counted = (0, 1)
     marked = "layout1"
+    conditions = {1: (of_values("layout 1", "layout", 1),)}
+    absences = {0: of_values("layout 0", "layout", 0)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"layout": Domain((0, 1), often=(0, 0, 1))} if "layout" in operator.attributes else {}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
+from ..condition import of_values
 
 
 class _Opset(Axis):
@@ -15,6 +16,7 @@ class _Opset(Axis):
     fields = (Field("opset", str, "first"),)
     part = "model"
     counted = ("first", "last")
+    conditions = {"last": (of_values("a later opset", "opset", "last"),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"opset": Domain(("first", "last"))}

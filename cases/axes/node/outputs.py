@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from functools import cache
 from typing import Any
 
 from ....reference import OperatorVersion, operator_version
 from ..axis import Axis, Domain, Field, Having
+from ..condition import Condition
 from ..context import Context
 from ..observed import Observed, skips
 from ..violation import Draft, Violation
@@ -109,6 +110,14 @@ class _Outputs(Axis):
 
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
         return {}
+
+    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+        asked = set(filter(None, value))
+        listed = ", ".join(filter(None, value))
+        return (
+            Condition(f"outputs {listed}", lambda spec: asked <= set(spec.outputs)),
+            Condition(f"no outputs but {listed}", lambda spec: asked == set(filter(None, spec.outputs))),
+        )
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         known = operator_version(spec.op, spec.version).outputs

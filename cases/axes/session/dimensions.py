@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
+from ..condition import of_values
 
 
 class _Dimensions(Axis):
@@ -24,6 +25,7 @@ class _Dimensions(Axis):
     words = {"symbolic": "symbolic dimensions"}
     lacked = (8, ("static",))
     counted = ("static", "symbolic")
+    conditions = {"symbolic": (of_values("symbolic dimensions", "dimensions", "symbolic"),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"dimensions": Domain(("static", "symbolic"))}

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having, Rule
+from ..condition import of_values
 from ..tensors.draft import TensorDraft
 from ..tensors.lengths import has_short_row
 from .turns import CourseDraft, Turn
@@ -23,6 +24,10 @@ def _keeps_lengths(row: Any) -> bool:
     if row.reruns == "sizes":
         return has_short_row(row)
     return bool(row.reruns == "growing" and row.N == 1)
+
+
+_ANY = of_values("a re-used session", "reruns", "data", "sizes", "growing")
+_OTHER_SIZES = of_values("an earlier run of another size", "reruns", "sizes", "growing")
 
 
 class RerunsAxis(Axis):
@@ -49,6 +54,11 @@ class RerunsAxis(Axis):
     seldom = ("sizes", "growing")
     counted = ("none", "data", "sizes", "growing")
     marked = "after-other-{}"
+    conditions = {
+        "data": (_ANY,),
+        "sizes": (of_values("an earlier run that is larger", "reruns", "sizes"), _OTHER_SIZES, _ANY),
+        "growing": (of_values("an earlier run that is smaller", "reruns", "growing"), _OTHER_SIZES, _ANY),
+    }
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("none", "none", "none", "data", "sizes", "growing")

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
+from ..condition import of_values
 from ..observed import Observed
 from ..violation import Violation, sized
 from .draft import TensorDraft
@@ -34,6 +35,8 @@ class BiasAxis(Axis):
     lacked = (2, (True,))
     counted = (False, True)
     marked = "bias"
+    conditions = {True: (of_values("bias B", "bias", True),)}
+    absences = {False: of_values("no bias B", "bias", False)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"bias": Domain((False, True), often=(True, True, False))}

@@ -9,12 +9,25 @@ import numpy as np
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
+from ..condition import of_values
 from .draft import TensorDraft
 
 # Exponents of X and of states, added to the usual ones. Weights stay as they are, so that cases share a model.
 _MAGNITUDES: dict[str, tuple[int, int]] = {"small": (-6, -6), "large": (4, 2), "huge": (10, 0)}
 _HEAVY = 2
 _NEEDS_NUMBERS = ("nan-row", "inf-row")
+_SAID = {
+    "small": "small numbers",
+    "large": "large numbers",
+    "huge": "huge numbers",
+    "heavy": "large weights",
+    "exact": "exactly representable data",
+    "one-sign": "numbers of one sign",
+    "numerics": "one-step accuracy",
+    "nan-row": "NaN in one row",
+    "inf-row": "infinity in one row",
+    "nan-padding": "NaN in the padding",
+}
 
 
 class _Data(Axis):
@@ -40,6 +53,7 @@ class _Data(Axis):
     seldom = ("heavy",)
     counted = ("dense", "small", "large", "heavy")
     marked = "{}"
+    conditions = {value: (of_values(words, "data", value),) for value, words in _SAID.items()}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         rare = (

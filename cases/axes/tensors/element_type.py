@@ -8,6 +8,7 @@ import numpy as np
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
+from ..condition import of_values
 from ..context import Context, values_of
 from ..observed import Observed
 from ..violation import Draft, Violation, changed
@@ -36,6 +37,7 @@ class _ElementType(Axis):
         Violation("types.integer", "check", "all tensors are int32, which T may not be", _all_integers),
     )
     order = _TYPES
+    conditions = {name: (of_values(name, "type", name),) for name in _TYPES}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"type": Domain(tuple(t for t in _TYPES if t in operator.types))}

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion, cell_named
 from ..axis import Axis, Domain, Field, Having
+from ..condition import of_values
 from ..context import Context
 from ..observed import Observed
 from ..violation import Draft, Violation, has, sized
@@ -42,6 +43,9 @@ _FORBIDDEN = (
 )
 
 
+_SOME = of_values("initial states", "initial", "all", "h", "c")
+
+
 class _Initial(Axis):
     """``none``, ``all``, or the name of one (``h``, ``c``)."""
 
@@ -63,6 +67,18 @@ class _Initial(Axis):
     lacked = (4, ("none", "all"))
     seldom = ("h", "c")
     marked = "initial-{}"
+    conditions = {
+        "all": (of_values("all initial states", "initial", "all"), _SOME),
+        **{
+            name: (
+                of_values(f"initial_{name}", "initial", name, "all"),
+                of_values(f"initial_{name} alone", "initial", name),
+                _SOME,
+            )
+            for name in ("h", "c")
+        },
+    }
+    absences = {"none": of_values("no initial states", "initial", "none")}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("none", "none", "all", "all", "all", "h", "c")

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having, Rule
+from ..condition import Condition, of_values
 from ..generator import integers
 from ..observed import Observed
 from ..violation import Draft, Violation, changed, sized
@@ -80,6 +81,10 @@ _FORBIDDEN = (
 )
 
 
+_GIVEN = of_values("sequence_lens", "lengths", "full", "short", "ragged", "empty")
+_SHORTER = Condition("a row shorter than the sequence", lambda spec: spec.lengths != "absent" and has_short_row(spec))
+
+
 class _Lengths(Axis):
     """``absent``, ``full``, ``short`` (equal, below T), ``ragged`` (unsorted), ``empty`` (ragged, one row of 0)."""
 
@@ -119,6 +124,13 @@ class _Lengths(Axis):
     seldom = ("absent",)
     counted = ("absent", "ragged", "full", "short", "empty")
     marked = "lengths-{}"
+    conditions = {
+        "full": (_GIVEN,),
+        "short": (_SHORTER, _GIVEN),
+        "ragged": (of_values("rows of several lengths", "lengths", "ragged", "empty"), _SHORTER, _GIVEN),
+        "empty": (of_values("a row of length 0", "lengths", "empty"), _SHORTER, _GIVEN),
+    }
+    absences = {"absent": of_values("no sequence_lens", "lengths", "absent")}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         often = ("absent", "ragged", "ragged", "full", "short", "empty")

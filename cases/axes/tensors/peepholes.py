@@ -7,6 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion, cell_named
 from ..axis import Axis, Domain, Field, Having
+from ..condition import of_values
 from ..context import Context, values_of
 from ..observed import Observed
 from ..violation import Violation, has, sized
@@ -35,6 +36,7 @@ class _Peepholes(Axis):
     words = {"peepholes": "peepholes P"}
     columns = ("peepholes",)
     lacked = (8, (False,))
+    conditions = {True: (of_values("peepholes P", "peepholes", True),)}
     seldom = (True,)
     marked = "peepholes"
 

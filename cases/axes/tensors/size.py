@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Having
+from ..condition import Condition, of_values
 from ..context import Context
 from ..observed import Observed, skips
 from ..violation import Draft, Violation, changed, sized
@@ -106,11 +107,19 @@ _FORBIDDEN = (
 )
 
 
+_CALLED = {"T": "step", "N": "row", "I": "feature of X", "H": "unit"}
+
+
+def sizes(**defaults: int) -> tuple[Field, ...]:
+    """The fields of sizes, with the default of each."""
+    return tuple(Field(name, int, default, _CALLED[name]) for name, default in defaults.items())
+
+
 class SizeAxis(Axis):
     """Four fields, which designs choose together by a word of :data:`SIZES`."""
 
     name = "size"
-    fields = tuple(Field(name, int, 1) for name in "TNIH")
+    fields = sizes(T=1, N=1, I=1, H=1)
     forbidden: tuple[Violation, ...] = _FORBIDDEN
     least: Mapping[str, int] = MappingProxyType({"T": 0, "N": 0, "I": 1, "H": 1})
     having = {"rows": Having(("N",), lambda row: row.N > 1)}
@@ -129,6 +138,10 @@ class SizeAxis(Axis):
 
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
         return {}
+
+    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+        words = {"T": "no-steps", "N": "no-rows"}
+        return () if value or name not in words else (of_values(self.words[words[name]], name, 0),)
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         for name, least in self.least.items():

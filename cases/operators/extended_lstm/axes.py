@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ....reference import OperatorVersion
 from ...axes.attributes import finite_float32
 from ...axes.axis import Axis, Domain, Field, Having, Rule, but
+from ...axes.condition import Condition, of_values
 from ...axes.context import HALVES, Context, values_of
 from ...axes.node.explicit import EXPLICIT
 from ...axes.node.hidden_size import HiddenSizeAxis
@@ -22,7 +23,7 @@ from ...axes.session.reruns import RerunsAxis
 from ...axes.tensors.bias import BiasAxis
 from ...axes.tensors.draft import TensorDraft
 from ...axes.tensors.seeds import SEEDS
-from ...axes.tensors.size import SizeAxis
+from ...axes.tensors.size import SizeAxis, sizes
 from ...axes.tensors.weights import WeightsAxis
 from ...axes.violation import Draft, changed, set_to, without_input
 from .codec import B, CodecAxis, OutputCodecAxis, R, W, X
@@ -104,7 +105,7 @@ _SHAPES: tuple[tuple[str, str, Callable[[NDArray[Any]], Any], bool], ...] = (
 class _Size(SizeAxis):
     """T, N, I and H, the first two of which may be 0, and I."""
 
-    fields = (Field("T", int, 4), Field("N", int, 1), Field("I", int, 3), Field("H", int, 3))
+    fields = sizes(T=4, N=1, I=3, H=3)
     least = {"T": 0, "N": 0, "I": 0, "H": 1}
     forbidden = (
         broken("weights-one-direction", "shapes", "shapes", "W, R and B are of one direction", one_direction, True),
@@ -156,6 +157,13 @@ class _Fill(Axis):
         shares = itertools.product((1.0, 1.5), repeat=4)
         return {"fill": tuple(tuple(zip("XWRB", some, strict=True)) for some in shares)}
 
+    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+        if any(share > 1 for _, share in value):
+            words = "numbers beyond what levels stand for"
+            return (Condition(words, lambda spec: any(share > 1 for _, share in spec.fill)),)
+        words = "numbers that use little of their range"
+        return (Condition(words, lambda spec: bool(spec.fill) and all(share <= 1 for _, share in spec.fill)),)
+
     def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
         for name in "xwrb":
             yield Context(f"{name} beyond its range", ("fill",), lambda row, name=name: _beyond(row, name))  # type: ignore[misc]
@@ -168,6 +176,12 @@ def _beyond(row: Any, name: str) -> bool:
 
 _WILD = {"inf": np.inf, "nan": np.nan, "far": 1e30}
 _DATA = ("dense", "ties", "inf", "far")
+_SAID = {
+    "nan": "NaN",
+    "inf": "infinity",
+    "far": "numbers far beyond all levels",
+    "ties": "numbers between two levels",
+}
 
 
 class _ExtendedData(Axis):
@@ -176,6 +190,7 @@ class _ExtendedData(Axis):
     name = "data"
     fields = (Field("data", str, "dense"),)
     plain = _DATA
+    conditions = {value: (of_values(words, "data", value),) for value, words in _SAID.items()}
     rules = (Rule("data", "dense", ("T", "N"), lambda row: not (row["T"] and row["N"])),)
     having = {
         "x-beyond": Having(("fill", "data"), lambda row: _beyond(row, "x") or row.data in ("inf", "far")),
@@ -331,6 +346,7 @@ class _Former(Axis):
     fields = (Field("old", bool, False),)
     part = "model"
     words = {"old-domain": "the operator's former name"}
+    conditions = {True: (of_values("the old name", "old", True),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"old": Domain((False, True))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from ....reference import OperatorVersion
 from ...axes.attributes import finite_float32
 from ...axes.axis import Axis, Domain, Field, Having
+from ...axes.condition import Condition, of_values
 from ...axes.context import Context
 from ...axes.generator import uniform
 from ...axes.observed import Observed
@@ -114,6 +115,13 @@ class CodecAxis(Axis):
 
     def drawn(self, st: Any) -> Mapping[str, Any]:
         return {self.name: _affines(st)}
+
+    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+        given = Condition(f"{name}_scale", lambda spec: getattr(spec, name, None) is not None)
+        if {*instead} == {None}:
+            return (given,)
+        scale, zero_point = value
+        return of_values(f"{name}_scale {scale:.6g} at zero point {zero_point}", name, value), given
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
         affine = getattr(spec, self.name)

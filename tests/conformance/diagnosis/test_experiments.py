@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 from numpy.typing import NDArray
 
-from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.specs import simpler_cases
 from onnxspec.conformance.diagnosis import (
     Budget,
@@ -21,6 +21,7 @@ from onnxspec.conformance.diagnosis import (
     Shrunk,
     Subject,
     alike,
+    axis_of,
     causes,
     experiments,
     explains,
@@ -313,12 +314,16 @@ def test_a_condition_that_was_not_tried_says_so(on: Any) -> None:
     assert finding["title"] == "crashed (seen only with bias B)"
 
 
+def _need(name: str, *more: Any, **given: Any) -> Need:
+    return Need(name, *more, axis=axis_of(CaseSpec("LSTM", 14), name), **given)
+
+
 def test_a_condition_of_one_case_is_none_of_a_finding_whose_other_cases_lack_it() -> None:
     needs = [
-        Need("clip", 0.25, (None,), Verdict.PASS),
-        Need("outputs", ("Y", "", "Y_c"), (("Y",),), Verdict.PASS),
-        Need("H", 2, (1,), Verdict.PASS),
-        Need("activations", ("Relu",), (None,), Verdict.PASS),
+        _need("clip", 0.25, (None,), Verdict.PASS),
+        _need("outputs", ("Y", "", "Y_c"), (("Y",),), Verdict.PASS),
+        _need("H", 2, (1,), Verdict.PASS),
+        _need("activations", ("Relu",), (None,), Verdict.PASS),
     ]
     gru = CaseSpec("GRU", 14, clip=0.5, H=5, outputs=("Y", "Y_h"))
 
@@ -331,7 +336,7 @@ def test_a_condition_of_one_case_is_none_of_a_finding_whose_other_cases_lack_it(
 
 
 def test_a_condition_that_cases_meet_which_pass_is_only_seen_with_it() -> None:
-    needs = [Need("lengths", "short", ("absent", "full"), Verdict.PASS)]
+    needs = [_need("lengths", "short", ("absent", "full"), Verdict.PASS)]
     short, ragged = (SpecProbe(CaseSpec("RNN", 14, T=4, N=3, lengths=lengths)) for lengths in ("short", "ragged"))
     assert stated(needs, [short], []).passing == 0
     state = stated(needs, [short], [ragged])
@@ -340,7 +345,7 @@ def test_a_condition_that_cases_meet_which_pass_is_only_seen_with_it() -> None:
 
 
 def _of_sizes(value: int, members: Sequence[int], passing: Sequence[int], need: Need | None = None) -> list[str]:
-    need = need or Need("H", value, (1, value - 1), Verdict.PASS, passed=(1, value - 1))
+    need = need or _need("H", value, (1, value - 1), Verdict.PASS, passed=(1, value - 1))
     probes = [[SpecProbe(CaseSpec("GRU", 14, H=H)) for H in some] for some in (members, passing)]
     return [c.words for c in stated([need], *probes).conditions]
 
@@ -350,7 +355,7 @@ def test_a_threshold_lies_between_the_largest_that_passes_and_the_smallest_that_
     assert _of_sizes(5, [5], [6, 37]) == ["exactly 5 units"]
     assert _of_sizes(5, [5, 6], [9]) == ["5 to 6 units"]
     assert _of_sizes(8, [8, 16, 32], [9, 15, 33]) == ["a multiple of 8 units"]
-    coarse = Need("H", 8, (1, 4), Verdict.PASS, passed=(1, 4))
+    coarse = _need("H", 8, (1, 4), Verdict.PASS, passed=(1, 4))
     assert _of_sizes(8, [8], [], coarse) == ["8 units or more (4 pass)"]
 
 
@@ -420,18 +425,19 @@ def test_a_case_that_is_none_of_another_operator_is_not_asked_there() -> None:
 
 
 def test_two_coefficients_are_no_scale_and_zero_point() -> None:
-    assert needs_in_words([Need("alpha", (0.5, 0.25), (None,), Verdict.PASS)]) == ["activation_alpha"]
+    assert needs_in_words([_need("alpha", (0.5, 0.25), (None,), Verdict.PASS)]) == ["activation_alpha"]
     for functions, words in (
         ("Affine Tanh Tanh", "activations Affine/Tanh"),
         ("Affine Tanh Elu", "a list of activations"),
     ):
-        assert needs_in_words([Need("activations", tuple(functions.split()), (None,), Verdict.PASS)]) == [words]
-    assert needs_in_words([Need("x", (0.5, 128), (None,), Verdict.PASS)]) == ["x_scale"]
+        assert needs_in_words([_need("activations", tuple(functions.split()), (None,), Verdict.PASS)]) == [words]
+    axis = axis_of(profile("smoke", "ExtendedLSTM", 1)[0], "x")
+    assert needs_in_words([Need("x", (0.5, 128), (None,), Verdict.PASS, axis=axis)]) == ["x_scale"]
 
 
 def test_conditions_have_the_words_of_their_axis_the_narrowest_first() -> None:
     spec = CaseSpec("GRU", 14, weights="initializer", held="overridden")
-    features = experiments._features(spec, replace(spec, held="fixed"), "held")
+    features = experiments._features(spec, replace(spec, held="fixed"), axis_of(spec, "held"))
     need = Need("held", "overridden", ("fixed",), Verdict.PASS, features=features)
     assert needs_in_words([need]) == ["constants that are overridden"]
     assert [need.met(replace(spec, held=held)) for held in ("fixed", "listed", "overridden")] == [False, False, True]
