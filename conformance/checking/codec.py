@@ -98,12 +98,10 @@ def _codec(formal: str, scope: Scope, node: NodeProto) -> Codec:
 
 def _producer(scope: Scope, name: str) -> tuple[Scope, NodeProto] | None:
     """The node that gives a name, also outside the scope; None for what is fed or held."""
-    home = scope.home_of(name)
-    while home is not None and name in home.bindings:
-        binding = home.bindings[name]
-        name, home = binding.name, binding.scope.home_of(binding.name)
-    if home is None or name not in home.producers:
+    origin = scope.origin_of(name)
+    if origin is None or origin[1] not in origin[0].producers:
         return None
+    home, name = origin
     return home, home.nodes[home.producers[name][0]]
 
 

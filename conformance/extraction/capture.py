@@ -20,7 +20,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from ...cases.directories.external_data import take_in
 from ...cases.directories.room import Room
 from ..models.content import ModelContent
-from ..models.scope import Scope
+from ..models.scope import Scope, key_called, key_of
+from ..models.walk import all_nodes
 from ..targets.target import parse_target
 from ..workers.process import Job, TargetProcess, TargetUnavailable
 from .portable import Array, PortableNode
@@ -117,16 +118,10 @@ def _whole(content: ModelContent) -> ModelProto:
 
 def _ask_for_all(whole: ModelProto) -> None:
     """Have every call of a function ask for all of its outputs: onnxruntime wants the new ones named everywhere."""
-    counts = {(f.domain, f.name, getattr(f, "overload", "")): len(f.output) for f in whole.functions}
-    nodes = [*whole.graph.node, *(node for function in whole.functions for node in function.node)]
+    counts = {key_of(function): len(function.output) for function in whole.functions}
     number = 0
-    while nodes:
-        node = nodes.pop()
-        for attribute in node.attribute:
-            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                nodes += graph.node
-        wanted = counts.get((node.domain, node.op_type, getattr(node, "overload", "")), 0)
-        while len(node.output) < wanted:
+    for node in all_nodes([*whole.graph.node, *(node for function in whole.functions for node in function.node)]):
+        while len(node.output) < counts.get(key_called(node), 0):
             node.output.append(f"onnxspec/unused/{number}")
             number += 1
 
@@ -204,8 +199,7 @@ class _Thread:
             return self._whole.graph
         holder: NodeProto = self._body(scope.owner.scope).node[scope.owner.number]
         if not scope.owner.attribute:
-            key = holder.domain, holder.op_type, getattr(holder, "overload", "")
-            return next(f for f in self._whole.functions if (f.domain, f.name, getattr(f, "overload", "")) == key)
+            return next(f for f in self._whole.functions if key_of(f) == key_called(holder))
         return next(a.g for a in holder.attribute if a.name == scope.owner.attribute)
 
     def result(self, arrays: Mapping[str, Array | None]) -> CapturedInputs:

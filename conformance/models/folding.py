@@ -58,12 +58,10 @@ def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
         try:
             array = constant(scope, name, most)
         except NotConstant:
-            home = scope.home_of(name)
-            if home is not None and name in home.bindings:
-                scope, name = home.bindings[name].scope, home.bindings[name].name
-                continue
-            if home is None or name not in home.producers:
+            origin = scope.origin_of(name)
+            if origin is None or origin[1] not in origin[0].producers:
                 raise
+            home, name = origin
             node = home.nodes[home.producers[name][0]]
             if domain_of(node.domain) != "" or not node.input or home.model.function_of(node) is not None:
                 raise

@@ -16,7 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from ...reference.documents.quantizing import quantizes
 from .content import ModelContent
 from .folding import NotConstant, constant
-from .scope import Model, Scope, shown_name
+from .scope import Model, Scope, graphs_of, shown_name
 from .tensor_type import Type, type_from
 
 _LONGEST_WAY = 1000
@@ -110,7 +110,7 @@ def _used(nodes: Iterable[NodeProto]) -> Iterable[str]:
     for node in nodes:
         yield from node.input
         for attribute in node.attribute:
-            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+            for graph in graphs_of(attribute):
                 yield from _used(graph.node)
                 yield from (value.name for value in graph.output)
 
@@ -118,7 +118,7 @@ def _used(nodes: Iterable[NodeProto]) -> Iterable[str]:
 def _forget_claims(node: NodeProto) -> None:
     """Drop what the file claims of names inside the graphs of a node."""
     for attribute in node.attribute:
-        for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+        for graph in graphs_of(attribute):
             del graph.value_info[:]
             for value in graph.output:
                 value.type.tensor_type.ClearField("shape")

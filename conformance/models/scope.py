@@ -32,6 +32,25 @@ def shown_name(text: str) -> str:
     return one_line(text, _LONGEST_NAME)
 
 
+def graphs_of(attribute: AttributeProto) -> list[GraphProto]:
+    """The graphs that an attribute holds."""
+    return [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+
+
+FunctionKey = tuple[str, str, str]
+"""The domain, name and overload of a local function."""
+
+
+def key_called(node: NodeProto) -> FunctionKey:
+    """The key of the local function that a node calls, if it calls one."""
+    return domain_of(node.domain), node.op_type, getattr(node, "overload", "")
+
+
+def key_of(function: FunctionProto) -> FunctionKey:
+    """The key of a local function."""
+    return domain_of(function.domain), function.name, getattr(function, "overload", "")
+
+
 @dataclass(frozen=True)
 class Binding:
     """The binding of a function's input: a name where the call stands."""
@@ -63,17 +82,13 @@ class Model:
     def __init__(self, content: ModelContent, infer: Callable[[Scope], dict[str, Type]]) -> None:
         self.content, self.infer = content, infer
         proto = content.proto
-        self.functions: dict[tuple[str, str, str], FunctionProto] = {
-            (domain_of(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions
-        }
+        self.functions = {key_of(function): function for function in proto.functions}
         self.opsets = {domain_of(o.domain): o.version for o in proto.opset_import}
         self.calls = 0
 
     def function_of(self, node: NodeProto) -> FunctionProto | None:
         """The local function that a node calls, None for an operator."""
-        if not self.functions:
-            return None
-        return self.functions.get((domain_of(node.domain), node.op_type, getattr(node, "overload", "")))
+        return self.functions.get(key_called(node)) if self.functions else None
 
 
 class Scope:
@@ -185,14 +200,21 @@ class Scope:
             scope = scope.parent
         return scope
 
+    def origin_of(self, name: str) -> tuple[Scope, str] | None:
+        """The scope that gives a name, from here outwards and through calls of functions, and the name that it has
+        there; None where nothing does."""
+        home = self.home_of(name)
+        while home is not None and name in home.bindings:
+            binding = home.bindings[name]
+            name, home = binding.name, binding.scope.home_of(binding.name)
+        return None if home is None else (home, name)
+
     def type_of(self, name: str) -> Type:
         """The type of a name, seen from here, as far as it is known."""
-        home = self.home_of(name)
-        if home is None:
+        origin = self.origin_of(name)
+        if origin is None:
             return UNKNOWN
-        if name in home.bindings:
-            binding = home.bindings[name]
-            return binding.scope.type_of(binding.name)
+        home, name = origin
         known = home.types.get(name, UNKNOWN)
         claimed = type_from(home.claims[name], False) if name in home.claims else UNKNOWN
         if known.element is None:
@@ -209,7 +231,7 @@ class Scope:
         """The graphs inside a node, by the attribute that holds each."""
         node = self.nodes[number]
         for attribute in node.attribute:
-            graphs = [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+            graphs = graphs_of(attribute)
             for place, graph in enumerate(graphs):
                 name = attribute.name if len(graphs) == 1 else f"{attribute.name}[{place}]"
                 key = number, name
@@ -276,7 +298,7 @@ def _bound(function: FunctionProto, call: NodeProto) -> list[NodeProto]:
                     copied.name = attribute.name
                     kept.append(copied)
                 continue
-            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+            for graph in graphs_of(attribute):
                 for inner in graph.node:
                     bind(inner)
             kept.append(attribute)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from .scope import Scope, domain_of
+from .scope import FunctionKey, Scope, domain_of, graphs_of, key_of
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ def nodes_of(scope: Scope, wanted: Callable[[str, str], bool]) -> Iterator[Locat
     yield from _walked(scope, wanted, holding)
 
 
-def _walked(scope: Scope, wanted: Callable[[str, str], bool], holding: frozenset[str]) -> Iterator[Located]:
+def _walked(scope: Scope, wanted: Callable[[str, str], bool], holding: frozenset[FunctionKey]) -> Iterator[Located]:
     for number, node in enumerate(scope.nodes):
         function = scope.model.function_of(node)
         if function is not None:
-            if f"{function.domain}::{function.name}" in holding:
+            if key_of(function) in holding:
                 call = scope.call(number)
                 assert call is not None
                 yield from _walked(call, wanted, holding)
@@ -51,19 +51,18 @@ def _walked(scope: Scope, wanted: Callable[[str, str], bool], holding: frozenset
             yield from _walked(inner, wanted, holding)
 
 
-def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> frozenset[str]:
+def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> frozenset[FunctionKey]:
     """The local functions in which there is such a node, by themselves or through what they call: no others need to be
     looked into, however often they are called."""
-    calls: dict[str, set[str]] = {}
-    holding: set[str] = set()
+    calls: dict[FunctionKey, set[FunctionKey]] = {}
+    holding: set[FunctionKey] = set()
     for function in scope.model.functions.values():
-        name = f"{function.domain}::{function.name}"
-        for node in _all_nodes(list(function.node)):
+        for node in all_nodes(function.node):
             called = scope.model.function_of(node)
             if called is not None:
-                calls.setdefault(f"{called.domain}::{called.name}", set()).add(name)
+                calls.setdefault(key_of(called), set()).add(key_of(function))
             elif wanted(domain_of(node.domain), node.op_type):
-                holding.add(name)
+                holding.add(key_of(function))
     pending = list(holding)
     while pending:
         for caller in calls.get(pending.pop(), ()):
@@ -73,10 +72,12 @@ def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> froz
     return frozenset(holding)
 
 
-def _all_nodes(nodes: list[NodeProto]) -> Iterator[NodeProto]:
-    while nodes:
-        node = nodes.pop()
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Nodes, and those of the graphs inside them."""
+    left = list(nodes)
+    while left:
+        node = left.pop()
         yield node
         for attribute in node.attribute:
-            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                nodes += graph.node
+            for graph in graphs_of(attribute):
+                left += graph.node
