@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..conformance.judging.judgement import UNTRIED, Verdict
+from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
 from ..conformance.judging.vocabulary import word
-from ..conformance.results.support import DECLINED
 from ..reference import ACCURACY_CLASSES
 from .findings import Finding, findings_of
 from .legible import flattened

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..conformance.judging.judgement import Verdict
+from ..conformance.judging.judgement import DECLINED, Verdict
 from ..conformance.judging.vocabulary import NO_FAILURE, Word, word
 from ..conformance.results.hits import in_words
 from ..conformance.results.records import ClauseRecord, EvidenceRecord
 from ..conformance.results.records import Finding as Record
-from ..conformance.results.support import DECLINED, ShortFinding, short_finding
+from ..conformance.results.support import ShortFinding, short_finding
 from .evidence import Exhibit, read_exhibit
 from .results import Kind
 from .subject import Subject

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ..conformance.judging.judgement import DECLINED
 from ..conformance.judging.vocabulary import rank, word
-from ..conformance.results.support import DECLINED
 from ..reference import SPECIAL
 from .results import Kind
 

@@ -4,6 +4,7 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
+    annotations="github_command",
     check="check_model",
     problem="Checked Level",
     rule="rules",

@@ -7,7 +7,6 @@ __getattr__, __dir__ = face(
     application="COMMANDS app main",
     command="targets_of",
     display="RunDisplay could_not_start summarize",
-    ci="github_mark",
     explanation="explanation_of print_explanation",
     prove="interaction_complaints",
     terminal="LINE say",

@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -31,7 +32,8 @@ from ..running.merge import MergeError, merge
 from ..running.planning import planned
 from ..running.run import Plan
 from ..targets.target import TargetError
-from .command import CORES, Jobs, Ops, ProfileName, TargetsFile, Types, Versions, app, command_given, targets_of
+from .application import app
+from .command import CORES, Jobs, Ops, ProfileName, TargetsFile, Types, Versions, command_given, targets_of
 from .display import RunDisplay
 from .terminal import console_on, fail, say, warn, why
 
@@ -134,17 +136,9 @@ def _one_run(runs: Sequence[Path], merged: Path) -> Path:
 
 def _plan(selection: Selection, target: str, targets_file: Path | None, jobs: int) -> Plan:
     """The plan of a run that is made to be certified."""
-    return planned(
-        selection,
-        targets_of([target], targets_file),
-        command=command_given(),
-        targets_file=targets_file,
-        record=True,
-        expected=False,
-        shrinks=False,
-        fills=True,
-        jobs=jobs,
-    )
+    plan = planned(selection, targets_of([target], targets_file))
+    plan = replace(plan, command=command_given(), targets_file=targets_file, jobs=jobs)
+    return replace(plan, record=True, expected=False, shrinks=False, fills=True)
 
 
 def _run(plan: Plan) -> Path:

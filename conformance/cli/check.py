@@ -22,7 +22,7 @@ from ..checking.text import lines_of, summary
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
 from ..results.support import listed
-from .command import app
+from .application import app
 from .terminal import console_on, fail, put, say, warn
 
 _FORMS = ("text", "json", "sarif", "github")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..border.strict_json import encode
+from ..checking.annotations import github_command
 from ..running.conclusion import answer_on
-from ..running.run import Run
+from ..running.run import Run, TargetRun
+from ..running.screen import cases_counted
 from .display import could_not_start
 
 JSON_SCHEMA = 1
@@ -114,31 +117,21 @@ def on_github() -> bool:
 def github_marks(run: Run) -> Iterator[str]:
     """Lines that GitHub shows as marks on a job: one for each new finding, and for what else decides the exit code."""
     for target in run.targets:
-        name = f"onnxspec: {target.target.name} {target.description.get('version', '')}".strip()
+        error = partial(github_command, "error", title=_title(target))
         if target.unavailable:
-            yield github_mark("error", name, could_not_start(target.target, target.unavailable))
+            yield error(could_not_start(target.target, target.unavailable))
         for hit in answer_on(target, run).hits:
             if not hit.known:
-                finding = target.findings[hit.problems[0]]
-                cases = f"{hit.cases} case{'' if hit.cases == 1 else 's'}"
-                yield github_mark(
-                    "error", name, f"{hit.text} ({cases}; {hit.where}). To repeat it: {finding['repeat']}"
-                )
-        missing = target.missing(run.plan.require)
-        if missing:
-            yield github_mark("error", name, f"does not support what is required, e.g. {missing[0].case}")
-        special = target.special(run.plan.require_special)
-        if special:
-            yield github_mark("error", name, f"loses special values, which are required: {special[0].message}")
+                repeat = target.findings[hit.problems[0]]["repeat"]
+                yield error(f"{hit.text} ({cases_counted(hit.cases)}; {hit.where}). To repeat it: {repeat}")
+        if missing := target.missing(run.plan.require):
+            yield error(f"does not support what is required, e.g. {missing[0].case}")
+        if special := target.special(run.plan.require_special):
+            yield error(f"loses special values, which are required: {special[0].message}")
         for entry in target.stale:
-            yield github_mark("warning", name, f"no longer fails, though a list expects it to: {entry.reason}")
+            text = f"no longer fails, though a list expects it to: {entry.reason}"
+            yield github_command("warning", text, title=_title(target))
 
 
-def github_mark(kind: str, title: str, message: str) -> str:
-    name = _escaped(title).replace(":", "%3A").replace(",", "%2C")
-    return f"::{kind} title={name}::{_escaped(message)}"
-
-
-def _escaped(text: str) -> str:
-    """A text as a workflow command holds it: one line, whatever a runtime said."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+def _title(target: TargetRun) -> str:
+    return f"onnxspec: {target.target.name} {target.description.get('version', '')}".strip()

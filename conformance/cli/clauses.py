@@ -17,7 +17,7 @@ from ...reference import Clause, clauses_of, document_saying, operator_names, ve
 from ...reference.documents.clauses import STATUSES
 from ...reference.documents.operators import operator_called
 from ..probes.selection import UnknownName
-from .command import app
+from .application import app
 from .terminal import console_on, fail, put, warn
 
 _INDENT = 4

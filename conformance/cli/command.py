@@ -1,4 +1,4 @@
-"""Things that commands have in common: the application, and the options that several take."""
+"""Things that commands have in common: the options that several take, and what these ask for."""
 
 from __future__ import annotations
 
@@ -21,24 +21,7 @@ from ..workers.job import ClusterError
 from ..workers.pool import processors
 from ..workers.process import TargetProcess
 from . import completion
-from .application import app
 from .terminal import fail
-
-__all__ = [
-    "CORES",
-    "CaseIds",
-    "Jobs",
-    "Ops",
-    "ProfileName",
-    "Scheduler",
-    "Targets",
-    "TargetsFile",
-    "Types",
-    "Versions",
-    "app",
-    "command_given",
-]
-__all__ += ["by_noun", "folder_named", "process_at", "targets_of"]
 
 Targets = Annotated[
     list[str] | None,

@@ -19,7 +19,8 @@ from ..proof.interactions import faults_of, measurable, tally
 from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
 from ..running.screen import cases_counted
-from .command import CaseIds, Ops, ProfileName, Types, Versions, app
+from .application import app
+from .command import CaseIds, Ops, ProfileName, Types, Versions
 from .terminal import fail, put, say, warn, why
 
 _FLOAT = ("core", "full")

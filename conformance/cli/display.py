@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -15,11 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-from ..judging.judgement import Verdict
+from ..judging.judgement import DECLINED, Verdict
 from ..judging.vocabulary import word
 from ..results.answer import Answer
 from ..results.coverage import falls_short
-from ..results.support import DECLINED
 from ..running.conclusion import answer_on
 from ..running.events import CaseJudged, CasesFilled, Event, SampleTried, TargetBegun
 from ..running.run import Plan, Run, TargetRun
@@ -93,9 +91,7 @@ class RunDisplay:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
     def observe(self, event: Event) -> None:

@@ -25,7 +25,8 @@ from ..results.records import RunRecord
 from ..targets.target import ACCURACY, Target, TargetError
 from ..workers.process import TargetProcess, TargetUnavailable
 from . import completion
-from .command import TargetsFile, app, targets_of
+from .application import app
+from .command import TargetsFile, targets_of
 from .display import could_not_start
 from .terminal import console_on, fail, put
 

@@ -25,7 +25,8 @@ from ..workers.hangs import HangBudget
 from ..workers.job import ClusterError
 from ..workers.pool import Pool
 from ..workers.process import TargetUnavailable
-from .command import CORES, Jobs, Ops, Scheduler, TargetsFile, Types, app, folder_named, process_at, targets_of
+from .application import app
+from .command import CORES, Jobs, Ops, Scheduler, TargetsFile, Types, folder_named, process_at, targets_of
 from .display import could_not_start
 from .terminal import console_on, fail, say, warn, why
 

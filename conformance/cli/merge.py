@@ -14,7 +14,8 @@ from ..results.journal import OccupiedFolder
 from ..running.merge import MergeError
 from ..running.merge import merge as merge_runs
 from ..running.run import Run
-from .command import app, command_given
+from .application import app
+from .command import command_given
 from .directories import options_of
 from .display import summarize
 from .terminal import console_on, fail, say, warn, why

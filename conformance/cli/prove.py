@@ -31,7 +31,8 @@ from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measu
 from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Ceiling, Proof, Row, prove
 from ..proof.undecided import Undecided
-from .command import CORES, CaseIds, Ops, ProfileName, Types, Versions, app
+from .application import app
+from .command import CORES, CaseIds, Ops, ProfileName, Types, Versions
 from .terminal import console_on, fail, say, warn
 
 _LEGEND = "cases that catch it / best distance from right over two radii; both of the operator where they are least"

@@ -30,7 +30,7 @@ from ..models.inference import main_scope
 from ..probes.naming import is_portable
 from ..probes.probe import SpecProbe
 from ..probes.selection import Selection, UnknownName, select_probes
-from .command import app
+from .application import app
 from .explain import ambiguous
 from .nodes import arrays_of
 from .terminal import console_on, fail, put, say, warn, why

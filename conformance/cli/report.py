@@ -16,9 +16,10 @@ import typer
 from ..judging.judgement import Verdict
 from ..probes.selection import UnknownName
 from ..running.confirmation import verdicts_now
-from ..targets.target import Target, TargetError, table_names
+from ..targets.target import TargetError, table_names
 from ..workers.process import TargetUnavailable
-from .command import app, command_given, targets_of
+from .application import app
+from .command import command_given, targets_of
 from .display import could_not_start
 from .terminal import fail, put, say, warn, why
 
@@ -183,21 +184,15 @@ def _verdicts(name: str, ids: Sequence[str], files: Sequence[Path]) -> dict[str,
         named = (file for file in files if name.partition("+")[0] in table_names(file))
         (target,) = targets_of([name], next(named, files[0] if files else None))
         for id in ids:
-            verdicts |= _verdict(target, id)
+            try:
+                verdicts |= verdicts_now(target, [id])
+            except UnknownName as error:  # today's cases have no such one
+                warn(f"{target.name}: {error}")
     except TargetError as error:
         warn(f"{name}: {error}")
     except TargetUnavailable as error:
         warn(f"{name} {could_not_start(target, str(error))}")
     return verdicts
-
-
-def _verdict(target: Target, id: str) -> dict[str, Verdict]:
-    """The outcome of one case now, by id; none, and a word, where today's cases have no such one."""
-    try:
-        return verdicts_now(target, [id])
-    except UnknownName as error:
-        warn(f"{target.name}: {error}")
-        return {}
 
 
 @app.command()

@@ -31,7 +31,7 @@ from ..running.planning import planned
 from ..running.run import Plan
 from ..targets.target import Target, TargetError
 from ..workers.hangs import HANGS
-from .application import app, main
+from .application import app
 from .ci import Wanted
 from .command import (
     CORES,
@@ -55,8 +55,6 @@ from .terminal import fail, warn, why
 
 if TYPE_CHECKING:
     from ..extraction.cases import NodeCase
-
-__all__ = ["app", "main"]
 
 
 @dataclass(frozen=True)
@@ -290,6 +288,9 @@ def run(
             skipped=lambda line: warn(f"skipped: {line}", "yellow"),
             shard=conduct.shard,
             require=known.require or (),
+        )
+        plan = replace(
+            plan,
             command=command_given(),
             expected=known.expected,
             targets_file=lanes.targets_file,

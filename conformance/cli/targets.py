@@ -11,7 +11,8 @@ import typer
 from ..targets.adapters import EXTERNAL
 from ..targets.target import TargetError
 from ..workers.survey import Surveyed, is_command, providers_of, survey_targets, way_to_install
-from .command import TargetsFile, app
+from .application import app
+from .command import TargetsFile
 from .terminal import fail, say
 
 _HEADINGS = {

@@ -22,7 +22,6 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Union
 
 import onnx
@@ -143,9 +142,7 @@ class RunningTarget:
             raise TargetUnavailable(how_to_mend(self.target, error), error.captured) from None
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._process.close()
 
     @property

@@ -25,11 +25,9 @@ class Share:
     """A folder in which workers of pytest-xdist leave results of one target for each other; nothing without one."""
 
     def __init__(self, folder: str | None, worker: str, target: str) -> None:
-        name = target.encode().hex()[-150:]
+        self._target = target.encode().hex()[-150:]
         self._folder = Path(folder) if folder is not None else None
-        self._pattern = f"results-{name}-*"
-        self._own = f"results-{name}-{worker}"
-        self._claim = f"filling-{name}"
+        self._own = f"results-{self._target}-{worker}"
 
     @property
     def several(self) -> bool:
@@ -44,17 +42,17 @@ class Share:
 
     def left(self) -> Iterator[Result]:
         """The results that all workers have left so far; a line that another one is writing is left out."""
-        for path in sorted(self._folder.glob(self._pattern)) if self._folder is not None else ():
+        for path in sorted(self._folder.glob(f"results-{self._target}-*")) if self._folder is not None else ():
             for line in path.read_bytes().splitlines():
                 with contextlib.suppress(MalformedJson):
                     yield decode(line, Result)
 
-    def claimed(self) -> bool:
-        """Tell whether this worker is the one that fills: the first to ask is."""
+    def claimed(self, task: str) -> bool:
+        """Tell whether a task that one of the workers has to do is this one's: it is that of the first to ask."""
         if self._folder is None:
             return True
         try:
-            (self._folder / self._claim).touch(exist_ok=False)
+            (self._folder / f"{task}-{self._target}").touch(exist_ok=False)
         except FileExistsError:
             return False
         return True

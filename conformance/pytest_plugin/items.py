@@ -86,7 +86,8 @@ class Suite(pytest.Directory):
             if asked.models:
                 roots = nodes_of_models(asked.models, self.config)
                 chosen = replace(chosen, profile="directories", directories=tuple(map(str, roots)))
-            plan = planned(chosen, targets, expected=asked.expects, targets_file=asked.targets_file, fills=asked.fills)
+            plan = planned(chosen, targets)
+            plan = replace(plan, expected=asked.expects, targets_file=asked.targets_file, fills=asked.fills)
             suites = []
             for target in targets:
                 listed = expectations_of(target) if plan.expected else ()
@@ -160,19 +161,9 @@ class TargetSuite(pytest.Collector):
         """End an item whose target does not start: with the reason, or a skip where another has told that."""
         name = self.pipeline.target.name
         self.down = f"the target {name} cannot start, which is told once as an error"
-        if self._first_to_tell():
+        if self.share.claimed("telling"):
             raise pytest.fail.Exception(how_to_mend(self.pipeline.target, error), pytrace=False) from None
         raise pytest.skip.Exception(self.down) from None
-
-    def _first_to_tell(self) -> bool:
-        shared = getattr(self.config, "workerinput", {}).get("onnxspec_shared")
-        if shared is None:
-            return True
-        try:
-            Path(shared, self.pipeline.target.name.encode().hex()[-200:]).touch(exist_ok=False)
-        except FileExistsError:
-            return False
-        return True
 
 
 def _with_subtests(subtests: Any) -> None:
@@ -291,7 +282,7 @@ class Following(Group):
         if any(id(item) not in chosen for item in suite.groups):
             pytest.skip("some of the pinned cases are left out, so it is not known what the target lacks")
         first = filler.judged is None
-        if first and not suite.share.claimed():
+        if first and not suite.share.claimed("filling"):
             pytest.skip("another worker runs what follows, and tells it in its first item of that kind")
         known = (*suite.results.values(), *suite.share.left())
         try:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ..judging.judgement import FAILING, OF_FORBIDDEN, Verdict
+from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from .hits import Hit, hits_of
-from .support import DECLINED, Lack, ResultsAlike, ShortFinding, support_of
+from .support import Lack, ResultsAlike, ShortFinding, support_of
 
 _RIGHT = frozenset({Verdict.PASS})
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...reference import topic_of
-from ..judging.judgement import FAILING, Verdict
+from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
-from .support import DECLINED, ResultsAlike, ShortFinding, listed
+from .support import ResultsAlike, ShortFinding, listed
 
 _FORBIDDEN = Verdict.NOT_REJECTED.value
 

@@ -13,7 +13,6 @@ import shlex
 import sys
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 
 from ..border.strict_json import decode, encode
 from ..judging.judgement import UNTRIED
@@ -104,9 +103,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._file)
 
     @property

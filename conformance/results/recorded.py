@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 import numpy as np
@@ -111,9 +110,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for file in self._files.values():
             os.close(file)
         self._files.clear()

@@ -13,18 +13,6 @@ from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, UNTRIE
 from .records import Finding
 from .result import Result
 
-__all__ = [
-    "DECLINED",
-    "Lack",
-    "ResultsAlike",
-    "ShortFinding",
-    "listed",
-    "refused_words",
-    "short_finding",
-    "support_of",
-    "tried_of",
-]
-
 # Nothing came back, or the model was none that anybody need support.
 _SAYS_NOTHING = frozenset(
     verdict.value

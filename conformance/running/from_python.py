@@ -44,6 +44,8 @@ from .screen import screen_html, screen_of, screen_text
 Named = str | int | Spec
 """An operator, a version, a type, or a case: its id, its JSON, a directory, or its spec."""
 
+_COMMAND = ("onnxspec.run",)
+
 
 @dataclass(frozen=True, repr=False)
 class RunOutcome:
@@ -204,8 +206,8 @@ def _on_target(
     fill: bool,
     targets_file: Path | None = None,
 ) -> RunOutcome:
-    command = ("onnxspec.run",)
-    plan = planned(selection, [target], command=command, expected=expected, targets_file=targets_file, fills=fill)
+    plan = planned(selection, [target])
+    plan = replace(plan, command=_COMMAND, expected=expected, targets_file=targets_file, fills=fill)
     if scheduler is None:
         return _carried_out(plan, out, each)
     from ..cluster import cluster_at  # which only clusters need
@@ -249,12 +251,10 @@ def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Call
     name = getattr(runner, "__name__", runner.__class__.__name__)
     named = name.isidentifier()
     target = Target(name if named else "your function", "backend", accuracy=accuracy)
-    plan = planned(
-        selection,
-        [target],
-        command=("onnxspec.run",),
+    plan = replace(
+        planned(selection, [target]),
+        command=_COMMAND,
         expected=False,
-        fills=False,
         process=partial(OwnProcess, runner),
         function=name if named else "f",
     )

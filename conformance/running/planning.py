@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
 
 from ...cases.directories.directory import DirectoryError
 from ...cases.directories.room import CASE_BYTES
@@ -19,31 +18,11 @@ from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, narrow, operator_types, select_probes
 from ..probes.shard import ShardError, parse_shard
 from ..targets.target import Target
-from ..workers.process import TargetProcess
 from .filling import lacks_of
 from .run import Plan
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 SPECIAL_VALUES = "special-values"
 """The requirement that NaN, and values beyond a formula's range, come out as the equations give them."""
-
-
-class Conduct(TypedDict, total=False):
-    """The conduct of a plan, by the names that :class:`.run.Plan` explains."""
-
-    command: tuple[str, ...]
-    expected: bool
-    targets_file: Path | None
-    record: bool
-    hang_budget: int
-    shrinks: bool
-    fail_fast: bool
-    fills: bool
-    jobs: int
-    process: Callable[..., TargetProcess]
-    function: str
 
 
 def planned(
@@ -55,9 +34,8 @@ def planned(
     skipped: Callable[[str], None] = lambda line: None,
     shard: str | None = None,
     require: Sequence[str] = (),
-    **conduct: Unpack[Conduct],
 ) -> Plan:
-    """The plan of what was asked for.
+    """The plan of what was asked for, to be conducted as a run is by default; whoever has it otherwise replaces that.
 
     within
         The folder of a run: fresh cases have nothing that its targets lack.
@@ -80,7 +58,7 @@ def planned(
         skipped(line)
 
     probes, digest = chosen_probes(selection, targets, most, skip)
-    plan = Plan(selection, probes, tuple(targets), digest=digest, skipped=tuple(lines), **conduct)
+    plan = Plan(selection, probes, tuple(targets), digest=digest, skipped=tuple(lines))
     _require_cases(plan)
     if shard is not None:
         plan = replace(plan, shard=parse_shard(shard))

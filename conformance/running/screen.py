@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from ..diagnosis.failing_case import DIAGNOSED
-from ..judging.judgement import UNTRIED, Verdict
+from ..judging.judgement import DECLINED, UNTRIED, Verdict
 from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
 from ..results.answer import Answer, answer_of
 from ..results.coverage import coverage_line
@@ -21,7 +21,7 @@ from ..results.interpreted import followed_interpretations, followed_line, shown
 from ..results.level_grades import graded_line, level_records
 from ..results.records import CoverageRecord, Finding
 from ..results.result import Result
-from ..results.support import DECLINED, refused_words, short_finding, tried_of
+from ..results.support import refused_words, short_finding, tried_of
 from ..workers.worker import one_line
 
 _WORDS = 160  # characters of what a runtime says of what it declines

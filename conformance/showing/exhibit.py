@@ -24,8 +24,6 @@ from .codecs import codecs_of
 from .records import SCHEMA
 from .stepwise import CheckedElement, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
 
-__all__ = ["SCHEMA", "exhibit_of", "plain", "window"]
-
 Array = NDArray[Any]
 
 # The part of a case that is kept: as much as a page can show, and a person look at.

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from types import TracebackType
 from typing import Any
 
 from ...cases import ABILITIES
@@ -120,9 +119,7 @@ class TargetProcess:
     def __enter__(self) -> TargetProcess:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -13,7 +13,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from onnxspec.cases import profile
-from onnxspec.conformance.cli import app, github_mark
+from onnxspec.conformance.checking import github_command
+from onnxspec.conformance.cli import app
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import SpecProbe
 from onnxspec.conformance.results import Result as Judged
@@ -156,7 +157,8 @@ def test_a_workflow_of_github_gets_marks_and_one_page_for_all_steps(
 
 
 def test_a_mark_is_one_line_whatever_a_runtime_said() -> None:
-    assert github_mark("error", "a: b, c", "50 %\r\n::set-env") == "::error title=a%3A b%2C c::50 %25%0D%0A::set-env"
+    mark = github_command("error", "50 %\r\n::set-env", title="a: b, c")
+    assert mark == "::error title=a%3A b%2C c::50 %25%0D%0A::set-env"
 
 
 @pytest.mark.parametrize("option", ["--junit", "--summary"])

@@ -158,14 +158,14 @@ def test_cases_follow_where_a_target_lacks_features(project: pytest.Pytester, mo
 
 def test_one_of_several_workers_fills_and_reads_what_the_others_left(tmp_path: Path) -> None:
     one, other = (Share(str(tmp_path), worker, "t") for worker in ("gw0", "gw1"))
-    assert (one.several, one.claimed(), other.claimed()) == (True, True, False)
+    assert (one.several, one.claimed("filling"), other.claimed("filling")) == (True, True, False)
     probe = SpecProbe(profile("core", "RNN", 14)[0])
     results = [judged_result(probe, Target("t", "backend"), Judgement(Verdict.PASS), (), lambda p: "")]
     one.leave(results)
     assert list(other.left()) == results
     alone = Share(None, "", "t")
     alone.leave(results)
-    assert (alone.several, alone.claimed(), list(alone.left())) == (False, True, [])
+    assert (alone.several, alone.claimed("filling"), list(alone.left())) == (False, True, [])
 
 
 # What an item comes to
