@@ -16,7 +16,7 @@ __getattr__, __dir__ = face(
         "PackageRecord PlacementRecord ReportedRecord RowRecord StatementRecord SuiteRecord "
         "WaiverRecord"
     ),
-    rows="most_open rows_of spec_of",
+    rows="most_open rows_of",
     reported="reported_in",
     signing="NoKey public_key_in signer_in",
     trial="trial_of",

@@ -6,12 +6,12 @@ earlier process made of the same outputs, count for neither.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import structs
@@ -62,42 +62,66 @@ class NotCertifiable(ValueError):
 
 
 @dataclass(frozen=True)
-class Derivation:
-    """A run of one target as its record shows it.
+class ClaimedRun:
+    """A run of one target, as its folder says.
 
-    plan, target, probes
-        What was to be run, on which target; the probes by id.
+    plan
+        What was to be run, on this target alone.
+    info, entry
+        run.json of the folder, and the target's entry in it.
     claimed
-        The results that the run itself has, by case.
-    results
-        Those that are derived, in the order of the probes.
-    outcomes, fresh
-        What the target did with each case, and with those that were run once more in a fresh process.
-    flaws
-        What is wrong with the record, a line each: cases without one, or with bits that are not theirs.
-    info
-        run.json of the folder; ``record`` is what it must say.
+        The results that it has, by case.
     """
 
     folder: Path
     plan: Plan
-    target: Target
-    probes: Mapping[str, Probe]
-    claimed: Mapping[str, Result]
-    results: tuple[Result, ...]
-    outcomes: Mapping[str, tuple[Outcome, ...]]
-    fresh: Mapping[str, tuple[Outcome, ...]]
-    flaws: tuple[str, ...]
     info: RunRecord
     entry: TargetRecord
-    record: RunRecord
-    lines: tuple[Recorded, ...] = field(repr=False, default=())
+    claimed: Mapping[str, Result]
+
+    @property
+    def target(self) -> Target:
+        return self.plan.targets[0]
+
+    @cached_property
+    def probes(self) -> Mapping[str, Probe]:
+        """The cases of the plan, by id."""
+        return {probe.id: probe for probe in self.plan.probes_of(self.target)}
 
     @property
     def asked(self) -> frozenset[str]:
         """Ids of the cases that the run's nonce has asked for."""
         fresh = (p for p in self.plan.everything if isinstance(p, SpecProbe) and p.fresh)
         return frozenset(probe.id for probe in fresh)
+
+    @property
+    def left_out(self) -> str:
+        """The reason for which cases that follow from the results were not run, as the run says it; empty where they
+        were."""
+        coverage = self.entry.get("coverage")
+        return coverage["left_out"] if coverage is not None else NOT_ASKED
+
+
+@dataclass(frozen=True)
+class Derivation(ClaimedRun):
+    """The same as its record shows it.
+
+    results
+        Those that are derived, in the order of the probes.
+    outcomes, fresh
+        What the target did with each case, and with those that were run once more in a fresh process.
+    flaws
+        What is wrong with the record, a line each: cases without one, or with bits that are not theirs.
+    record
+        The content that run.json must have.
+    """
+
+    results: tuple[Result, ...]
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+    fresh: Mapping[str, tuple[Outcome, ...]]
+    flaws: tuple[str, ...]
+    record: RunRecord
+    lines: tuple[Recorded, ...] = field(repr=False)
 
     @property
     def counts(self) -> Counter[str]:
@@ -125,12 +149,6 @@ class Derivation:
         ran = {case for case, some in both if any(o.status == "ran" and not o.returned for o in some)}
         return tuple(case for case in self.probes if case in ran)
 
-    @property
-    def left_out(self) -> str:
-        """The reason for which cases that follow from the results were not run, as the run says it; empty where they
-        were."""
-        return _left_out(self.entry)
-
 
 def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
     """Derive a run from its record.
@@ -145,24 +163,23 @@ def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
     """
     try:
         read = read_described(folder)
-        info = read.info
-        _require_names(folder, info)
+        _require_names(folder, read.info)
         plan = plan_of(read)
     except (NoRun, MergeError) as error:
         raise NotCertifiable(str(error)) from None
-    if not info.get("keeps_outputs"):
+    if not read.info.get("keeps_outputs"):
         raise NotCertifiable(f"{folder}: does not keep what its target did: run it again with --record")
     if plan.selection.directories:
         raise NotCertifiable(f"{folder}: a run of directories or of a model; certificates are of profiles")
-    entry, target = _target(folder, plan, info, name)
+    target = replace(_target(folder, plan, name), expected="")
     plan = replace(plan, targets=(target,), expected=False, shard=None)
-    probes = {probe.id: probe for probe in plan.probes_of(target)}
     claimed = {result.case: result for result in read.results if result.target == target.name}
+    run = ClaimedRun(folder, plan, read.info, read.targets[target.name], claimed)
     flaws = list(read.problems)
-    flaws += [f"case {case} is not among what was to be run" for case in claimed if case not in probes]
+    flaws += [f"case {case} is not among what was to be run" for case in claimed if case not in run.probes]
     lines = [line for line in recorded_in(folder) if line.target == target.name]
     with bits_of(folder, target.name) as bits, Pool(jobs) as pool:
-        return _derived(folder, plan, target, probes, claimed, lines, bits, flaws, info, entry, pool)
+        return _derived(run, lines, bits, flaws, pool)
 
 
 def _require_names(folder: Path, info: RunRecord) -> None:
@@ -175,34 +192,24 @@ def _require_names(folder: Path, info: RunRecord) -> None:
         raise NotCertifiable(f"{folder}: a run of cases that are named by more than their ids")
 
 
-def _target(folder: Path, plan: Plan, info: RunRecord, name: str) -> tuple[TargetRecord, Target]:
-    entries = {entry["name"]: entry for entry in info["targets"]}
-    if not name and len(entries) > 1:
-        raise NotCertifiable(f"{folder}: has several targets, say which with --target: {', '.join(entries)}")
-    chosen = name or next(iter(entries), "")
-    if chosen not in entries:
-        raise NotCertifiable(f"{folder}: has no target {chosen!r}, but {', '.join(entries)}")
-    (target,) = (target for target in plan.targets if target.name == chosen)
-    return entries[chosen], replace(target, expected="")
+def _target(folder: Path, plan: Plan, name: str) -> Target:
+    """The target of that name, or the only one."""
+    targets = {target.name: target for target in plan.targets}
+    if not name and len(targets) > 1:
+        raise NotCertifiable(f"{folder}: has several targets, say which with --target: {', '.join(targets)}")
+    chosen = name or next(iter(targets), "")
+    if chosen not in targets:
+        raise NotCertifiable(f"{folder}: has no target {chosen!r}, but {', '.join(targets)}")
+    return targets[chosen]
 
 
 def _derived(
-    folder: Path,
-    plan: Plan,
-    target: Target,
-    probes: Mapping[str, Probe],
-    claimed: Mapping[str, Result],
-    lines: Sequence[Recorded],
-    bits: memoryview | bytes,
-    flaws: list[str],
-    info: RunRecord,
-    entry: TargetRecord,
-    pool: Pool,
+    run: ClaimedRun, lines: Sequence[Recorded], bits: memoryview | bytes, flaws: list[str], pool: Pool
 ) -> Derivation:
     by_purpose: dict[str, dict[str, Recorded]] = {CASE: {}, FRESH: {}}
     for line in lines:
         kept_lines = by_purpose.get(line.purpose)
-        if kept_lines is None or line.case not in probes:
+        if kept_lines is None or line.case not in run.probes:
             flaws.append(f"a record of {line.purpose} {line.case}, which is none of the run's")
         else:
             # A kill may come between a record and its verdict; the case is then run again, and the last record counts.
@@ -214,8 +221,8 @@ def _derived(
     again: dict[str, tuple[Outcome, ...]] = {}
 
     def ran() -> Generator[Ran, None, None]:
-        for id, probe in probes.items():
-            if id not in by_purpose[CASE] and id in claimed and claimed[id].verdict not in UNTRIED:
+        for id, probe in run.probes.items():
+            if id not in by_purpose[CASE] and id in run.claimed and run.claimed[id].verdict not in UNTRIED:
                 flaws.append(f"case {id} has a result, and nothing is recorded of it")
             for purpose, where in ((CASE, ""), (FRESH, " in a fresh process")):
                 if id not in by_purpose[purpose]:
@@ -226,7 +233,7 @@ def _derived(
                     flaws.append(f"case {id}{where}: {error}")
                     break
 
-    for one in judged_in_order(ran(), target.accuracy, pool):
+    for one in judged_in_order(ran(), run.target.accuracy, pool):
         probe, id = one.probe, one.probe.id
         if id in outcomes:
             again[id] = one.outcomes
@@ -236,20 +243,19 @@ def _derived(
         outcomes[id] = one.outcomes
         kept.offer(one)
         printed = "\n".join(outcome.captured for outcome in one.outcomes if outcome.captured)
-        repeat = " ".join(probe.repeat(target.name))
-        results[id] = result_of(probe, target.name, one.judgement, one.seconds, None, repeat, printed)
+        repeat = " ".join(probe.repeat(run.target.name))
+        results[id] = result_of(probe, run.target.name, one.judgement, one.seconds, None, repeat, printed)
         first_results[id] = results[id]
     results |= {amended.case: amended for amended in with_needed_classes(list(results.values()))}
     # What breaks off here did so in the run, which says so; no verdict rests on it.
-    causes = explained(list(results.values()), probes, kept, target.accuracy, mishap=lambda doing, error: None)
+    causes = explained(list(results.values()), run.probes, kept, run.target.accuracy, mishap=lambda doing, error: None)
     final = tuple(structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
-    if strange := _filled_otherwise(folder, plan, target, first_results, entry):
+    if strange := _filled_otherwise(run, first_results):
         flaws.append(strange)
-    record = _described(folder, plan, target, final, info, entry)
+    record = _described(run, final)
     used = (*by_purpose[CASE].values(), *by_purpose[FRESH].values())
-    return Derivation(
-        folder, plan, target, probes, claimed, final, outcomes, again, tuple(flaws), info, entry, record, used
-    )
+    claims = (run.folder, run.plan, run.info, run.entry, run.claimed)
+    return Derivation(*claims, final, outcomes, again, tuple(flaws), record, used)
 
 
 def _ran(probe: Probe, line: Recorded, bits: memoryview | bytes) -> Ran:
@@ -290,51 +296,38 @@ def _first_places(returned: Sequence[int]) -> tuple[int, list[int]]:
     return len(returned), list(dict.fromkeys(returned))
 
 
-def _described(
-    folder: Path,
-    plan: Plan,
-    target: Target,
-    results: Sequence[Result],
-    info: RunRecord,
-    entry: TargetRecord,
-) -> RunRecord:
+def _described(run: ClaimedRun, results: Sequence[Result]) -> RunRecord:
     """run.json as it must be: all that rests on results anew, the rest as the run says it."""
-    one = TargetRun(target, dict(entry["description"]), entry["unavailable"], list(results))
+    info, entry = run.info, run.entry
+    one = TargetRun(run.target, dict(entry["description"]), entry["unavailable"], list(results))
     one.seconds = entry["seconds"]
-    run = Run(plan, folder, datetime.fromisoformat(info["started"]), [one], seconds=info["seconds"])
-    run.complete = not run.lacking
-    conclude(run, one, left_out=_left_out(entry))
-    record = description_of(run)
+    again = Run(run.plan, run.folder, datetime.fromisoformat(info["started"]), [one], seconds=info["seconds"])
+    again.complete = not again.lacking
+    conclude(again, one, left_out=run.left_out)
+    record = description_of(again)
     record["environment"] = info["environment"]
     record["onnxspec"] = info["onnxspec"]
-    with contextlib.suppress(KeyError):
+    if "merged" in info:
         record["merged"] = info["merged"]
     return record
 
 
-def _filled_otherwise(
-    folder: Path, plan: Plan, target: Target, results: Mapping[str, Result], entry: TargetRecord
-) -> str:
+def _filled_otherwise(run: ClaimedRun, results: Mapping[str, Result]) -> str:
     """A complaint about the cases that followed the pinned ones, empty where they are those which the results ask for.
     Shards do not fill up, and neither does a run that was told not to."""
+    plan, target = run.plan, run.target
     given = [probe.id for probe in plan.filled.get(target.name, ())]
-    if not plan.counts_coverage or _left_out(entry):
+    if not plan.counts_coverage or run.left_out:
         return f"{len(given)} cases follow, and none was due" if given else ""
     one = TargetRun(target, results=[results[p.id] for p in plan.pinned_of(target) if p.id in results])
-    run = Run(replace(plan, filled={}), folder, datetime.now(timezone.utc), [one])
-    filling, ids = Filling(run, one), list[str]()
+    anew = Run(replace(plan, filled={}), run.folder, datetime.now(timezone.utc), [one])
+    filling, ids = Filling(anew, one), list[str]()
     while batch := filling.next():
         ids += [probe.id for probe in batch]
         if any(probe.id not in results for probe in batch):
             break
         one.results += [results[probe.id] for probe in batch]
     return "" if ids == given else f"{len(ids)} cases follow from the results, and {len(given)} others are there"
-
-
-def _left_out(entry: TargetRecord) -> str:
-    """The reason for which a run did not fill up, as it says."""
-    coverage = entry.get("coverage")
-    return coverage["left_out"] if coverage is not None else NOT_ASKED
 
 
 def differing(derivation: Derivation) -> Iterator[tuple[str, str, str]]:

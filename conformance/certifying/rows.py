@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ...cases import Spec, family_of
+from ...cases import family_of
 from ...cases.specs.level import Level
 from ...reference import budget
 from ...reference.documents.interpretations import asked_anew
 from ...reference.numbers.accuracy import accuracy_class
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..judging.vocabulary import DECLINES, STATES
-from ..probes.probe import Probe, SpecProbe
-from ..probes.wrapped import WrapProbe
+from ..probes.probe import Probe
+from ..probes.wrapped import CaseProbe
 from ..results.records import CoverageRecord
 from ..results.result import Result
 from ..results.signed_errors import biased_types
@@ -43,12 +43,6 @@ _DENYING = FAILING - {Verdict.NOT_REJECTED}
 """A forbidden model that ran is told, and denies no level: no customer's model is forbidden."""
 
 _NAMED = 3  # cases that a line names
-
-
-def spec_of(probe: Probe) -> Spec | None:
-    """The spec that a probe is rebuilt from, None where it has none."""
-    inner = probe.probe if isinstance(probe, WrapProbe) else probe
-    return inner.spec if isinstance(inner, SpecProbe) else None
 
 
 def interpretations_of(probes: Mapping[str, Probe], results: Sequence[Result]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -207,8 +201,8 @@ def _level(
     of_operator: Sequence[str],
     accuracy: str,
 ) -> LevelRecord:
-    members = [p for p in probes if (spec := spec_of(p)) is not None and not spec.illegal and level.holds(spec)]
-    members = [probe for probe in members if verdicts[probe.id] is not Verdict.NOT_TRIED]
+    legal = [probe for probe in probes if isinstance(probe, CaseProbe) and not probe.spec.illegal]
+    members = [p for p in legal if level.holds(p.spec) and verdicts[p.id] is not Verdict.NOT_TRIED]
     passed = [probe for probe in members if verdicts[probe.id] is Verdict.PASS]
     against: list[str] = []
     for kinds, one, several in (

@@ -9,13 +9,13 @@ from datetime import datetime
 from ...cases.axes.quantized.quantization import BLOCK
 from ..judging.judgement import DECLINED, UNTRIED
 from ..probes.drawn import split_nonce
+from ..probes.wrapped import CaseProbe
 from ..proof.interactions import space_of
 from ..results.environment import version_of
 from ..running.filling import Filling
 from ..running.run import Run, TargetRun
 from .derivation import Derivation
 from .placement import unproved
-from .rows import spec_of
 
 _NOT_CORE = {
     "smoke": "is below core",
@@ -72,8 +72,8 @@ def _overdeclared(derivation: Derivation) -> Iterator[str]:
     ran = {result.case for result in derivation.results if result.verdict not in DECLINED | UNTRIED}
     for each in coverage["operators"] if coverage is not None else ():
         space = space_of(each["operator"])
-        specs = [spec_of(probe) for case, probe in derivation.probes.items() if case in ran]
-        own = [spec for spec in specs if spec is not None and spec.op == each["operator"] and not spec.illegal]
+        probes = [probe for case, probe in derivation.probes.items() if case in ran and probe.op == each["operator"]]
+        own = [probe.spec for probe in probes if isinstance(probe, CaseProbe) and not probe.spec.illegal]
         held = [space.held(spec) for spec in own] if each["declared"] else []
         for id in each["declared"]:
             if count := sum(bool(mask[:, space.position[id]].any()) for mask in held):

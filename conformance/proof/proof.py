@@ -6,12 +6,14 @@ Faults and conforming variants are run like targets and judged by the same compa
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
+from typing import Any
+
+from numpy.typing import NDArray
 
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
@@ -216,7 +218,7 @@ def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[s
 def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | None, shown: _Shown) -> None:
     case = build_case(spec)
     trials = case.trials
-    right = [staged_outcome(trial, _right) for trial in trials]
+    right = [_content(staged_outcome(trial, _right)) for trial in trials]
     tried = []
     for fault in faults_of(spec.op, spec.version):
         wanted = _at_home(fault, spec) if faults is None else fault.id in faults
@@ -228,7 +230,7 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
             shown.mishaps.append(f"fault {fault.id} in {spec.id}: {told_mishap(error)}")
             continue
         # A fault that returns the same as a right implementation is not caught, and most do in most cases.
-        if not all(map(_same, outcomes, right)):
+        if [_content(outcome) for outcome in outcomes] != right:
             tried.append((fault, outcomes))
     judgements = judge_each(trials, [outcomes for _, outcomes in tried], wider=False, answers=False)
     for (fault, _), judgement in zip(tried, judgements, strict=True):
@@ -292,26 +294,14 @@ def _levels_of(trial: Trial, judgement: Judgement) -> tuple[int, float]:
     return bits, float((judgement.where or {}).get("units") or inf)
 
 
-def _same(outcome: Outcome, other: Outcome) -> bool:
-    """Tell whether two outcomes are the same bit for bit."""
-    of_form = [(each.status, each.changed, each.malformed, each.altered) for each in (outcome, other)]
-    if of_form[0] != of_form[1]:
-        return False
-    runs = itertools.zip_longest(outcome.outputs, other.outputs, fillvalue=())
-    for lists, others in runs:
-        if len(lists) != len(others):
-            return False
-        for arrays, right in zip(lists, others, strict=True):
-            if len(arrays) != len(right):
-                return False
-            for array, known in zip(arrays, right, strict=True):
-                if (array is None) != (known is None):
-                    return False
-                if array is None or known is None:
-                    continue
-                if (array.dtype, array.shape, array.tobytes()) != (known.dtype, known.shape, known.tobytes()):
-                    return False
-    return True
+def _content(outcome: Outcome) -> tuple[object, ...]:
+    """All that an outcome says of what was returned, bit for bit."""
+    outputs = [[list(map(_bits, arrays)) for arrays in lists] for lists in outcome.outputs]
+    return outcome.status, outcome.changed, outcome.malformed, outcome.altered, outputs
+
+
+def _bits(array: NDArray[Any] | None) -> object:
+    return None if array is None else (array.dtype, array.shape, array.tobytes())
 
 
 def _biased(drifts: Iterable[Drift]) -> Iterator[Catch]:

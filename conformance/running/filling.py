@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from ...reference import document_of
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.naming import CaseError, portable_probes
 from ..probes.probe import Probe, SpecProbe
-from ..probes.wrapped import WrapProbe
+from ..probes.wrapped import CaseProbe
 from ..proof.coverage import MOST_MODELS, Cover, Shares, masks_of
 from ..proof.interactions import space_of
 from ..proof.lacking import CaseTable, Lacking, lacking_of, named
@@ -95,7 +95,7 @@ class Filling:
         self._ops = [op for op in counted_operators() if op in there]
         self._unfit: set[str] = set()
         self._rows: dict[str, tuple[Mask, frozenset[str], bool]] = {}
-        self._results: dict[str, list[tuple[Probe, Any, Verdict]]] = {}
+        self._results: dict[str, list[tuple[CaseProbe, Verdict]]] = {}
         self._turn: dict[str, _Observed] = {}
         self._covers: dict[tuple[str, frozenset[tuple[int, ...]]], tuple[Cover, frozenset[str]]] = {}
 
@@ -201,7 +201,8 @@ class Filling:
         rows: list[tuple[Mask, frozenset[str], bool]] = []
         verdicts: list[Verdict] = []
         by_id = self._pooled(op)
-        for probe, spec, verdict in self._results.get(op, ()):
+        for probe, verdict in self._results.get(op, ()):
+            spec = probe.spec
             if probe.id not in self._rows:
                 self._rows[probe.id] = (
                     np.array(space.held(spec).any(axis=0)),
@@ -224,16 +225,16 @@ class Filling:
         self._results.clear()
         verdict_of = {result.case: result.verdict for result in self._target.results}
         for probe in self._run.plan.probes_of(self._target.target):
-            spec = _spec_of(probe)
-            if spec is not None and not spec.illegal and (verdict := verdict_of.get(probe.id)) is not None:
-                self._results.setdefault(spec.op, []).append((probe, spec, verdict))
+            if isinstance(probe, CaseProbe) and not probe.spec.illegal and probe.id in verdict_of:
+                self._results.setdefault(probe.op, []).append((probe, verdict_of[probe.id]))
 
     def _pooled(self, op: str) -> Mapping[str, Pooled]:
         """The cases of the pool that may have been tried, by id. All of it is drawn only where a run is gone on with
         in which some followed."""
         pool = pool_of(op)
         by_id = {case.spec.id: case for case in pool.dense}
-        followed = {spec.id for p in self._run.plan.filled.get(self._target.target.name, ()) if (spec := _spec_of(p))}
+        filled = self._run.plan.filled.get(self._target.target.name, ())
+        followed = {probe.spec.id for probe in filled if isinstance(probe, CaseProbe)}
         by_id |= {case.spec.id: case for case in pool.cases[pool.pinned :] if "spec" in vars(case)}
         if any(id.startswith(f"{document_of(op).prefix}-") and id not in by_id for id in followed):
             by_id |= {case.spec.id: case for case in pool.cases}
@@ -320,13 +321,6 @@ def _models(cases: Iterable[Pooled]) -> int:
 def shares_record(shares: Shares) -> SharesRecord:
     """The records of run.json."""
     return {"pairs": [*shares.pairs], "twice": [*shares.twice], "triples": [*shares.triples]}
-
-
-def _spec_of(probe: Probe) -> Any | None:
-    """The case of a probe; None for one of a directory."""
-    if isinstance(probe, WrapProbe):
-        probe = probe.probe
-    return probe.spec if isinstance(probe, SpecProbe) else None
 
 
 def digest_of_cases(texts: Iterable[str]) -> str:

@@ -10,9 +10,9 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import family_of, operator_versions
-from onnxspec.conformance.certifying import RowRecord, WaiverRecord, most_open, rows_of, spec_of
+from onnxspec.conformance.certifying import RowRecord, WaiverRecord, most_open, rows_of
 from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import Probe, Selection, select_probes
+from onnxspec.conformance.probes import Probe, Selection, SpecProbe, select_probes
 from onnxspec.conformance.results import CoverageRecord, Result, SharesRecord, result_of
 from onnxspec.reference import operator_version
 
@@ -167,9 +167,8 @@ def test_levels_are_nested() -> None:
     for op, version in operator_versions(None):
         levels = family_of(op).levels(op, version)
         for probe in probes().values():
-            spec = spec_of(probe)
-            if spec is not None and spec.op == op and spec.version == version:
-                held = [level.holds(spec) for level in levels]
+            if isinstance(probe, SpecProbe) and (probe.op, probe.version) == (op, version):
+                held = [level.holds(probe.spec) for level in levels]
                 assert held == sorted(held)
 
 
