@@ -26,7 +26,7 @@ from ..certifying.waivers import LONGEST, WaiverError
 from ..judging.judgement import Verdict
 from ..probes.drawn import nonce_profile_name
 from ..probes.selection import Selection, UnknownName, selection_of
-from ..results.journal import Journal, OccupiedFolder, fresh_folder
+from ..results.journal import Journal
 from ..running.engine import execute
 from ..running.merge import MergeError, merge
 from ..running.planning import planned
@@ -35,6 +35,7 @@ from ..targets.target import TargetError
 from .application import app
 from .command import CORES, Jobs, Ops, ProfileName, TargetsFile, Types, Versions, command_given, targets_of
 from .display import RunDisplay
+from .execution import fresh_run
 from .terminal import console_on, fail, say, warn, why
 
 
@@ -144,10 +145,7 @@ def _plan(selection: Selection, target: str, targets_file: Path | None, jobs: in
 def _run(plan: Plan) -> Path:
     """Run a target, and return the folder of the run."""
     (target,) = plan.targets
-    try:
-        folder = fresh_folder(Path("runs"), datetime.datetime.now())
-    except OccupiedFolder as error:
-        fail(str(error))
+    folder = fresh_run()
     try:
         with Journal(folder) as journal, RunDisplay(console_on(sys.stdout), plan) as display:
             finished = execute(plan, journal, display.observe)

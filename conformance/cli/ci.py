@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..border.strict_json import encode
 from ..checking.annotations import github_command
@@ -16,38 +15,13 @@ from ..running.run import Run, TargetRun
 from ..running.screen import cases_counted
 from .display import could_not_start
 
+if TYPE_CHECKING:
+    from .run import OutputOptions
+
 JSON_SCHEMA = 1
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Files that a run leaves behind beside its folder, and what it prints: ``as_json`` in place of its text, or
-    ``quiet``, what is new and nothing else."""
-
-    junit: Path | None = None
-    summary: Path | None = None
-    as_json: bool = False
-    quiet: bool = False
-
-    @property
-    def files(self) -> Sequence[Path]:
-        return [path for path in (self.junit, self.summary) if path is not None]
-
-    @property
-    def unwritable(self) -> str:
-        """A complaint about the first file that cannot be written; empty where all can."""
-        for path in self.files:
-            if path.is_dir() or not path.absolute().parent.is_dir():
-                return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
-        return ""
-
-    @property
-    def silent(self) -> bool:
-        """Tell whether there is no progress to show."""
-        return self.as_json or self.quiet
-
-
-def write_files(run: Run, wanted: Wanted) -> None:
+def write_files(run: Run, wanted: OutputOptions) -> None:
     """Write the files. Raises OSError where one cannot be written."""
     if wanted.junit is not None:
         from ...reports.junit import junit_xml

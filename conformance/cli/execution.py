@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,20 +19,46 @@ from ..judging.vocabulary import NO_FAILURE
 from ..probes.drawn import fresh_profile
 from ..results.expected.entries import ExpectedFailureError
 from ..results.hits import in_words
-from ..results.journal import Journal, RunMismatch
+from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
 from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..workers.job import ClusterError
-from .ci import Wanted, as_json, github_marks, on_github, write_files
+from .ci import as_json, github_marks, on_github, write_files
 from .display import RunDisplay, summarize
 from .terminal import console_on, fail, put, say, warn, why
 
 if TYPE_CHECKING:
     from ..extraction.cases import NodeCase
+    from .run import OutputOptions
 
 
-def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes: Sequence[NodeCase] = ()) -> NoReturn:
+def fresh_run() -> Path:
+    """A fresh folder for the results of a run. Ends the command where there can be none."""
+    try:
+        return fresh_folder(Path("runs"), datetime.now())
+    except OccupiedFolder as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot keep results in runs: {why(error)}")
+
+
+def journal_in(folder: Path, resume: bool, overwrite: bool) -> Journal:
+    """The journal of a folder, open. Ends the command where it cannot be."""
+    try:
+        journal = Journal(folder, resume=resume, overwrite=overwrite)
+    except (OccupiedFolder, RunMismatch) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot keep results in {folder}: {why(error)}")
+    if resume and not journal.held.begun and not journal.held.size:
+        warn(f"nothing to go on with in {folder}: a new run starts", "dim")
+    return journal
+
+
+def carry_out(
+    plan: Plan, journal: Journal, update: bool, wanted: OutputOptions, nodes: Sequence[NodeCase] = ()
+) -> NoReturn:
     """Run, report and say what came of it; whatever ends it early, say how to go on. Raises typer.Exit.
 
     update
@@ -41,7 +68,7 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
     """
     Thread(target=_load_report).start()  # while the target starts, which takes as long
     finished, page = _finished(plan, journal, wanted)
-    if not wanted.as_json:
+    if not wanted.json:
         summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
     if nodes and not wanted.silent:
         from .nodes import say_nodes
@@ -51,8 +78,8 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
         _update(finished, wanted)
     if on_github():
         for line in github_marks(finished):
-            (warn if wanted.as_json else say)(line)
-    if wanted.as_json:
+            (warn if wanted.json else say)(line)
+    if wanted.json:
         put(as_json(finished, page))
     elif not wanted.quiet:
         say("", f"results: {journal.folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
@@ -61,7 +88,7 @@ def carry_out(plan: Plan, journal: Journal, update: bool, wanted: Wanted, nodes:
     raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
-def _finished(plan: Plan, journal: Journal, wanted: Wanted) -> tuple[Run, Path]:
+def _finished(plan: Plan, journal: Journal, wanted: OutputOptions) -> tuple[Run, Path]:
     """The run once it is through, and its page. Ends the command where something cuts it off."""
     folder, console = journal.folder, console_on(sys.stdout)
     finished: Run | None = None
@@ -106,7 +133,7 @@ _ISSUES = 4
 """Titles of issues that are told."""
 
 
-def _update(finished: Run, wanted: Wanted) -> None:
+def _update(finished: Run, wanted: OutputOptions) -> None:
     """Write the targets' lists of known failures anew, and say what has changed in them."""
     try:
         for line in update_lists(finished):

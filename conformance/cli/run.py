@@ -10,7 +10,6 @@ import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -25,14 +24,12 @@ from ..probes.wrapped import WRAPS
 from ..results.expected.entries import ExpectedFailureError, expectations_of
 from ..results.expected.former import FormerWords
 from ..results.folder import NODE_CASES, NoRun
-from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
 from ..running.expected_update import require_lists
 from ..running.planning import planned
 from ..running.run import Plan
 from ..targets.target import Target, TargetError
 from ..workers.hangs import HANGS
 from .application import app
-from .ci import Wanted
 from .command import (
     CORES,
     CaseIds,
@@ -50,7 +47,7 @@ from .command import (
     process_at,
     targets_of,
 )
-from .execution import carry_out
+from .execution import carry_out, fresh_run, journal_in
 from .terminal import fail, warn, why
 
 if TYPE_CHECKING:
@@ -224,7 +221,7 @@ class ConductOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Files that a run leaves beside its folder, and the form of what it prints."""
+    """Files that a run leaves beside its folder, and what it prints."""
 
     panel: ClassVar[str] = "What it writes and prints"
 
@@ -237,6 +234,19 @@ class OutputOptions:
     ] = None
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, in place of text.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print what is new, and nothing else.")] = False
+
+    @property
+    def unwritable(self) -> str:
+        """A complaint about the first file that cannot be written; empty where all can."""
+        for path in filter(None, (self.junit, self.summary)):
+            if path.is_dir() or not path.absolute().parent.is_dir():
+                return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
+        return ""
+
+    @property
+    def silent(self) -> bool:
+        """Tell whether there is no progress to show."""
+        return self.json or self.quiet
 
 
 @app.command()
@@ -256,9 +266,8 @@ def run(
     Exit code 0: every failing result was expected; 1: one was not; 2: bad arguments; 3: a target could not start.
     """
     _require_sense(first, which, of_model, known, conduct)
-    wanted = Wanted(told.junit, told.summary, told.json, told.quiet)
-    if wanted.unwritable:
-        fail(wanted.unwritable)
+    if told.unwritable:
+        fail(told.unwritable)
     if lanes.wrap and lanes.wrap not in WRAPS:
         fail(f"there is no wrap {lanes.wrap!r}; one of {', '.join(WRAPS)}")
     source = getattr(context.get_parameter_source("profile"), "name", "")
@@ -273,7 +282,7 @@ def run(
         out, roots = first.out, which.cases or ()
         nodes: Sequence[NodeCase] = ()
         if of_model.model is not None:
-            out = out or _fresh()
+            out = out or fresh_run()
             roots = [of_model.keep or out / NODE_CASES]
             from .nodes import nodes_of_model  # with all that models are read by
 
@@ -309,8 +318,8 @@ def run(
     except OSError as error:
         fail(f"--update-expected: {why(error)}")
     with process_at(lanes.scheduler) as process:
-        journal = _journal(out or _fresh(), conduct)
-        carry_out(replace(plan, process=process, excuses=not nodes), journal, known.update_expected, wanted, nodes)
+        journal = journal_in(out or fresh_run(), conduct.resume, conduct.overwrite)
+        carry_out(replace(plan, process=process, excuses=not nodes), journal, known.update_expected, told, nodes)
 
 
 def _require_sense(
@@ -370,29 +379,6 @@ def _read_lists(plan: Plan) -> None:
     for remark in former:
         warn(str(remark.message), "yellow")
     warnings.simplefilter("ignore", FormerWords)  # it has been told, and the run reads the lists again
-
-
-def _journal(folder: Path, conduct: ConductOptions) -> Journal:
-    """The journal of a folder, open."""
-    try:
-        journal = Journal(folder, resume=conduct.resume, overwrite=conduct.overwrite)
-    except (OccupiedFolder, RunMismatch) as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"cannot keep results in {folder}: {why(error)}")
-    if conduct.resume and not journal.held.begun and not journal.held.size:
-        warn(f"nothing to go on with in {folder}: a new run starts", "dim")
-    return journal
-
-
-def _fresh() -> Path:
-    """A fresh folder for the results."""
-    try:
-        return fresh_folder(Path("runs"), datetime.now())
-    except OccupiedFolder as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"cannot keep results in runs: {why(error)}")
 
 
 def _drawn(count: int, seed: str | None, resume: bool, within: Path | None, *, clash: bool) -> str:

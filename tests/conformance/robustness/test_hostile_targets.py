@@ -242,7 +242,7 @@ def running_for(mark: Path) -> list[int]:
 # What happens to the run itself
 
 DYING = {
-    "before the folder is made": "import onnxspec.conformance.cli.run as m; m.Journal = die",
+    "before the folder is made": "import onnxspec.conformance.cli.execution as m; m.Journal = die",
     "before anything is described": "import onnxspec.conformance.results.journal as m; m.Journal.describe = die",
     "while run.json is replaced": """
 import pathlib
