@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -176,11 +176,18 @@ def run(
     cases = (str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))
     ops, versions, types = (map(str, _several(given)) for given in (op, since_version, type))
     selection = selection_of(profile, ops, versions, types, cases)
+    file = Path(targets_file) if targets_file is not None and isinstance(target, str) else None
     if isinstance(target, str):
-        file = Path(targets_file) if targets_file is not None else None
-        return _on_target(named_target(target, file), selection, out, each, scheduler, expected, fill, file)
+        target = named_target(target, file)
     if isinstance(target, Target):
-        return _on_target(target, selection, out, each, scheduler, expected, fill)
+        plan = planned(selection, [target])
+        plan = replace(plan, command=_COMMAND, expected=expected, targets_file=file, fills=fill)
+        with contextlib.ExitStack() as stack:
+            if scheduler is not None:
+                from ..cluster import cluster_at  # which only clusters need
+
+                plan = replace(plan, process=stack.enter_context(cluster_at(scheduler)).process)
+            return _carried_out(plan, out, each)
     if not is_runner(target):
         raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")
     if scheduler is not None:
@@ -189,31 +196,11 @@ def run(
         raise ValueError(
             "out is for named targets: results of a function in this process cannot be repeated from a folder"
         )
-    return _on_function(target, selection, accuracy, each)
+    return _carried_out(_plan_of_function(target, selection, accuracy), None, each)
 
 
 def _several(given: Named | Iterable[Named]) -> tuple[Named, ...]:
     return (given,) if isinstance(given, (str, int)) or hasattr(given, "to_json") else tuple(given)  # type: ignore[return-value]
-
-
-def _on_target(
-    target: Target,
-    selection: Selection,
-    out: str | Path | None,
-    each: Callable[[Result], None],
-    scheduler: str | None,
-    expected: bool,
-    fill: bool,
-    targets_file: Path | None = None,
-) -> RunOutcome:
-    plan = planned(selection, [target])
-    plan = replace(plan, command=_COMMAND, expected=expected, targets_file=targets_file, fills=fill)
-    if scheduler is None:
-        return _carried_out(plan, out, each)
-    from ..cluster import cluster_at  # which only clusters need
-
-    with cluster_at(scheduler) as cluster:
-        return _carried_out(replace(plan, process=cluster.process), out, each)
 
 
 def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], None]) -> RunOutcome:
@@ -228,34 +215,29 @@ def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], No
         with Journal(Path(out)) as journal:
             finished = execute(plan, journal, observe)
     else:
-        with tempfile.TemporaryDirectory(prefix="onnxspec-") as folder:
-            finished = Run(plan, Path(folder), datetime.now(timezone.utc), [])
+        with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
+            finished = Run(plan, Path(temporary), datetime.now(timezone.utc), [])
             finished.targets += [TargetRun(target)]
-            with closing(run_events(finished)) as events:
+            with contextlib.closing(run_events(finished)) as events:
                 for event in events:
                     observe(event)
     (one,) = finished.targets
     if one.unavailable and not one.description:
         raise TargetUnavailable(f"{target.name} cannot start: {one.unavailable}")
-    return _outcome(finished, one, Path(out) if out is not None else None)
-
-
-def _outcome(run: Run, one: TargetRun, folder: Path | None = None) -> RunOutcome:
     for mishap in one.mishaps:
-        warnings.warn(f"{mishap}; that is onnxspec's fault or the operator's", RuntimeWarning, stacklevel=4)
-    results, findings = tuple(one.results), tuple(one.findings)
-    return RunOutcome(one.target.name, one.description, results, findings, one.seconds, answer_on(one, run), folder)
+        warnings.warn(f"{mishap}; that is onnxspec's fault or the operator's", RuntimeWarning, stacklevel=3)
+    results, findings, folder = tuple(one.results), tuple(one.findings), Path(out) if out is not None else None
+    return RunOutcome(target.name, one.description, results, findings, one.seconds, answer_on(one, finished), folder)
 
 
-def _on_function(runner: Runner, selection: Selection, accuracy: str, each: Callable[[Result], None]) -> RunOutcome:
+def _plan_of_function(runner: Runner, selection: Selection, accuracy: str) -> Plan:
     name = getattr(runner, "__name__", runner.__class__.__name__)
     named = name.isidentifier()
     target = Target(name if named else "your function", "backend", accuracy=accuracy)
-    plan = replace(
+    return replace(
         planned(selection, [target]),
         command=_COMMAND,
         expected=False,
         process=partial(OwnProcess, runner),
         function=name if named else "f",
     )
-    return _carried_out(plan, None, each)
