@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 from onnxspec.cases.profiles.fresh import fresh_stream
@@ -23,9 +22,10 @@ from onnxspec.conformance.proof.exposure import parts_shown
 from onnxspec.conformance.proof.interactions import Score, faults_of, measurable, pool_tally, space_of, tally
 from onnxspec.conformance.results.folder import read_folder
 from onnxspec.conformance.results.records import OperatorCoverage, SharesRecord
+from onnxspec.conformance.results.result import Result
 from onnxspec.conformance.running.filling import Filling, shares_record
 from onnxspec.conformance.running.loop import judged_result
-from onnxspec.conformance.running.run import Plan, Run, TargetRun
+from onnxspec.conformance.running.run import Plan
 from onnxspec.conformance.targets.target import Target
 
 DEVICE = (
@@ -44,9 +44,8 @@ def on_made_up(op: str, lacks: Collection[str]) -> OperatorCoverage:
     target, space = Target("made up", "backend"), space_of(op)
     places = [space.position[id] for id in lacks if id in space.position]
     core = tuple(select_probes(Selection("core", (op,)), (op,)))
-    run = Run(Plan(Selection("core", (op,)), core, (target,), fills=True), Path(), datetime.now(timezone.utc), [])
-    run.targets.append(TargetRun(target))
-    filling = Filling(run, run.targets[0])
+    filling = Filling(Plan(Selection("core", (op,)), core, (target,), fills=True), target)
+    results: list[Result] = []
 
     def judged(probe: Probe) -> Judgement:
         spec = probe.spec if isinstance(probe, SpecProbe) else None
@@ -55,9 +54,9 @@ def on_made_up(op: str, lacks: Collection[str]) -> OperatorCoverage:
 
     batch: Sequence[Probe] = core
     while batch:
-        run.targets[0].results += [judged_result(p, target, judged(p), (), lambda p: "") for p in batch]
-        batch = filling.next()
-    (coverage,) = filling.record()["operators"]
+        results += [judged_result(p, target, judged(p), (), lambda p: "") for p in batch]
+        batch = filling.next(results)
+    (coverage,) = filling.record(results)["operators"]
     return coverage
 
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -319,14 +319,13 @@ def _filled_otherwise(run: ClaimedRun, results: Mapping[str, Result]) -> str:
     given = [probe.id for probe in plan.filled.get(target.name, ())]
     if not plan.counts_coverage or run.left_out:
         return f"{len(given)} cases follow, and none was due" if given else ""
-    one = TargetRun(target, results=[results[p.id] for p in plan.pinned_of(target) if p.id in results])
-    anew = Run(replace(plan, filled={}), run.folder, datetime.now(timezone.utc), [one])
-    filling, ids = Filling(anew, one), list[str]()
-    while batch := filling.next():
+    there = [results[p.id] for p in plan.pinned_of(target) if p.id in results]
+    filling, ids = Filling(replace(plan, filled={}), target), list[str]()
+    while batch := filling.next(there):
         ids += [probe.id for probe in batch]
         if any(probe.id not in results for probe in batch):
             break
-        one.results += [results[probe.id] for probe in batch]
+        there += [results[probe.id] for probe in batch]
     return "" if ids == given else f"{len(ids)} cases follow from the results, and {len(given)} others are there"
 
 

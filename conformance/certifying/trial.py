@@ -4,7 +4,6 @@ for, or says two things of one."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from ...cases.axes.quantized.quantization import BLOCK
 from ..judging.judgement import DECLINED, UNTRIED
@@ -13,7 +12,6 @@ from ..probes.wrapped import CaseProbe
 from ..proof.interactions import space_of
 from ..results.environment import version_of
 from ..running.filling import Filling
-from ..running.run import Run, TargetRun
 from .derivation import Derivation
 from .placement import unproved
 
@@ -60,9 +58,7 @@ def _unfilled(derivation: Derivation) -> Iterator[str]:
     if not derivation.plan.counts_coverage:
         yield "it was not counted what its cases show together: run whole operators, without --since-version and --type"
         return
-    one = TargetRun(derivation.target, results=list(derivation.results))
-    started = datetime.fromisoformat(derivation.info["started"])
-    if derivation.left_out and Filling(Run(derivation.plan, derivation.folder, started, [one]), one).next():
+    if derivation.left_out and Filling(derivation.plan, derivation.target).next(derivation.results):
         yield f"cases that its results ask for were left out: {derivation.left_out}"
 
 

@@ -9,15 +9,14 @@ in its first item.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..border.strict_json import MalformedJson, decode
 from ..results.coverage import coverage_line
 from ..results.result import Result
 from ..running.filling import Filling
-from ..running.run import Plan, Run, TargetRun
+from ..running.run import Plan
 from .pipeline import Judged, Pipeline
 
 
@@ -62,25 +61,23 @@ class Filler:
     """The cases that follow on one target of a session."""
 
     def __init__(self, pipeline: Pipeline, plan: Plan) -> None:
-        self._pipeline = pipeline
-        self._run = Run(plan, Path(), datetime.now(timezone.utc), [TargetRun(pipeline.target)])
+        self._pipeline, self._plan = pipeline, plan
         self.judged: list[Judged] | None = None
         self.line = ""
 
-    def fill(self, known: Iterator[Result]) -> list[Judged]:
+    def fill(self, known: Iterable[Result]) -> list[Judged]:
         """Run what follows, once; pinned cases whose results are not known are run before. Raises TargetUnavailable."""
         if self.judged is None:
-            (of_target,) = self._run.targets
-            pinned = self._run.plan.probes_of(of_target.target)
+            pinned = self._plan.probes_of(self._pipeline.target)
             there = {result.case: result for result in known}
-            for judged in self._pipeline.results_of([probe for probe in pinned if probe.id not in there]):
+            for judged in self._pipeline.results_of(probe for probe in pinned if probe.id not in there):
                 there[judged.result.case] = judged.result
-            of_target.results = [there[probe.id] for probe in pinned]
-            filling, followed = Filling(self._run, of_target), list[Judged]()
-            while more := filling.next():
+            results, followed = [there[probe.id] for probe in pinned], list[Judged]()
+            filling = Filling(self._plan, self._pipeline.target)
+            while more := filling.next(results):
                 for judged in self._pipeline.results_of(more):
                     followed.append(judged)
-                    of_target.results.append(judged.result)
-            self.line = coverage_line(filling.record())
+                    results.append(judged.result)
+            self.line = coverage_line(filling.record(results))
             self.judged = followed
         return self.judged

@@ -286,7 +286,7 @@ class Following(Group):
             pytest.skip("another worker runs what follows, and tells it in its first item of that kind")
         known = (*suite.results.values(), *suite.share.left())
         try:
-            followed = filler.fill(iter(known))
+            followed = filler.fill(known)
         except TargetUnavailable as error:
             suite.fail(error)
         if first:

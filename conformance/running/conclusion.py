@@ -50,7 +50,8 @@ def conclude(
         target.disagreements = disagreements_of(target.results, probes)
     if run.plan.counts_coverage and target.results:
         with target.guarded("coverage"):
-            target.coverage = (filling or Filling(run, target)).record(left_out)
+            filling = filling or Filling(run.plan, target.target)
+            target.coverage = filling.record(target.results, left_out)
 
 
 def answer_on(target: TargetRun, run: Run) -> Answer:

@@ -37,8 +37,9 @@ from ..proof.interactions import space_of
 from ..proof.lacking import CaseTable, Lacking, lacking_of, named
 from ..results.folder import NoRun, read_folder
 from ..results.records import CoverageRecord, OperatorCoverage, SharesRecord
+from ..results.result import Result
 from ..targets.target import Target
-from .run import Plan, Run, TargetRun
+from .run import Plan
 
 NOT_ASKED = "it was not asked for"
 SHARDS = "parts of a run are not filled up; the merged run is, when it is gone on with (--resume)"
@@ -87,11 +88,15 @@ class _Known:
 
 
 class Filling:
-    """A target's results so far, operator by operator, and the cases that would show the rest."""
+    """A target's results so far, operator by operator, and the cases that would show the rest.
 
-    def __init__(self, run: Run, target: TargetRun) -> None:
-        self._run, self._target = run, target
-        there = {probe.op for probe in run.plan.pinned_of(target.target)}
+    plan
+        The plan of the run, with the cases that follow.
+    """
+
+    def __init__(self, plan: Plan, target: Target) -> None:
+        self.plan, self._target = plan, target
+        there = {probe.op for probe in plan.pinned_of(target)}
         self._ops = [op for op in counted_operators() if op in there]
         self._unfit: set[str] = set()
         self._rows: dict[str, tuple[Mask, frozenset[str], bool]] = {}
@@ -99,21 +104,21 @@ class Filling:
         self._turn: dict[str, _Observed] = {}
         self._covers: dict[tuple[str, frozenset[tuple[int, ...]]], tuple[Cover, frozenset[str]]] = {}
 
-    def next(self) -> tuple[Probe, ...]:
-        """The cases that are to follow now, which the plan of the run has from now on; none where nothing is owed."""
-        self._look()
-        if any(result.verdict in UNTRIED for result in self._target.results):
+    def next(self, results: Sequence[Result]) -> tuple[Probe, ...]:
+        """The cases that are to follow now, which the plan has from now on; none where nothing is owed."""
+        self._look(results)
+        if any(result.verdict in UNTRIED for result in results):
             return ()
         chosen = [case for op in self._ops for case in self._chosen(op)]
         probes = tuple(SpecProbe(case.spec, fresh=True) for case in chosen)
-        self._run.plan = with_filled(self._run.plan, self._target.target, probes)
-        planned = {probe.id: probe for probe in self._run.plan.probes_of(self._target.target)}
+        self.plan = with_filled(self.plan, self._target, probes)
+        planned = {probe.id: probe for probe in self.plan.probes_of(self._target)}
         return tuple(planned[probe.id] for probe in probes)
 
-    def record(self, left_out: str = "") -> CoverageRecord:
+    def record(self, results: Sequence[Result], left_out: str = "") -> CoverageRecord:
         """The reach of the cases; `left_out` says why none were added, where none were to be."""
-        self._look()
-        texts = [probe.text for probe in self._run.plan.filled.get(self._target.target.name, ())]
+        self._look(results)
+        texts = [probe.text for probe in self._filled]
         return {
             "operators": [self._of(op) for op in self._ops],
             "cases": texts,
@@ -150,7 +155,7 @@ class Filling:
 
     def _fits(self, case: Pooled, known: _Known) -> bool:
         """Tell whether a case has none of the features that are avoided, and can be put in the target's wrap."""
-        wrap, features = self._target.target.wrap, features_of(case.spec)
+        wrap, features = self._target.wrap, features_of(case.spec)
         if known.lacks.has(features) or known.avoided.has(features):
             return False
         return not wrap or can_wrap(case.spec, wrap)
@@ -189,8 +194,8 @@ class Filling:
 
     def _known(self, op: str, *, final: bool = True) -> _Known:
         evidence, verdicts, tried = self._observed(op)
-        known = _derived(space_of(op), evidence, verdicts, tried, self._target.target.lacks, final)
-        return replace(known, outside=_outside(op, self._target.target.wrap))
+        known = _derived(space_of(op), evidence, verdicts, tried, self._target.lacks, final)
+        return replace(known, outside=_outside(op, self._target.wrap))
 
     def _observed(self, op: str) -> _Observed:
         """The contexts and verdicts of an operator's cases, and those of them that are pooled."""
@@ -219,12 +224,16 @@ class Filling:
         self._turn[op] = evidence, verdicts, tried
         return self._turn[op]
 
-    def _look(self) -> None:
+    @property
+    def _filled(self) -> Sequence[Probe]:
+        return self.plan.filled.get(self._target.name, ())
+
+    def _look(self, results: Sequence[Result]) -> None:
         """Take up the legal cases that were run so far, in the order of the plan, with their verdicts."""
         self._turn.clear()
         self._results.clear()
-        verdict_of = {result.case: result.verdict for result in self._target.results}
-        for probe in self._run.plan.probes_of(self._target.target):
+        verdict_of = {result.case: result.verdict for result in results}
+        for probe in self.plan.probes_of(self._target):
             if isinstance(probe, CaseProbe) and not probe.spec.illegal and probe.id in verdict_of:
                 self._results.setdefault(probe.op, []).append((probe, verdict_of[probe.id]))
 
@@ -233,8 +242,7 @@ class Filling:
         in which some followed."""
         pool = pool_of(op)
         by_id = {case.spec.id: case for case in pool.dense}
-        filled = self._run.plan.filled.get(self._target.target.name, ())
-        followed = {probe.spec.id for probe in filled if isinstance(probe, CaseProbe)}
+        followed = {probe.spec.id for probe in self._filled if isinstance(probe, CaseProbe)}
         by_id |= {case.spec.id: case for case in pool.cases[pool.pinned :] if "spec" in vars(case)}
         if any(id.startswith(f"{document_of(op).prefix}-") and id not in by_id for id in followed):
             by_id |= {case.spec.id: case for case in pool.cases}

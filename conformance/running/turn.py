@@ -58,7 +58,7 @@ class Turn:
             self._sample.recall(whole.folder, target.name, self._probes, done)
         self._listed = expectations_of(target) if plan.expected else ()
         self._entries: Sequence[Entry] = ()
-        self._filling = Filling(whole, run) if plan.counts_coverage else None
+        self._filling = Filling(plan, target) if plan.counts_coverage else None
         self._reserve = Reserve()
 
     def events(self) -> Events:
@@ -116,7 +116,8 @@ class Turn:
             more = ()
             if self._filling is not None and self._plan.fills:
                 with self._run.guarded("choosing what follows"):
-                    more = self._filling.next()
+                    more = self._filling.next(self._run.results)
+                    self._whole.plan = self._filling.plan
             if not more:
                 return
 

@@ -69,12 +69,13 @@ def filled(
     of_target = TargetRun(target)
     run.targets.append(of_target)
     batch = run.plan.probes_of(target)
-    following = Filling(run, of_target)
+    following = Filling(run.plan, target)
     while batch:
         judged = (judged_result(p, target, Judgement(verdict(p)), (), lambda p: "") for p in batch)
         of_target.results += judged
-        batch = following.next() if follow else ()
-    of_target.coverage = following.record()
+        batch = following.next(of_target.results) if follow else ()
+    run.plan = following.plan
+    of_target.coverage = following.record(of_target.results)
     (coverage,) = of_target.coverage["operators"]
     return run, coverage
 
@@ -130,9 +131,9 @@ def test_a_run_that_is_gone_on_with_has_the_same_cases_and_no_more(device: tuple
     texts = [p.text for p in followed(run)]
     plan = with_filled(Plan(run.plan.selection, CORE, run.plan.targets, fills=True), target.target, texts)
     assert plan.filled == run.plan.filled
-    again = Run(plan, Path(), run.started, run.targets)
-    assert Filling(again, target).next() == ()
-    assert Filling(again, target).record()["operators"] == [coverage]
+    again = Filling(plan, target.target)
+    assert again.next(target.results) == ()
+    assert again.record(target.results)["operators"] == [coverage]
 
 
 def test_nothing_follows_where_nothing_is_lacking() -> None:
