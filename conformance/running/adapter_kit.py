@@ -41,7 +41,7 @@ _NEWEST = {"bfloat16": 22}
 _GROSS = {"float64": 1e-3, "float32": 1e-2, "float16": 5e-2, "bfloat16": 0.2}
 """Distance from what is right that no runtime comes to, and every misread array does: states are within 1."""
 
-_ASKED = ("runtime", "version", "provider", "device", "platform")
+_ASKED = ("runtime", "version", "provider", "device")
 
 
 class AdapterContract:

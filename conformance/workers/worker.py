@@ -951,6 +951,18 @@ def _course(job: dict[str, Any], arrays: Any) -> Course | None:
     return Course(models, attempts, tuple(job["course"]["steps"]))
 
 
+def _surroundings() -> dict[str, str]:
+    """Facts on this process that are the same for all adapters."""
+    import platform
+
+    return {
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+    }
+
+
 def _declared_sessions(source: str) -> list[str]:
     """Words that an adapter declares of its sessions: nothing, where it was written before there was such a thing."""
     declared = getattr(_LOADED.get(source), "SESSIONS", ())
@@ -969,6 +981,8 @@ def _converse(channel: Channel, capture: Capture) -> None:
         _fill_memory()
         adapter = load_adapter(start["adapter"], start["options"])
         description = adapter.describe()
+        for key, fact in _surroundings().items():
+            description.setdefault(key, fact)
         json.dumps(description)
         environment = measured_by(start.get("measure", ""))
         if start.get("memory_limit"):

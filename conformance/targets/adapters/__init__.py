@@ -7,7 +7,7 @@ imports nothing but the standard library, NumPy and its runtime. It defines a cl
     Any exception means that the target is not available. Where the module has ``OPTION_DEFAULTS``, a table of all
     options at their defaults, the worker refuses others, and those of another type, and hands over all of them.
 ``describe() -> dict``
-    JSON values: runtime, version, provider, device, python, platform, ...
+    JSON values: runtime, version, provider, device, ... The worker adds numpy, python, platform and machine.
 ``prepare(model: bytes) -> session``
     Any ordinary exception is a refusal in phase ``load``.
 ``session.run(feeds) -> list``

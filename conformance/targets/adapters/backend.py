@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import platform
 import sys
 from typing import Any
 
@@ -50,10 +49,6 @@ class Adapter:
             "provider": "",
             "device": self.device,
             "onnx": onnx.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -70,10 +69,6 @@ class Adapter:
             "device": "CPU",
             "compiler": compiler.stdout.partition("\n")[0],
             "flags": self.flags,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import platform
 import re
 import tempfile
 from collections.abc import Iterator
@@ -70,10 +69,6 @@ class Adapter:
             "provider": "",
             "device": self.driver,
             "flags": self.flags,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

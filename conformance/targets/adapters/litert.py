@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import platform
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -42,10 +41,6 @@ class Adapter:
             "converter": "onnx2tf {}".format(version("onnx2tf")),
             "provider": "",
             "device": "CPU",
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import platform
 import tempfile
 from importlib import metadata
 from typing import Any
@@ -47,10 +46,6 @@ class Adapter:
             "provider": "",
             "device": "CPU",
             "precision": self.precision,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

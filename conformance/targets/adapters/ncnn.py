@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import platform
 import re
 import subprocess
 import tempfile
@@ -57,10 +56,6 @@ class Adapter:
             "batches": "rows run one by one",
             "provider": "",
             "device": "CPU",
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

@@ -6,7 +6,6 @@ Tested: onnx 1.17.0 to 1.23.2.
 from __future__ import annotations
 
 import importlib
-import platform
 from typing import Any
 
 import numpy as np
@@ -31,10 +30,6 @@ class Adapter:
             "version": onnx.__version__,
             "provider": "",
             "device": "CPU",
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

@@ -36,7 +36,6 @@ import hashlib
 import importlib
 import json
 import os
-import platform
 import shutil
 import sys
 import tempfile
@@ -133,10 +132,6 @@ class Adapter:
             "threads": self.threads,
             "optimize": self.optimize,
             "placement": self._placement(),
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

@@ -9,7 +9,6 @@ Tested: opencv-python-headless 5.0.0, on CPU.
 from __future__ import annotations
 
 import importlib
-import platform
 import re
 from typing import Any
 
@@ -37,10 +36,6 @@ class Adapter:
             "version": cv2.__version__,
             "provider": "",
             "device": "CPU",
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

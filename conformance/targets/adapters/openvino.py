@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import collections
 import importlib
-import platform
 import re
 from typing import Any
 
@@ -66,10 +65,6 @@ class Adapter:
             "device_name": str(self._property("FULL_DEVICE_NAME")),
             "capabilities": [str(name) for name in self._property("OPTIMIZATION_CAPABILITIES") or ()],
             "config": {key: str(value) for key, value in self.config.items()},
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def _property(self, name: str) -> Any:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import os
-import platform
 import re
 import shutil
 import tempfile
@@ -48,10 +47,6 @@ class Adapter:
             "provider": "",
             "device": f"simulator of {self.platform}",
             "calibrated": self.calibrated,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

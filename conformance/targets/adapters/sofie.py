@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -85,10 +84,6 @@ class Adapter:
             "compiler": compiler.stdout.partition("\n")[0],
             "flags": self.flags,
             "blas": self.blas,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:

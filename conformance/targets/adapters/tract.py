@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import platform
 import re
 import tempfile
 from typing import Any
@@ -46,10 +45,6 @@ class Adapter:
             "version": tract.version(),
             "provider": "",
             "device": "CPU" if self.runtime is None else self.name,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "machine": platform.machine(),
         }
 
     def prepare(self, model: bytes) -> Session:
