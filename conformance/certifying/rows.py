@@ -54,10 +54,11 @@ def interpretations_of(probes: Mapping[str, Probe], results: Sequence[Result]) -
             for question, answer in result.interpretations.items():
                 if not asked_anew(question):
                     votes[result.op][question][answer] += 1
-    return {
-        op: {name: tuple(answer for answer, _ in votes[op][name].most_common()) for name in sorted(votes[op])}
-        for op in sorted(votes)
-    }
+    answers: dict[str, dict[str, tuple[str, ...]]] = {op: {} for op in sorted(votes)}
+    for op, by_question in answers.items():
+        for question, counts in sorted(votes[op].items()):
+            by_question[question] = tuple(answer for answer, _ in counts.most_common())
+    return answers
 
 
 def rows_of(

@@ -202,11 +202,9 @@ def _plain(each: _Float, taken: Sequence[Road]) -> dict[str, Any]:
         "node": each.name,
         "operator": each.operator,
         "data": each.data,
-        "roads": [
-            {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in asdict(road).items()
-            }
-            for road in taken
-        ],
+        "roads": [{name: _finite(value) for name, value in asdict(road).items()} for road in taken],
     }
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -76,12 +76,12 @@ class _Processes:
             time.sleep(_IDLE_SECONDS / 4)
             old = time.monotonic() - _IDLE_SECONDS
             with self._lock:
-                ended = [idle for waiting in self._idle.values() for idle in waiting if idle.since < old]
-                self._idle = {
-                    name: kept
-                    for name, waiting in self._idle.items()
-                    if (kept := [idle for idle in waiting if idle.since >= old])
-                }
+                everything, self._idle = self._idle, {}
+                ended: list[_Idle] = []
+                for name, waiting in everything.items():
+                    ended += [idle for idle in waiting if idle.since < old]
+                    if kept := [idle for idle in waiting if idle.since >= old]:
+                        self._idle[name] = kept
             for idle in ended:
                 idle.process.close()
 

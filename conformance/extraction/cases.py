@@ -163,10 +163,8 @@ def _written_quantized(
 
 def _written_together(together: Together, folder: Path, captures: Mapping[str, CapturedInputs] | None) -> NodeCase:
     """The case of nodes that have something in common."""
-    path, operator = (
-        " + ".join(words) for words in zip(*((n.path, n.operator.name) for n in together.nodes), strict=True)
-    )
     members = tuple(node.path for node in together.nodes)
+    path, operator = " + ".join(members), " + ".join(node.operator.name for node in together.nodes)
     several = [captures[n.path].runs if captures is not None else drawn(n) for n in together.nodes]
     if not all(several):
         return NodeCase(path, operator, why="no data for all of them", members=members)

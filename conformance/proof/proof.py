@@ -338,7 +338,8 @@ def _proof(
         by_row[catch.fault, catch.op, catch.type].append(catch)
     order = operator_names()
     present, of_levels = (_present(specs, order, quantized=quantized) for quantized in (False, True))
-    forbidden = [p for p in present if p in {(s.op, s.version, s.type) for s in specs if s.illegal}]
+    illegal = {(s.op, s.version, s.type) for s in specs if s.illegal}
+    forbidden = [p for p in present if p in illegal]
     rows = []
     for id in chosen:
         fault = FAULTS[id]

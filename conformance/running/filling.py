@@ -258,9 +258,12 @@ def _outside(op: str, wrap: str) -> frozenset[int]:
         return frozenset()
     pool = pool_of(op).cases
     held = _held(pool, len(space_of(op).contexts))
-    places = ((k, np.flatnonzero(having)) for k, having in enumerate(held.T))
-    samples = ((k, having[:: max(1, len(having) // _SAMPLED)].tolist()) for k, having in places)
-    return frozenset(k for k, some in samples if not any(can_wrap(pool[n].spec, wrap) for n in some))
+    outside = set()
+    for context, having in enumerate(map(np.flatnonzero, held.T)):
+        sample = having[:: max(1, len(having) // _SAMPLED)].tolist()
+        if not any(can_wrap(pool[number].spec, wrap) for number in sample):
+            outside.add(context)
+    return frozenset(outside)
 
 
 def _derived(

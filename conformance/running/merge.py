@@ -173,13 +173,14 @@ def _plan(parts: Sequence[DescribedRun], command: Sequence[str]) -> Plan:
     """The plan of all the runs together."""
     info = parts[0].info
     chosen = [_selection(part) for part in parts]
-    ops, versions, types, cases = (
-        _union([getattr(c, n) for c in chosen]) for n in ("ops", "versions", "types", "cases")
-    )
     names = dict.fromkeys(name for part in parts for name in part.targets)
     targets = tuple(_target(_entry(parts, name)) for name in names)
-    whole = Selection(
-        info["profile"], ops, versions, types, cases, chosen[0].directories, chosen[0].lacks, legal=chosen[0].legal
+    whole = replace(
+        chosen[0],
+        ops=_union([each.ops for each in chosen]),
+        versions=_union([each.versions for each in chosen]),
+        types=_union([each.types for each in chosen]),
+        cases=_union([each.cases for each in chosen]),
     )
     try:
         several = [chosen_probes(each, targets) for each in ([whole] if whole.directories else dict.fromkeys(chosen))]
