@@ -4,8 +4,8 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    annotations="github_command",
     check="check_model",
+    forms="github_command",
     problem="Checked Level",
     rule="rules",
     suppression="SuppressionError read_suppressions",

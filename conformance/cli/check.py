@@ -10,15 +10,13 @@ from typing import Annotated
 
 import typer
 
-from ..checking.annotations import github_annotations
 from ..checking.check import check_model
+from ..checking.forms import github_annotations, lines_of, plain, summary
 from ..checking.measured import MeasuredError, read_measured
-from ..checking.plain import plain
 from ..checking.problem import Checked, Level
 from ..checking.rule import MEASURED, Rule, rules
 from ..checking.sarif import sarif
 from ..checking.suppression import SuppressionError, read_suppressions, suppressed, unused
-from ..checking.text import lines_of, summary
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
 from ..results.support import listed

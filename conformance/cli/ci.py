@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..border.strict_json import encode
-from ..checking.annotations import github_command
+from ..checking.forms import github_command
 from ..running.conclusion import answer_on
 from ..running.run import Run, TargetRun
 from ..running.screen import cases_counted

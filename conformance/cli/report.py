@@ -15,7 +15,7 @@ import typer
 
 from ..judging.judgement import Verdict
 from ..probes.selection import UnknownName
-from ..running.confirmation import verdicts_now
+from ..running.loop import verdicts_now
 from ..targets.target import TargetError, table_names
 from ..workers.process import TargetUnavailable
 from .application import app

@@ -20,8 +20,14 @@ from ..models.content import ModelError
 from ..probes.probe import Probe
 from ..probes.selection import UnknownName, selection_of
 from ..probes.wrapped import named_target
-from ..results.expected.decidable import decidable_entries
-from ..results.expected.entries import Entry, ExpectedFailureError, applying, expectations_of, read_expected
+from ..results.expected.entries import (
+    Entry,
+    ExpectedFailureError,
+    applying,
+    decidable_entries,
+    expectations_of,
+    read_expected,
+)
 from ..results.result import Result
 from ..results.wording import how_to_mend
 from ..running.planning import planned

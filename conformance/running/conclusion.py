@@ -10,8 +10,7 @@ from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.findings import findings_of
 from ..probes.probe import Probe
 from ..results.answer import Answer, look_of
-from ..results.expected.decidable import decidable_entries
-from ..results.expected.entries import Entry, applying, matching, stale
+from ..results.expected.entries import Entry, applying, decidable_entries, matching, stale
 from ..results.records import Finding
 from ..results.result import Result
 from .filling import Filling

@@ -4,9 +4,8 @@ from ...._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    decidable="decidable_entries",
     entries=(
-        "Entry ExpectedFailureError Failure applying expectations_of matching parse_expected "
+        "Entry ExpectedFailureError Failure applying decidable_entries expectations_of matching parse_expected "
         "read_expected shipped_for stale"
     ),
     former="FormerWords",

@@ -6,7 +6,7 @@ An entry that nothing needs any more is reported, but fails nothing: another ver
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -17,13 +17,14 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ....cases import family_of
+from ....cases import PROFILES, family_of
 from ....cases.specs.wrapping import WRAPS
 from ....reference import FAULTS, FORMATS, clauses_of, fault_named, operator_names, versions_of
 from ...border.typed_toml import TomlDocument
 from ...judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Judgement, Verdict
+from ...probes.drawn import fresh_profile, split_nonce
 from ...probes.probe import Probe
-from ...probes.selection import UnknownName
+from ...probes.selection import UnknownName, probes_of_profile
 from ...targets.target import Target
 from ..result import Result
 from .former import FormerWords, in_words_of_today
@@ -298,3 +299,24 @@ def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[Probe, Verdict | Re
         for entry in entries
         if any(entry.covers(probe) for probe, _ in ran) and not any(entry.expects(probe, f) for probe, f in ran)
     ]
+
+
+_WHOLE, _BESIDE = "core", "quantized"
+"""The profile in which every expected failure shows, but for what shows in the one beside it alone."""
+
+
+def decidable_entries(entries: Sequence[Entry], done: Set[str], profile: str) -> list[Entry]:
+    """The expected failures of which the cases that ran (their ids) tell whether they still happen: those of which no
+    case is missing that could show them. A small profile may have one case that an entry is about, which happens to
+    pass, where other cases still need the entry. Fresh cases tell of none."""
+    if not entries or fresh_profile(profile) is not None:
+        return []
+    pinned, _ = split_nonce(profile)
+    telling = probes_of_profile(pinned if pinned == PROFILES[2] else _WHOLE)
+    decided = []
+    for entry in entries:
+        covered = [probe for probe in telling if entry.covers(probe)]
+        covered = covered or [probe for probe in probes_of_profile(_BESIDE) if entry.covers(probe)]
+        if all(probe.id in done for probe in covered):
+            decided.append(entry)
+    return decided

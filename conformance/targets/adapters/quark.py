@@ -5,7 +5,7 @@ Options: ``library`` (path of the custom-op library; else it is taken from the i
 once from its sources), ``package`` (folder of the package, where it is not installed), ``compiler`` (command of a C++
 compiler), ``cache`` (folder for what is built), and those of the adapter ``onnxruntime``.
 
-It travels bundled with two parts (see :mod:`.bundle`): the adapter ``onnxruntime`` and ``quark_library``.
+It travels bundled with two parts (:data:`.PARTS`): the adapter ``onnxruntime`` and ``quark_library``.
 
 Tested: amd-quark 0.13 with onnxruntime 1.31.1, built by g++ 12.2.
 """

@@ -1,14 +1,20 @@
-"""Results of a check, for a person."""
+"""Results of a check as text for a person, as plain values for JSON, and as commands that GitHub Actions turns into
+annotations of files."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from .problem import Checked, Level, Problem
 
+SCHEMA = 1
+"""The form of the plain values."""
+
 _INDENT = "    "
 _FEW = 3
+_COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 
 
 def lines_of(checked: Checked) -> Iterator[tuple[str, str]]:
@@ -24,7 +30,7 @@ def lines_of(checked: Checked) -> Iterator[tuple[str, str]]:
             continue
         yield f"  {path}  {operator}", ""
         for problem in problems:
-            yield from _problem(problem)
+            yield from _lines_of_problem(problem)
         for rule in dict.fromkeys(unchecked.rule for unchecked in missing):
             what = [unchecked.missing for unchecked in missing if unchecked.rule == rule]
             more = f"; and {len(what) - _FEW} more" if len(what) > _FEW else ""
@@ -33,7 +39,7 @@ def lines_of(checked: Checked) -> Iterator[tuple[str, str]]:
         yield f"  {path}  {operator}: recurrent, but there is no document of it here; not judged", ""
 
 
-def _problem(problem: Problem) -> Iterator[tuple[str, str]]:
+def _lines_of_problem(problem: Problem) -> Iterator[tuple[str, str]]:
     yield f"{_INDENT}{problem.level.value}  {problem.rule}: {problem.message}", problem.level.value
     if problem.clause and problem.clause not in problem.message:
         yield f"{_INDENT}  summary: {problem.clause}", ""
@@ -64,3 +70,47 @@ def summary(everything: Sequence[Checked]) -> str:
     unreadable = sum(bool(checked.unreadable) for checked in everything)
     text = f"{len(everything)} models, {nodes} recurrent nodes, {errors} errors"
     return f"{text}, {unreadable} that cannot be read" if unreadable else text
+
+
+def plain(everything: Sequence[Checked], version: str, unused: Sequence[str]) -> dict[str, Any]:
+    """The keys are documented in docs/check.md."""
+    return {"schema": SCHEMA, "onnxspec": version, "models": [*map(_plain_model, everything)], "unused": list(unused)}
+
+
+def _plain_model(checked: Checked) -> dict[str, Any]:
+    return {
+        "file": checked.file,
+        "unreadable": checked.unreadable,
+        "nodes": [{"node": node, "operator": operator} for node, operator in checked.nodes],
+        "inconclusive": [{"node": node, "operator": operator} for node, operator in checked.inconclusive],
+        "problems": [*map(_plain_problem, checked.problems)],
+        "unchecked": [
+            {"rule": u.rule, "node": u.node, "operator": u.operator, "missing": u.missing} for u in checked.unchecked
+        ],
+    }
+
+
+def _plain_problem(problem: Problem) -> dict[str, Any]:
+    values = {name: value for name, value in vars(problem).items() if name != "file"}
+    return {**values, "level": problem.level.value}
+
+
+def github_annotations(checked: Checked) -> Iterator[str]:
+    """One line for each problem, and for a model that cannot be read."""
+    if checked.unreadable:
+        yield github_command("error", checked.unreadable, file=checked.file, title="onnxspec")
+    for problem in checked.counted:
+        text = f"{problem.node} ({problem.operator}): {problem.message.rstrip('.')}. {problem.advice}"
+        yield github_command(_COMMANDS[problem.level], text, file=problem.file, title=problem.rule)
+
+
+def github_command(kind: str, message: str, **properties: str) -> str:
+    """A workflow command: one line, whatever a model or a runtime said."""
+    named = ",".join(
+        f"{name}={_one_line(text).replace(':', '%3A').replace(',', '%2C')}" for name, text in properties.items()
+    )
+    return f"::{kind} {named}::{_one_line(message)}"
+
+
+def _one_line(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
