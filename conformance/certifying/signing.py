@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -123,32 +124,19 @@ def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
     return key
 
 
-@dataclass(frozen=True)
-class _Libraries:
-    """The library that signatures need."""
-
-    dsse: Any
-    keys: Any
-    serialization: Any
-    ed25519: Any
-    refusals: tuple[type[Exception], ...]
-
-
 @cache
-def _libraries() -> _Libraries:
+def _libraries() -> SimpleNamespace:
     """The libraries that signatures need. Raises NoKey where they are not installed."""
+    load = importlib.import_module
     try:
-        return _Libraries(
-            importlib.import_module("securesystemslib.dsse"),
-            importlib.import_module("securesystemslib.signer"),
-            importlib.import_module("cryptography.hazmat.primitives.serialization"),
-            importlib.import_module("cryptography.hazmat.primitives.asymmetric.ed25519"),
-            (
-                ValueError,
-                KeyError,
-                importlib.import_module("securesystemslib.exceptions").Error,
-                importlib.import_module("cryptography.exceptions").UnsupportedAlgorithm,
-            ),
+        malformed = load("securesystemslib.exceptions").Error
+        unsupported = load("cryptography.exceptions").UnsupportedAlgorithm
+        return SimpleNamespace(
+            dsse=load("securesystemslib.dsse"),
+            keys=load("securesystemslib.signer"),
+            serialization=load("cryptography.hazmat.primitives.serialization"),
+            ed25519=load("cryptography.hazmat.primitives.asymmetric.ed25519"),
+            refusals=(ValueError, KeyError, malformed, unsupported),
         )
     except ImportError:
         raise NoKey("signatures need two libraries: pip install 'onnxspec[sign]'") from None

@@ -27,7 +27,7 @@ from ...reference.operators.mishap import told_mishap
 from ...reference.operators.quantized import ceiling
 from ..probes.selection import UnknownName, select, selection_of
 from ..proof.exposure import NotMeasured, Run, measure
-from ..proof.interactions import GOAL, LEAST, Score, faults_in, faults_of, measurable, tally
+from ..proof.interactions import GOAL, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Ceiling, Proof, Row, prove
 from ..proof.undecided import Undecided
@@ -293,14 +293,14 @@ def interaction_complaints(measured: Measured) -> list[str]:
             continue  # its cases were not chosen by what they show together
         tallied, faults = tally(op, cases), faults_of(op)
         score = tallied.score(faults)
-        for name, least in LEAST.items():
+        for name, least in GOAL.items():
             shown, there = getattr(score, name)
             if shown < least * there:
                 complaints.append(
                     f"{op}: {_share(shown, there)} of {_SHARES[name]!r} are shown, at least {least:.1%} must be"
                 )
         left = tallied.surviving(faults)
-        if left and score.pairs[0] < LEAST["pairs"] * score.pairs[1]:
+        if left and score.pairs[0] < GOAL["pairs"] * score.pairs[1]:
             named = "; ".join(f"{part} when {context}" for part, context in left[:_NAMED])
             more = f"; and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
             complaints.append(f"{op}: no case shows {named}{more}")
@@ -318,7 +318,7 @@ def _by_operator(measured: Measured) -> dict[str, list[Sequence[Run]]]:
 
 def _cells(score: Score, *, must: bool) -> list[Text]:
     cells = [Text(f"{score.parts[0]}/{score.parts[1]}")]
-    for name, least in LEAST.items():
+    for name, least in GOAL.items():
         shown, there = getattr(score, name)
         cells.append(Text(_share(shown, there), "bold red" if must and shown < least * there else ""))
     return cells

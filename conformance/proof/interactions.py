@@ -101,10 +101,7 @@ def faults_of(op: str, without: frozenset[tuple[int, ...]] = frozenset()) -> Fau
 
 
 GOAL = {"pairs": 0.995, "twice": 0.98, "triples": 0.95}
-"""Shares of an operator's faults that ``core`` is meant to show."""
-
-LEAST = GOAL
-"""Shares below which ``onnxspec prove`` fails."""
+"""Shares of an operator's faults that ``core`` is meant to show: below them ``onnxspec prove`` fails."""
 
 
 def measurable(spec: Spec) -> bool:

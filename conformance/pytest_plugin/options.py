@@ -101,7 +101,7 @@ def asked_for(config: pytest.Config) -> Asked | None:
         cases=tuple(given["case"] or ()),
         models=tuple(_base(config, "model") / text for text in given["model"] or ()),
         base=_base(config, "case"),
-        expected=None if expected in ("", "none") else _expected_file(config, expected),
+        expected=None if expected in ("", "none") else _base(config, "expected") / expected,
         expects=expected != "none",
         targets_file=_targets_file(config),
         pythonpath=_pythonpath(config),
@@ -135,10 +135,6 @@ def _value(config: pytest.Config, name: str, repeatable: bool) -> Any:
         return option
     value = config.getini(f"onnxspec_{name.replace('-', '_')}")
     return [str(v) for v in value or ()] if repeatable else value
-
-
-def _expected_file(config: pytest.Config, text: str) -> Path:
-    return _base(config, "expected") / text
 
 
 def _base(config: pytest.Config, name: str) -> Path:

@@ -34,32 +34,32 @@ _Seconds = Annotated[float, Meta(ge=0, le=1e9)]
 _Arrays = list[tuple[str, Annotated[list[_Index], Meta(max_length=64)]]]  # NumPy's most dimensions
 
 
-class Hello(Struct, tag_field="type", tag="hello"):
-    protocol: Any
-    sessions: Any = None  # in version 1 anything may stand beside the protocol
+class _Frame(Struct, kw_only=True, tag_field="type"):
     arrays: _Arrays = []
 
 
-class Ready(Struct, tag_field="type", tag="ready"):
+class Hello(_Frame, tag="hello"):
+    protocol: Any
+    sessions: Any = None  # in version 1 anything may stand beside the protocol
+
+
+class Ready(_Frame, tag="ready"):
     description: dict[str, Any]
     environment: dict[str, Any] = {}
     sessions: Any = None
     captured: str = ""
-    arrays: _Arrays = []
 
 
-class Unavailable(Struct, tag_field="type", tag="unavailable"):
+class Unavailable(_Frame, tag="unavailable"):
     message: str
     captured: str = ""
-    arrays: _Arrays = []
 
 
-class Began(Struct, tag_field="type", tag="began"):
+class Began(_Frame, tag="began"):
     jobs: list[int]
-    arrays: _Arrays = []
 
 
-class Report(Struct, tag_field="type", tag="report"):
+class Report(_Frame, tag="report"):
     number: int
     status: Literal["ran", "refused", "crashed", "fell-back", "unavailable"]
     phase: Literal["load", "run"]
@@ -73,14 +73,12 @@ class Report(Struct, tag_field="type", tag="report"):
     proof: str = ""
     returned: list[list[_Index]] = []
     broke_at: str = ""
-    arrays: _Arrays = []
 
 
-class Died(Struct, tag_field="type", tag="died"):
+class Died(_Frame, tag="died"):
     signal: str | None = None
     code: int | None = None
     captured: str | None = None
-    arrays: _Arrays = []
 
 
 Message = Hello | Ready | Unavailable | Began | Report | Died
