@@ -114,6 +114,8 @@ class Derivation(ClaimedRun):
         What is wrong with the record, a line each: cases without one, or with bits that are not theirs.
     record
         The content that run.json must have.
+    lines
+        The lines of the journal that all this rests on, by purpose and case.
     """
 
     results: tuple[Result, ...]
@@ -121,7 +123,7 @@ class Derivation(ClaimedRun):
     fresh: Mapping[str, tuple[Outcome, ...]]
     flaws: tuple[str, ...]
     record: RunRecord
-    lines: tuple[Recorded, ...] = field(repr=False)
+    lines: Mapping[str, Mapping[str, Recorded]] = field(repr=False)
 
     @property
     def counts(self) -> Counter[str]:
@@ -252,10 +254,8 @@ def _derived(
     final = tuple(structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results.values())
     if strange := _filled_otherwise(run, first_results):
         flaws.append(strange)
-    record = _described(run, final)
-    used = (*by_purpose[CASE].values(), *by_purpose[FRESH].values())
     claims = (run.folder, run.plan, run.info, run.entry, run.claimed)
-    return Derivation(*claims, final, outcomes, again, tuple(flaws), record, used)
+    return Derivation(*claims, final, outcomes, again, tuple(flaws), _described(run, final), by_purpose)
 
 
 def _ran(probe: Probe, line: Recorded, bits: memoryview | bytes) -> Ran:

@@ -115,28 +115,20 @@ def records_of(derivation: Derivation, claim: Claim, folder: Path) -> Records:
 def write_run(derivation: Derivation, folder: Path) -> None:
     """Write a run folder with what is derived, and with the record that it rests on. Raises OSError."""
     name = derivation.target.name
-    results = {result.case: result for result in derivation.results}
-    by_purpose = {
-        purpose: {line.case: line for line in derivation.lines if line.purpose == purpose} for purpose in (CASE, FRESH)
-    }
-    with (
-        bits_of(derivation.folder, name) as bits,
-        Journal(folder) as journal,
-        Recorder(folder) as recorder,
-    ):
+    with bits_of(derivation.folder, name) as bits, Journal(folder) as journal, Recorder(folder) as recorder:
         journal.append(lines.begun_of(derivation.record))
         journal.append(lines.TargetStarted(target=name, description=derivation.entry["description"]))
         if filled := [probe.text for probe in derivation.plan.filled.get(name, ())]:
             journal.append(lines.Filled(target=name, cases=filled))
         for purpose in (CASE, FRESH):
-            for case in derivation.probes:
-                line = by_purpose[purpose].get(case)
-                if line is None or case not in results:
+            for result in derivation.results:
+                line = derivation.lines[purpose].get(result.case)
+                if line is None:
                     continue
                 jobs = recorder.adopt(name, line.jobs, bits)
-                journal.append(lines.Recorded(purpose=purpose, target=name, case=case, jobs=jobs))
+                journal.append(lines.Recorded(purpose=purpose, target=name, case=result.case, jobs=jobs))
                 if purpose == CASE:
-                    journal.append(lines.Observed(result=results[case]))
+                    journal.append(lines.Observed(result=result))
         journal.append(
             lines.TargetFinished(target=name, seconds=derivation.entry["seconds"]),
             lines.Ended(complete=derivation.record["complete"], seconds=derivation.info["seconds"]),
