@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..conformance.judging.judgement import NO_CLEAN_REFUSAL
 from ..conformance.judging.vocabulary import happening
@@ -94,11 +94,14 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
         [member.short for _, member in own],
         stale=stale,
         lists_used=lists_used,
+        look=look_of(subject.run.info["profile"], chosen),
+        chosen=bool(chosen),
+    )
+    answer = replace(
+        answer,
         coverage=reach,
         follows=followed_line(subject.info.get("interpretations", [])),
         shown=shown_line(subject.info.get("shown", {})),
-        look=look_of(subject.run.info["profile"], chosen),
-        chosen=bool(chosen),
     )
     return Told(answer, tuple(finding for finding, _ in own), tuple(_undecided(tried)))
 

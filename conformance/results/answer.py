@@ -28,9 +28,10 @@ class Answer:
 
     ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are not
     supported), ``departs`` or ``open`` (nobody knows); ``badge`` says all of it in a few words. ``coverage`` says how
-    far the cases reach; empty where that is not counted. ``chosen`` is whether the cases were chosen one by one, or are
-    a model's nodes: nothing follows for others. ``compared`` is whether a list of known failures was asked, ``shared``
-    whether some cases have several causes, so that several hits count them.
+    far the cases reach, ``follows`` which interpretations it follows against a letter, ``shown`` how much its bounds
+    show, in a line each; they are empty unless somebody has counted that. ``chosen`` is whether the cases were chosen
+    one by one, or are a model's nodes: nothing follows for others. ``compared`` is whether a list of known failures was
+    asked, ``shared`` whether some cases have several causes, so that several hits count them.
     """
 
     state: str
@@ -101,9 +102,6 @@ def answer_of(
     *,
     stale: int = 0,
     lists_used: bool = True,
-    coverage: str = "",
-    follows: str = "",
-    shown: str = "",
     look: str = "",
     chosen: bool = False,
 ) -> Answer:
@@ -113,11 +111,6 @@ def answer_of(
         How many entries of the target's list of known failures nothing needs any more.
     lists_used
         Whether lists of known failures were used at all.
-    follows, shown
-        Which interpretations it follows against a letter, and how much its bounds show
-        (:mod:`.interpreted`), in a line each.
-    coverage
-        How far the cases reach, in a line (:func:`.coverage.coverage_line`).
     look
         The profile that was run, where it is too small to conclude much from (:func:`look_of`).
     chosen
@@ -138,9 +131,6 @@ def answer_of(
         supports,
         lacks,
         hits,
-        coverage,
-        follows,
-        shown,
         chosen=chosen,
         compared=lists_used,
         shared=sum(hit.cases for hit in hits) > counts.failed,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -76,16 +76,12 @@ def told_answer(
 ) -> Answer:
     """The answer that a target's results and findings give, with the arguments of ``answer_of``."""
     reasons = {result.case: result.reason or "" for result in results}
-    return answer_of(
-        tried_of(results),
-        [short_finding(finding, reasons.get(finding["smallest"], "")) for finding in findings],
-        stale=stale,
-        lists_used=lists_used,
+    problems = [short_finding(finding, reasons.get(finding["smallest"], "")) for finding in findings]
+    return replace(
+        answer_of(tried_of(results), problems, stale=stale, lists_used=lists_used, look=look, chosen=chosen),
         coverage=coverage_line(coverage) if coverage is not None else "",
         follows=followed_line(followed_interpretations(results)),
         shown=shown_line(shown_elements(results)),
-        look=look,
-        chosen=chosen,
     )
 
 
