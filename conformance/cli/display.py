@@ -23,7 +23,6 @@ from ..running.events import CaseJudged, CasesFilled, Event, SampleTried, Target
 from ..running.run import Plan, Run, TargetRun
 from ..running.screen import FAILS, KNOWN, NEW, RUNS, VALIDATION, Remark, Shelf, cases_counted, hits_of, screen_of
 from ..targets.target import Target
-from ..workers.survey import is_command
 from ..workers.worker import one_line
 from .terminal import single
 
@@ -220,7 +219,7 @@ def _shelf(shelf: Shelf, console: Console) -> None:
 def could_not_start(target: Target, reason: str) -> str:
     """Words for a target that could not start, with the reason, and a hint where its runtime is not installed here."""
     hint = "; 'onnxspec targets' says what installs it"
-    missing = "No module named" in reason and target.adapter != "backend" and not is_command(target)
+    missing = "No module named" in reason and target.adapter != "backend" and not target.is_command
     return f"could not start: {reason}{hint if missing else ''}"
 
 

@@ -10,7 +10,7 @@ import typer
 
 from ..targets.adapters import EXTERNAL
 from ..targets.target import TargetError
-from ..workers.survey import Surveyed, is_command, providers_of, survey_targets, way_to_install
+from ..workers.survey import Surveyed, providers_of, survey_targets, way_to_install
 from .application import app
 from .command import TargetsFile
 from .terminal import fail, say
@@ -73,7 +73,7 @@ def _lines(finding: Surveyed) -> Iterator[str]:
         mend = way_to_install(finding)
         if mend:
             yield f"    to install: {mend}"
-    elif target is not None and is_command(target):
+    elif target is not None and target.is_command:
         yield "    not started: --all does"
     if finding.facts.tested and finding.kind != "table":
         yield f"    tested: {finding.facts.tested}"

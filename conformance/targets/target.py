@@ -136,6 +136,11 @@ class Target:
         """The operators that it is run with where none are asked for."""
         return operator_names(_ABOUT.get(self.adapter, ""))
 
+    @property
+    def is_command(self) -> bool:
+        """Tell whether a command starts it, which may lead anywhere, rather than an interpreter of its own."""
+        return bool(self.command) and self.command[1:] != ("{worker}",)
+
 
 def usual_target(domain: str) -> Target:
     """The target that is meant for the operators of a domain where none is named."""

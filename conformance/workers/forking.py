@@ -39,8 +39,8 @@ _FORK_LIMIT = 10.0  # seconds for a copy of what is loaded
 def _may_fork(target: Target) -> bool:
     """Tell whether the workers of a target may be forked: its adapter declares it, and they are Python's on this
     machine."""
-    local = not target.command or target.command[1:] == ("{worker}",)
-    return local and sys.platform.startswith("linux") and bool(_DECLARED.search(adapter_source(target.adapter)))
+    local = not target.is_command and sys.platform.startswith("linux")
+    return local and bool(_DECLARED.search(adapter_source(target.adapter)))
 
 
 class NotForked(Exception):

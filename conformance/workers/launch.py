@@ -61,8 +61,7 @@ def launch_of(target: Target) -> Launch:
 def _wants_watcher(target: Target) -> bool:
     """Tell whether a process has to stand between this one and what a command starts, which may start more and leave it
     behind. A worker that an interpreter runs from its file brings its own."""
-    own = target.command[1:] == ("{worker}",) and len(target.command) == 2
-    return bool(target.command) and not own and os.name == "posix" and bool(sys.executable)
+    return target.is_command and os.name == "posix" and bool(sys.executable)
 
 
 def reads_its_source(command: Sequence[str]) -> bool:

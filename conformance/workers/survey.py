@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,28 +125,19 @@ def _own_source(adapter: str) -> str:
 
 def _started(finding: Surveyed, commands: bool) -> Surveyed:
     target = finding.target
-    if target is None or (not commands and is_command(target)):
+    if target is None or (not commands and target.is_command):
         return finding
-    described: dict[str, Any] = {}
-    trouble = ""
     try:
         with TargetProcess(target) as process:
-            described = process.start()
+            return replace(finding, described=process.start())
     except TargetUnavailable as error:
-        trouble = str(error)
-    return Surveyed(finding.name, finding.kind, finding.adapter, target, finding.facts, described, trouble)
-
-
-def is_command(target: Target) -> bool:
-    """Tell whether a target is started by a command, which may lead anywhere, rather than by an interpreter of its
-    own."""
-    return bool(target.command) and (len(target.command) != 2 or target.command[1] != "{worker}")
+        return replace(finding, trouble=str(error))
 
 
 def way_to_install(finding: Surveyed) -> str:
     """Advice for a target whose runtime is not there; empty where nothing is known that would help."""
     target, package = finding.target, finding.facts.package
-    if target is None or finding.adapter == EXTERNAL or is_command(target):
+    if target is None or finding.adapter == EXTERNAL or target.is_command:
         return ""
     provider = str(target.options.get("provider", ""))
     if finding.adapter == "onnxruntime" and provider not in ("", "CPUExecutionProvider"):
