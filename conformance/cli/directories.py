@@ -18,7 +18,7 @@ from ..probes.selection import Selection, UnknownName, all_listed, select_probes
 from ..proof.interactions import faults_of, measurable, tally
 from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
-from ..running.screen import cases_counted
+from ..results.support import counted
 from .application import app
 from .command import CaseIds, Ops, ProfileName, Types, Versions
 from .terminal import fail, put, say, warn, why
@@ -70,13 +70,13 @@ def generate_cases(
     except OSError as error:
         fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
-    say(f"{cases_counted(written)} in {folder}")
+    say(f"{counted(written)} in {folder}")
     for line in _scores(specs, {entry["case"] for entry in manifest["cases"]}) if not everything else ():
         say(line)
     if left_out:
         # Cases that --all leaves out as well have no right outputs that could be written.
         more = "" if everything else "; --all also writes those that have outputs to expect"
-        say(f"{cases_counted(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
+        say(f"{counted(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
     broken = [entry for entry in manifest["left_out"] if entry["reason"].startswith(NOT_BUILT)]
     for entry in broken:
         warn(f"{entry['case']}: {entry['reason']}", "red")
@@ -177,4 +177,4 @@ def list_cases(
         put("".join(f"{p.text}\n" for p in probes))
     else:
         put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
-    warn(cases_counted(len(probes)), "dim")
+    warn(counted(len(probes)), "dim")

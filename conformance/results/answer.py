@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from .hits import Hit, hits_of
-from .support import Lack, ResultsAlike, ShortFinding, support_of
+from .support import Lack, ResultsAlike, ShortFinding, counted, support_of
 
 _RIGHT = frozenset({Verdict.PASS})
 
@@ -255,7 +255,7 @@ def _percent(part: int, whole: int) -> str:
 def _since(new: int, known: int, stale: int) -> str:
     words = _NOTHING_NEW
     if new:
-        words = f"{new:,} new failure{'' if new == 1 else 's'}, {f'{known:,} known' if known else 'none known before'}"
+        words = f"{counted(new, 'new failure')}, {f'{known:,} known' if known else 'none known before'}"
     if stale:
         words += f"; {stale} known failure{' no longer shows' if stale == 1 else 's no longer show'}"
     return words

@@ -186,6 +186,11 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
+def counted(count: int, noun: str = "case") -> str:
+    """A number of things: ``1 case``, ``1,781 cases``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def refused_words(conditions: str) -> str:
     """The words for what is refused: what a node lacks is no thing that a target could have."""
     return f"nodes with {conditions}" if conditions.startswith("no ") else conditions
@@ -219,4 +224,4 @@ def _others(
             rest += problem.cases
             places.append(place)
     if rest:
-        yield Lack(f"{rest:,} other case{'' if rest == 1 else 's'}", places[0] if len(places) == 1 else None)
+        yield Lack(counted(rest, "other case"), places[0] if len(places) == 1 else None)
