@@ -91,6 +91,7 @@ Jobs = Annotated[
     ),
 ]
 CORES = processors()
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")]
 TargetsFile = Annotated[
     Path | None,
     typer.Option("--targets-file", metavar="FILE", help="Named targets; ./targets.toml where there is one."),
@@ -127,6 +128,13 @@ def _in_panel(hint: Any, panel: str) -> Any:
     option = copy(hint.__metadata__[0])
     option.rich_help_panel = panel
     return Annotated[hint.__origin__, option]
+
+
+def place_given(out: Path | None, what: str) -> Path:
+    """The file or folder that ``--out`` names. Ends the command where none is: not every version of typer does."""
+    if out is None:
+        fail(f"--out is missing: which {what} to go to?")
+    return out
 
 
 def folder_named(text: str) -> Path:

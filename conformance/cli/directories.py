@@ -20,7 +20,7 @@ from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
 from ..results.support import counted
 from .application import app
-from .command import CaseIds, Ops, ProfileName, Types, Versions
+from .command import CaseIds, Ops, ProfileName, Types, Versions, place_given
 from .terminal import fail, put, say, warn, why
 
 _FLOAT = ("core", "full")
@@ -53,9 +53,7 @@ def generate_cases(
     """
     if out is not None and positional is not None:
         fail(f"{positional} and --out {out}: which folder are the cases to go to?")
-    folder = out or positional
-    if folder is None:
-        fail("--out is missing: which folder are the cases to go to?")
+    folder = place_given(out or positional, "folder are the cases")
     try:
         chosen = selection_of(profile, op, since_version, type, case)
         specs = _specs_of(all_listed(select_probes(chosen, operator_names(""))))

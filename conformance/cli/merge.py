@@ -15,7 +15,7 @@ from ..running.merge import MergeError
 from ..running.merge import merge as merge_runs
 from ..running.run import Run
 from .application import app
-from .command import command_given
+from .command import Runs, command_given, place_given
 from .directories import options_of
 from .display import summarize
 from .terminal import console_on, fail, say, warn, why
@@ -23,7 +23,7 @@ from .terminal import console_on, fail, say, warn, why
 
 @app.command()
 def merge(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    runs: Runs,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run; required.")
     ] = None,
@@ -42,8 +42,7 @@ def merge(
     if to is not None:
         warn("--to is called --out now, as in every command", "dim")
     to = out or to
-    if to is None:  # not every version of typer sees to it
-        fail("--out is missing: which folder is the merged run to go to?")
+    to = place_given(to, "folder is the merged run")
     try:
         run = merge_runs(runs, to, overwrite=overwrite, command=command_given())
         from ...reports import write_report  # the report needs its templates only now

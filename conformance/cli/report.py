@@ -19,7 +19,7 @@ from ..running.loop import verdicts_now
 from ..targets.target import TargetError, table_names
 from ..workers.process import TargetUnavailable
 from .application import app
-from .command import command_given, targets_of
+from .command import Runs, command_given, place_given, targets_of
 from .display import could_not_start
 from .terminal import fail, put, say, warn, why
 
@@ -35,7 +35,7 @@ TargetsFiles = Annotated[
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    runs: Runs,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the report; required.")
     ] = None,
@@ -70,8 +70,7 @@ def report(
         return
     if as_node_test:
         fail("--as-node-test goes with --issue: which finding?")
-    if out is None:  # not every version of typer sees to it
-        fail("--out is missing: which folder is the report to go to?")
+    out = place_given(out, "folder is the report")
     try:
         occupied = out.exists() and (not out.is_dir() or any(out.iterdir()))
     except OSError as error:
@@ -125,7 +124,7 @@ def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path
 
 @app.command()
 def gallery(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    runs: Runs,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="The page, in Markdown; required.")
     ] = None,
@@ -145,8 +144,7 @@ def gallery(
     from ...reports import read_runs
     from ...reports.gallery import entries_of, gallery_markdown
 
-    if out is None:  # not every version of typer sees to it
-        fail("--out is missing: which file is the page to go to?")
+    out = place_given(out, "file is the page")
     readable, problems = read_runs(runs)
     if len(readable) < len(runs):
         fail(" ".join(problems))
@@ -197,7 +195,7 @@ def _verdicts(name: str, ids: Sequence[str], files: Sequence[Path]) -> dict[str,
 
 @app.command()
 def site(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")],
+    runs: Runs,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Folder for the site, in place of an earlier one; required."),
@@ -221,8 +219,7 @@ def site(
     """
     from ...reports import read_runs, write_site
 
-    if out is None:  # not every version of typer sees to it
-        fail("--out is missing: which folder is the site to go to?")
+    out = place_given(out, "folder is the site")
     readable, problems = read_runs(runs)
     if not readable:
         fail(" ".join(problems) or "no run could be read, so there is nothing to show")
