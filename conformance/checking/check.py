@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from ...reference import OperatorVersion
 from ...reference.operators.mishap import told_mishap
 from ...reference.operators.tables import UNJUDGED
 from ..models.content import ModelError, read_content
@@ -20,7 +21,7 @@ from .operators import CheckedOperator, judged_operators
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
 from .rule import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
-from .subject import Missing, subject_of
+from .subject import Missing, NodeSubject, Outcome, subject_of
 
 
 class UnreadableModel(ValueError):
@@ -102,69 +103,98 @@ def recurrent_nodes(scope: Scope) -> Iterator[Located]:
 
 @dataclass(frozen=True)
 class CheckedNode:
-    """One node, checked."""
+    """One node, checked.
+
+    subject
+        The node as rules looked at it; None where it is not known which version it means.
+    """
 
     operator: str
     problems: tuple[Problem, ...] = ()
     unchecked: tuple[Unchecked, ...] = ()
+    subject: NodeSubject | None = None
 
 
 def check_node(
     located: Located, judged: CheckedOperator, file: str = "", measured: Measured | None = None
 ) -> CheckedNode:
     """One node of an operator that has a document here; the arguments are those of :func:`check_model`."""
-    name = judged.operator.document.title
-    given = domain_of(located.node.domain)
-    opset = located.scope.opsets.get(given)
-    missing = ""
-    if opset is None:
-        missing = f"which version the node means: no opset of domain {given or 'ai.onnx'!r} is imported where it stands"
-    elif opset > judged.newest:
-        missing = f"what {name} is in opset {opset}: the newest that is known here is {judged.newest}"
-    operator = judged.version(opset) if opset is not None and not missing else None
-    if not missing and operator is None:
-        missing = f"which version the node means: opset {opset} has no {name}"
-    if operator is None:
-        return CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, missing),))
+    operator = _version_meant(located, judged)
+    if isinstance(operator, str):
+        name = judged.operator.document.title
+        return CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, operator),))
     subject = subject_of(located.scope, located.number, operator)
-    problems: dict[tuple[str, str], Problem] = {}
-    unchecked: dict[tuple[str, str], Unchecked] = {}
-
-    def report(rule: Rule, message: str, helps: str = "") -> None:
-        advice = f"{helps} {_advice(rule)}".strip()
-        problem = Problem(rule.id, rule.level, file, located.path, operator.name, message, _text(rule), advice)
-        problems[rule.id, message] = problem
-
-    outcomes = [(rule_broken(judged, outcome.topic), outcome) for outcome in judged.outcomes(subject)]
-    outcomes += [(rules()[f"model.{outcome.topic}"], outcome) for outcome in quantization(subject)]
-    for rule, outcome in outcomes:
-        if isinstance(outcome, Missing):
-            unchecked[rule.id, outcome.what] = Unchecked(rule.id, file, located.path, operator.name, outcome.what)
-        elif outcome.certain:
-            report(rule, outcome.message)
-        else:
-            report(rules()[f"model.{SIZES_CLAIMED}"], f"by what the file declares, {outcome.message}")
-    if not any(problem.level is Level.ERROR for problem in problems.values()):
-        for topic, message in frozen(subject):
-            report(rules()[f"model.{topic}"], message)
-        like = judged.stand_in(subject)
-        features = like.features - subject.unread if like is not None else frozenset()
-        features |= {"old-domain"} if given != judged.domain else set()
-        for rule in rules_open(judged, operator.since_version, features):
-            report(rule, f"the specification does not settle this, and the model relies on it: {rule.text}")
-        if measured is not None and like is not None and like.element:
-            rule = rules()[f"model.{MEASURED}"]
-            for note in measured.notes(like):
-                report(rule, note.text, note.helps)
-            for what in measured.untried(like):
-                unchecked[rule.id, what] = Unchecked(rule.id, file, located.path, operator.name, what)
-    else:
+    notes = _Notes(file, located.path, operator.name)
+    for outcome in judged.outcomes(subject):
+        notes.take(rule_broken(judged, outcome.topic), outcome)
+    for outcome in quantization(subject):
+        notes.take(rules()[f"model.{outcome.topic}"], outcome)
+    if notes.illegal:
         located.scope.distrust(located.number)
-    return CheckedNode(operator.name, tuple(problems.values()), tuple(unchecked.values()))
+    else:
+        _of_legal(located, judged, subject, measured, notes)
+    return CheckedNode(operator.name, tuple(notes.problems.values()), tuple(notes.unchecked.values()), subject)
 
 
-def _text(rule: Rule) -> str:
-    return "" if rule.clause is None else rule.clause.text
+def _version_meant(located: Located, judged: CheckedOperator) -> OperatorVersion | str:
+    """The operator version that a node means; words where nobody can say."""
+    name, domain = judged.operator.document.title, domain_of(located.node.domain)
+    opset = located.scope.opsets.get(domain)
+    if opset is None:
+        return f"which version the node means: no opset of domain {domain or 'ai.onnx'!r} is imported where it stands"
+    if opset > judged.newest:
+        return f"what {name} is in opset {opset}: the newest that is known here is {judged.newest}"
+    return judged.version(opset) or f"which version the node means: opset {opset} has no {name}"
+
+
+class _Notes:
+    """Problems of one node and what is not checked of it, each once."""
+
+    def __init__(self, file: str, path: str, operator: str) -> None:
+        self._place = file, path, operator
+        self.problems: dict[tuple[str, str], Problem] = {}
+        self.unchecked: dict[tuple[str, str], Unchecked] = {}
+
+    @property
+    def illegal(self) -> bool:
+        return any(problem.level is Level.ERROR for problem in self.problems.values())
+
+    def take(self, rule: Rule, outcome: Outcome) -> None:
+        """Note what a rule came to."""
+        if isinstance(outcome, Missing):
+            self.miss(rule, outcome.what)
+        elif outcome.certain:
+            self.report(rule, outcome.message)
+        else:
+            self.report(rules()[f"model.{SIZES_CLAIMED}"], f"by what the file declares, {outcome.message}")
+
+    def report(self, rule: Rule, message: str, helps: str = "") -> None:
+        text = "" if rule.clause is None else rule.clause.text
+        advice = f"{helps} {_advice(rule)}".strip()
+        self.problems[rule.id, message] = Problem(rule.id, rule.level, *self._place, message, text, advice)
+
+    def miss(self, rule: Rule, what: str) -> None:
+        self.unchecked[rule.id, what] = Unchecked(rule.id, *self._place, what)
+
+
+def _of_legal(
+    located: Located, judged: CheckedOperator, subject: NodeSubject, measured: Measured | None, notes: _Notes
+) -> None:
+    """Note what exporters froze in a legal node, what no document settles of it, and what targets made of its like."""
+    for topic, message in frozen(subject):
+        notes.report(rules()[f"model.{topic}"], message)
+    like = judged.stand_in(subject)
+    features = like.features - subject.unread if like is not None else frozenset()
+    if domain_of(located.node.domain) != judged.domain:
+        features |= {"old-domain"}
+    for rule in rules_open(judged, subject.operator.since_version, features):
+        notes.report(rule, f"the specification does not settle this, and the model relies on it: {rule.text}")
+    if measured is not None and like is not None and like.element:
+        rule = rules()[f"model.{MEASURED}"]
+        for note in measured.notes(like):
+            notes.report(rule, note.text, note.helps)
+        for what in measured.untried(like):
+            notes.miss(rule, what)
 
 
 def _advice(rule: Rule) -> str:

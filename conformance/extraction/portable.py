@@ -19,7 +19,7 @@ from ..checking.general import shapes_of
 from ..checking.operators import judged_operators
 from ..checking.problem import Level
 from ..checking.sizes import sizes_known
-from ..checking.subject import NodeSubject, subject_of
+from ..checking.subject import NodeSubject
 from ..models.folding import NotConstant, constant
 from ..models.scope import domain_of
 from ..models.walk import Located
@@ -81,11 +81,9 @@ def portable(located: Located) -> PortableNode:
     broken = next((p for p in checked.problems if p.level is Level.ERROR), None)
     if broken is not None:
         raise NotPortable(f"is illegal by {broken.rule}: {broken.message}")
-    opset = located.scope.opsets.get(domain)
-    operator = judged.version(opset) if opset is not None else None
-    if operator is None or opset is None or opset > judged.newest:
+    subject = checked.subject
+    if subject is None:
         raise NotPortable("is of an operator version that is not known here")
-    subject = subject_of(located.scope, located.number, operator)
     constants: dict[str, Array] = {}
     flowing: dict[str, str] = {}
     for name, given in subject.inputs.items():
@@ -99,12 +97,12 @@ def portable(located: Located) -> PortableNode:
         for extent, actual in zip(formal[name], array.shape, strict=True):
             sizes[extent.size] = actual // extent.times
     element = _element(subject, constants)
-    model = _model(located, subject, constants, flowing, sizes, formal, element, opset)
+    model = _model(located, subject, constants, flowing, sizes, formal, element)
     try:
         read = read_model(model)
     except (NotOneNode, IllegalNode) as error:
         raise NotPortable(str(error)) from None
-    return PortableNode(located, operator, model, read, constants, flowing, sizes, formal, element)
+    return PortableNode(located, subject.operator, model, read, constants, flowing, sizes, formal, element)
 
 
 def _element(subject: NodeSubject, constants: Mapping[str, Array]) -> str:
@@ -125,7 +123,6 @@ def _model(
     sizes: Mapping[str, int],
     formal: Mapping[str, Shape],
     element: str,
-    opset: int,
 ) -> bytes:
     operator, domain = subject.operator, domain_of(located.node.domain)
     node = NodeProto()
@@ -159,7 +156,7 @@ def _model(
         [info(name) for name in asked if name],
         [_tensor(name, constants[name]) for name in names if name in constants],
     )
-    opsets = {"": located.scope.opsets.get("", 1), domain: opset}
+    opsets = {"": located.scope.opsets.get("", 1), domain: located.scope.opsets[domain]}
     ids = [helper.make_opsetid(d, v) for d, v in opsets.items()]
     # From IR version 4 on initializers need not be inputs. (onnx's table has no opsets 2 to 4, which are as old as 5.)
     ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opsets[""], 5))]))
