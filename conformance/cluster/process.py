@@ -26,7 +26,6 @@ from .machine import carry_out
 from .scheduler import Scheduler, WorkersDied
 
 Item = TypeVar("Item", Probe, Job)
-Done = TypeVar("Done")
 
 
 class _TriedThere(Tried):
@@ -46,11 +45,18 @@ class _TriedThere(Tried):
 
 @dataclass
 class _Task:
-    """A batch under way. ``again``: it is one case, and is tried once more with nothing beside it."""
+    """A batch under way.
+
+    again
+        It is one case, and is tried once more with nothing beside it.
+    reply
+        What becomes of it where it is not sent.
+    """
 
     batch: Batch
-    future: Any
+    future: Any = None
     again: bool = False
+    reply: Reply | None = None
 
     @property
     def size(self) -> int:
@@ -108,53 +114,45 @@ class ClusterProcess(TargetProcess):
             yield from in_order(_JobsOnly(self), chosen, accuracy)
             return
 
-        def taken(batch: Batch, reply: Reply) -> Iterator[Tried]:
+        def left_out(batch: Batch, why: str) -> Reply:
+            return Reply(judged=tuple(((), Judgement(Verdict.NOT_RUN, message=why)) for _ in batch.probes))
+
+        for batch, reply in self._each(chosen, lambda some: replace(self._blank, probes=some), left_out):
             for probe, (outcomes, judgement) in zip(batch.probes, reply.judged, strict=True):
                 self._note(probe.traits, outcomes)
                 yield _TriedThere(probe, outcomes, judgement)
 
-        def left_out(probe: Probe, why: str) -> Tried:
-            return _TriedThere(probe, (), Judgement(Verdict.NOT_RUN, message=why))
-
-        yield from self._each(chosen, lambda some: replace(self._blank, probes=some), taken, left_out)
-
     def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
         """Run like :meth:`TargetProcess.run`, on the machines of the cluster."""
 
-        def taken(batch: Batch, reply: Reply) -> Iterator[Outcome]:
+        def left_out(batch: Batch, why: str) -> Reply:
+            return Reply(outcomes=tuple(Outcome(job.key, "not-run", message=why) for job in batch.jobs))
+
+        for batch, reply in self._each(jobs, lambda some: replace(self._blank, jobs=some), left_out):
             for job, outcome in zip(batch.jobs, reply.outcomes, strict=True):
                 self._note(job.traits, (outcome,))
                 yield outcome
-
-        def left_out(job: Job, why: str) -> Outcome:
-            return Outcome(job.key, "not-run", message=why)
-
-        yield from self._each(jobs, lambda some: replace(self._blank, jobs=some), taken, left_out)
 
     def _each(
         self,
         items: Iterable[Item],
         batch_of: Callable[[tuple[Item, ...]], Batch],
-        taken: Callable[[Batch, Reply], Iterator[Done]],
-        left_out: Callable[[Item, str], Done],
-    ) -> Iterator[Done]:
-        """The outcomes of probes or jobs, in order; what the budget for hangs does not allow is not sent."""
+        left_out: Callable[[Batch, str], Reply],
+    ) -> Iterator[tuple[Batch, Reply]]:
+        """Probes or jobs in batches, each with its reply, in order; what the budget for hangs does not allow is not
+        sent."""
         source = iter(items)
 
-        def batches() -> Iterator[Batch | list[Done]]:
+        def tasks() -> Iterator[_Task]:
             while some := tuple(islice(source, BATCH_JOBS)):
                 for refused, group in groupby(some, lambda item: self.hangs.refuses(item.traits)):
+                    batch = batch_of(tuple(group))
                     if refused:
-                        yield [left_out(item, refused) for item in group]
+                        yield _Task(batch, reply=left_out(batch, refused))
                     else:
-                        yield replace(batch_of(tuple(group)), hangs=max(1, self.hangs.hangs - self.hangs.count))
+                        yield _Task(replace(batch, hangs=max(1, self.hangs.hangs - self.hangs.count)))
 
-        for batch, reply in self._in_order(batches()):
-            if isinstance(batch, Batch):
-                assert isinstance(reply, Reply)
-                yield from taken(batch, reply)
-            else:
-                yield from batch
+        return self._in_order(tasks())
 
     def _note(self, traits: frozenset[str], outcomes: Sequence[Outcome]) -> None:
         """Count in the run's budget what hung, and what did not."""
@@ -162,21 +160,21 @@ class ClusterProcess(TargetProcess):
             if outcome.status != "not-run":
                 (self.hangs.hung if outcome.status == "timed-out" else self.hangs.worked)(traits)
 
-    def _in_order(
-        self, batches: Iterator[Batch | list[Done]]
-    ) -> Iterator[tuple[Batch, Reply] | tuple[list[Done], None]]:
+    def _in_order(self, tasks: Iterator[_Task]) -> Iterator[tuple[Batch, Reply]]:
         """Every batch with its reply, in order; as many under way as the cluster has threads for."""
-        under_way: deque[_Task | list[Done]] = deque()
+        under_way: deque[_Task] = deque()
         try:
             while True:
-                while len(under_way) < self._scheduler.ahead and (batch := next(batches, None)) is not None:
-                    under_way.append(_Task(batch, self._submit(batch)) if isinstance(batch, Batch) else batch)
+                while len(under_way) < self._scheduler.ahead and (task := next(tasks, None)) is not None:
+                    if task.reply is None:
+                        task.future = self._submit(task.batch)
+                    under_way.append(task)
                 if not under_way:
                     return
                 task = under_way[0]
-                if not isinstance(task, _Task):
+                if task.reply is not None:
                     under_way.popleft()
-                    yield task, None
+                    yield task.batch, task.reply
                     continue
                 try:
                     reply = self._reply(task.future)
@@ -188,7 +186,7 @@ class ClusterProcess(TargetProcess):
                         continue
                     if not task.again:
                         # What was on the same machine may have ended it: once more, with nothing beside it.
-                        self._scheduler.wait_for([other.future for other in under_way if isinstance(other, _Task)])
+                        self._scheduler.wait_for([other.future for other in under_way if other.reply is None])
                         alone = _Task(task.batch, self._submit(task.batch), again=True)
                         under_way.appendleft(alone)
                         self._scheduler.wait_for([alone.future])
@@ -198,7 +196,7 @@ class ClusterProcess(TargetProcess):
                     under_way.popleft()
                 yield task.batch, reply
         finally:
-            self._scheduler.cancel([task.future for task in under_way if isinstance(task, _Task)])
+            self._scheduler.cancel([task.future for task in under_way if task.reply is None])
 
     def _accept(self, reply: Reply) -> None:
         """Take note of the runtime that a reply is from. Raises ClusterError where it is another one."""
