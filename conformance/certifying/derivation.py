@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -59,6 +59,10 @@ _ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
 
 class NotCertifiable(ValueError):
     """A run cannot be packed or verified; the text says why, in one line."""
+
+
+Lines = Mapping[str, dict[str, Recorded]]
+"""Lines of a journal by purpose and case."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class Derivation(ClaimedRun):
     fresh: Mapping[str, tuple[Outcome, ...]]
     flaws: tuple[str, ...]
     record: RunRecord
-    lines: Mapping[str, Mapping[str, Recorded]] = field(repr=False)
+    lines: Lines = field(repr=False)
 
     @property
     def counts(self) -> Counter[str]:
@@ -179,7 +183,7 @@ def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
     run = ClaimedRun(folder, plan, read.info, read.targets[target.name], claimed)
     flaws = list(read.problems)
     flaws += [f"case {case} is not among what was to be run" for case in claimed if case not in run.probes]
-    lines = [line for line in recorded_in(folder) if line.target == target.name]
+    lines = _by_purpose(run, (line for line in recorded_in(folder) if line.target == target.name), flaws)
     with bits_of(folder, target.name) as bits, Pool(jobs) as pool:
         return _derived(run, lines, bits, flaws, pool)
 
@@ -205,37 +209,40 @@ def _target(folder: Path, plan: Plan, name: str) -> Target:
     return targets[chosen]
 
 
-def _derived(
-    run: ClaimedRun, lines: Sequence[Recorded], bits: memoryview | bytes, flaws: list[str], pool: Pool
-) -> Derivation:
-    by_purpose: dict[str, dict[str, Recorded]] = {CASE: {}, FRESH: {}}
+def _by_purpose(run: ClaimedRun, lines: Iterable[Recorded], flaws: list[str]) -> Lines:
+    """The lines that are about the run's cases; what others there are is a flaw."""
+    by_purpose: Lines = {CASE: {}, FRESH: {}}
     for line in lines:
-        kept_lines = by_purpose.get(line.purpose)
-        if kept_lines is None or line.case not in run.probes:
+        if line.purpose not in by_purpose or line.case not in run.probes:
             flaws.append(f"a record of {line.purpose} {line.case}, which is none of the run's")
         else:
             # A kill may come between a record and its verdict; the case is then run again, and the last record counts.
-            kept_lines[line.case] = line
+            by_purpose[line.purpose][line.case] = line
+    return by_purpose
+
+
+def _answers(run: ClaimedRun, lines: Lines, bits: memoryview | bytes, flaws: list[str]) -> Generator[Ran, None, None]:
+    """The target's answers to all cases, and behind some the one that it gave in a fresh process."""
+    for id, probe in run.probes.items():
+        if id not in lines[CASE] and id in run.claimed and run.claimed[id].verdict not in UNTRIED:
+            flaws.append(f"case {id} has a result, and nothing is recorded of it")
+        for purpose, where in ((CASE, ""), (FRESH, " in a fresh process")):
+            if id not in lines[purpose]:
+                break
+            try:
+                yield _ran(probe, lines[purpose][id], bits)
+            except MissingBits as error:
+                flaws.append(f"case {id}{where}: {error}")
+                break
+
+
+def _derived(run: ClaimedRun, lines: Lines, bits: memoryview | bytes, flaws: list[str], pool: Pool) -> Derivation:
     kept = Kept()
     results: dict[str, Result] = {}
     first_results: dict[str, Result] = {}
     outcomes: dict[str, tuple[Outcome, ...]] = {}
     again: dict[str, tuple[Outcome, ...]] = {}
-
-    def ran() -> Generator[Ran, None, None]:
-        for id, probe in run.probes.items():
-            if id not in by_purpose[CASE] and id in run.claimed and run.claimed[id].verdict not in UNTRIED:
-                flaws.append(f"case {id} has a result, and nothing is recorded of it")
-            for purpose, where in ((CASE, ""), (FRESH, " in a fresh process")):
-                if id not in by_purpose[purpose]:
-                    break
-                try:
-                    yield _ran(probe, by_purpose[purpose][id], bits)
-                except MissingBits as error:
-                    flaws.append(f"case {id}{where}: {error}")
-                    break
-
-    for one in judged_in_order(ran(), run.target.accuracy, pool):
+    for one in judged_in_order(_answers(run, lines, bits, flaws), run.target.accuracy, pool):
         probe, id = one.probe, one.probe.id
         if id in outcomes:
             again[id] = one.outcomes
@@ -255,7 +262,7 @@ def _derived(
     if strange := _filled_otherwise(run, first_results):
         flaws.append(strange)
     claims = (run.folder, run.plan, run.info, run.entry, run.claimed)
-    return Derivation(*claims, final, outcomes, again, tuple(flaws), _described(run, final), by_purpose)
+    return Derivation(*claims, final, outcomes, again, tuple(flaws), _described(run, final), lines)
 
 
 def _ran(probe: Probe, line: Recorded, bits: memoryview | bytes) -> Ran:
