@@ -1,12 +1,15 @@
-"""Files and lines for services of continuous integration, in forms that they read and mark."""
+"""What a run leaves for other programs: files and lines in forms that services of continuous integration read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, ClassVar
+
+import typer
 
 from ..border.strict_json import encode
 from ..checking.forms import github_command
@@ -15,10 +18,37 @@ from ..running.conclusion import answer_on
 from ..running.run import Run, TargetRun
 from .display import could_not_start
 
-if TYPE_CHECKING:
-    from .run import OutputOptions
-
 JSON_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Files that a run leaves beside its folder, and what it prints."""
+
+    panel: ClassVar[str] = "What it writes and prints"
+
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
+    ] = None
+    summary: Annotated[
+        Path | None,
+        typer.Option("--summary", metavar="FILE", help="Write the answer as Markdown, e.g. for a job's page."),
+    ] = None
+    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, in place of text.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print what is new, and nothing else.")] = False
+
+    @property
+    def unwritable(self) -> str:
+        """A complaint about the first file that cannot be written; empty where all can."""
+        for path in filter(None, (self.junit, self.summary)):
+            if path.is_dir() or not path.absolute().parent.is_dir():
+                return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
+        return ""
+
+    @property
+    def silent(self) -> bool:
+        """Tell whether there is no progress to show."""
+        return self.json or self.quiet
 
 
 def write_files(run: Run, wanted: OutputOptions) -> None:

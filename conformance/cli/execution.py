@@ -24,13 +24,12 @@ from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..workers.job import ClusterError
-from .ci import as_json, github_marks, on_github, write_files
+from .ci import OutputOptions, as_json, github_marks, on_github, write_files
 from .display import RunDisplay, summarize
 from .terminal import console_on, fail, put, say, warn, why
 
 if TYPE_CHECKING:
     from ..extraction.cases import NodeCase
-    from .run import OutputOptions
 
 
 def fresh_run() -> Path:

@@ -30,6 +30,7 @@ from ..running.run import Plan
 from ..targets.target import Target, TargetError
 from ..workers.hangs import HANGS
 from .application import app
+from .ci import OutputOptions
 from .command import (
     CORES,
     CaseIds,
@@ -217,36 +218,6 @@ class ConductOptions:
             "--fill/--no-fill", help="Add cases within what a target supports until enough of that is tried together."
         ),
     ] = True
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """Files that a run leaves beside its folder, and what it prints."""
-
-    panel: ClassVar[str] = "What it writes and prints"
-
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
-    ] = None
-    summary: Annotated[
-        Path | None,
-        typer.Option("--summary", metavar="FILE", help="Write the answer as Markdown, e.g. for a job's page."),
-    ] = None
-    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, in place of text.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print what is new, and nothing else.")] = False
-
-    @property
-    def unwritable(self) -> str:
-        """A complaint about the first file that cannot be written; empty where all can."""
-        for path in filter(None, (self.junit, self.summary)):
-            if path.is_dir() or not path.absolute().parent.is_dir():
-                return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
-        return ""
-
-    @property
-    def silent(self) -> bool:
-        """Tell whether there is no progress to show."""
-        return self.json or self.quiet
 
 
 @app.command()
