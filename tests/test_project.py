@@ -96,7 +96,7 @@ TELLING = {
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
 # What a dependency brings along and is its own business to depend on.
-BROUGHT_ALONG = {"markupsafe": "jinja2", "google": "onnx", "typing_extensions": "onnx"}
+BROUGHT_ALONG = {"markupsafe": "jinja2", "google": "onnx"}
 # What adapters import in a worker of their own, where the runtime is; nothing of it is needed to install onnxspec.
 RUNTIMES = {
     "openvino",

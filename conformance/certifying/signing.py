@@ -127,15 +127,14 @@ def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
 @cache
 def _libraries() -> SimpleNamespace:
     """The libraries that signatures need. Raises NoKey where they are not installed."""
-    load = importlib.import_module
     try:
-        malformed = load("securesystemslib.exceptions").Error
-        unsupported = load("cryptography.exceptions").UnsupportedAlgorithm
+        malformed = importlib.import_module("securesystemslib.exceptions").Error
+        unsupported = importlib.import_module("cryptography.exceptions").UnsupportedAlgorithm
         return SimpleNamespace(
-            dsse=load("securesystemslib.dsse"),
-            keys=load("securesystemslib.signer"),
-            serialization=load("cryptography.hazmat.primitives.serialization"),
-            ed25519=load("cryptography.hazmat.primitives.asymmetric.ed25519"),
+            dsse=importlib.import_module("securesystemslib.dsse"),
+            keys=importlib.import_module("securesystemslib.signer"),
+            serialization=importlib.import_module("cryptography.hazmat.primitives.serialization"),
+            ed25519=importlib.import_module("cryptography.hazmat.primitives.asymmetric.ed25519"),
             refusals=(ValueError, KeyError, malformed, unsupported),
         )
     except ImportError:
