@@ -310,7 +310,8 @@ def _told(verification: Verification) -> None:
 
 def _rows(statement: StatementRecord) -> str:
     counts = Counter(row.status for row in statement.rows)
-    return f"{counts['certified']} of {len(statement.rows)} certified, {counts['exceptions']} with exceptions"
+    rows = f"{len(statement.rows)} operator versions and types"
+    return f"{counts['certified']} of {rows} certified, {counts['exceptions']} with exceptions"
 
 
 def _differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
