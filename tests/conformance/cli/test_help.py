@@ -160,4 +160,4 @@ def test_values_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert completion.targets("tr") == ["tract"]
     assert completion.cases("gru-14.float32.f") == ["gru-14.float32.forward."]
     assert all(id.startswith("gru-14.float32.forward.T") for id in completion.cases("gru-14.float32.forward.T"))
-    assert completion.cases("no") == []
+    assert completion.cases("rnn-1.no") == []
