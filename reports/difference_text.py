@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .comparison import HEADINGS, Changes, Comparison
+from .legible import plural
 from .markdown import compared_targets, moved_ratio
 
 _SHOWN = 12  # groups of changes of one kind
@@ -13,10 +14,6 @@ _SHOWN = 12  # groups of changes of one kind
 def difference_text(comparison: Comparison) -> str:
     """The whole text."""
     return "\n".join(_lines(comparison)) + "\n"
-
-
-def _cases(count: int) -> str:
-    return f"{count:,} case{'' if count == 1 else 's'}"
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:
@@ -36,7 +33,7 @@ def _target(changes: Changes) -> Iterator[str]:
         for group in groups[:_SHOWN]:
             first = group.changes[0]
             title = group.finding or first.message or "no finding names these"
-            yield f"  {heading.lower()}: {title} ({_cases(len(group.changes))}; {first.how})"
+            yield f"  {heading.lower()}: {title} ({plural(len(group.changes), 'case')}; {first.how})"
             yield f"    {first.repeat or first.case}"
         if len(groups) > _SHOWN:
             yield f"  {heading.lower()}: {len(groups) - _SHOWN} more kinds; --format json has all"
@@ -47,4 +44,4 @@ def _target(changes: Changes) -> Iterator[str]:
         yield f"  accuracy in {moved.type}: largest error over its bound {ratios}{grade}"
     for cases, which in ((changes.only_old, "earlier"), (changes.only_new, "later")):
         if cases:
-            yield f"  only in the {which} run: {_cases(len(cases))}, e.g. {cases[0]}"
+            yield f"  only in the {which} run: {plural(len(cases), 'case')}, e.g. {cases[0]}"

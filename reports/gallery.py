@@ -12,7 +12,7 @@ from pathlib import Path
 from ..conformance.judging.judgement import Verdict
 from .answers import told_of
 from .findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, Member, findings_of
-from .legible import flattened
+from .legible import flattened, plural
 from .markdown import code, plain
 from .run import Run
 from .subject import Subject, subjects_of
@@ -127,8 +127,7 @@ def _release(subject: Subject) -> str:
     selection = info["selection"]
     chosen = [value for name, value in flattened(selection) if name in _CHOSEN and value]
     single = selection["case"]
-    counted = f"{len(single)} chosen case{'s' * (len(single) != 1)}"
-    what = counted if single else " of ".join([info["profile"], *chosen])
+    what = plural(len(single), "chosen case") if single else " of ".join([info["profile"], *chosen])
     return f"onnxspec {release}, {what}, {info['started'][:10]}"
 
 
@@ -166,8 +165,8 @@ def _paragraph(entry: Entry) -> Iterator[str]:
     versions = list(member.versions)
     named = ", ".join(map(plain, versions[:_VERSIONS_NAMED]))
     more = f" and {len(versions) - _VERSIONS_NAMED} more" if len(versions) > _VERSIONS_NAMED else ""
-    count = f"{member.count:,} case{'' if member.count == 1 else 's'}"
-    yield f"**{plain(entry.verdict)}** in {count} of {named}{more}; {', '.join(map(plain, member.types))}."
+    count, types = plural(member.count, "case"), ", ".join(map(plain, member.types))
+    yield f"**{plain(entry.verdict)}** in {count} of {named}{more}; {types}."
     if member.message:
         message = " ".join(member.message.split())
         yield f"The smallest says: {plain(message if len(message) <= 300 else message[:300] + ' ...')}."

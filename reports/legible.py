@@ -38,6 +38,11 @@ def legible(record: T) -> T:
     return changed  # type: ignore[no-any-return]
 
 
+def plural(count: int, one: str, many: str = "") -> str:
+    """A number of things: ``1 case``, ``1,002 cases``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def flattened(record: object, prefix: str = "", depth: int = 4) -> list[tuple[str, str]]:
     """Nested mappings and lists as (dotted name, text) pairs, for a table of two columns."""
     if isinstance(record, dict) and depth:

@@ -12,6 +12,7 @@ from ..conformance.results.hits import Hit
 from .answers import Told, told_of
 from .comparison import HEADINGS, Changes, Comparison
 from .findings import findings_of
+from .legible import plural
 from .run import Run
 from .subject import Subject, subjects_of
 
@@ -106,8 +107,8 @@ def _hits(title: str, hits: Sequence[Hit]) -> Iterator[str]:
     for hit in hits[:SHOWN]:
         new = "" if hit.known else "**new**, "
         why = f": {plain(hit.why)}" if hit.why else ""
-        cases = f"{hit.cases:,} case{'' if hit.cases == 1 else 's'}"
-        yield f"- {plain(hit.text)}{why} ({new}{cases}{f'; {plain(hit.where)}' if hit.where else ''})"
+        where = f"; {plain(hit.where)}" if hit.where else ""
+        yield f"- {plain(hit.text)}{why} ({new}{plural(hit.cases, 'case')}{where})"
     if len(hits) > SHOWN:
         yield f"- and {len(hits) - SHOWN} more"
     yield ""
@@ -169,8 +170,7 @@ def _changes(changes: Changes) -> Iterator[str]:
         yield ""
     for cases, which in ((changes.only_old, "earlier"), (changes.only_new, "later")):
         if cases:
-            count = f"{len(cases):,} case{'' if len(cases) == 1 else 's'}"
-            yield f"Only in the {which} run: {count}, e.g. {code(cases[0])}."
+            yield f"Only in the {which} run: {plural(len(cases), 'case')}, e.g. {code(cases[0])}."
             yield ""
 
 

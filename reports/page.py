@@ -36,7 +36,7 @@ from .finding_page import (
     write_pages,
 )
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Clause, Finding, findings_of
-from .legible import flattened
+from .legible import flattened, plural
 from .markdown import versions_of
 from .matrix import matrix
 from .payload import payload
@@ -200,7 +200,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "count": lambda n: f"{n:,}",
         "ratio": _ratio,
-        "plural": _plural,
+        "plural": plural,
         "words": _feature_words,
         "real": short,
         "times_radius": times_radius,
@@ -312,10 +312,6 @@ def _duration(seconds: float) -> str:
 
 def _ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
-
-
-def _plural(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def _documents(clauses: Sequence[Clause]) -> list[tuple[str, str]]:

@@ -57,7 +57,7 @@ def test_what_was_kept_and_is_damaged_is_compiled_again(caches: Path):
     rendered()
     (kept,) = caches.rglob("*.cache")
     whole = kept.read_bytes()
-    for length in range(len(whole)):
+    for length in range(0, len(whole), 7):
         kept.write_bytes(whole[:length])
         assert rendered() == ("2", 1), length
 
