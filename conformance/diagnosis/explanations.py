@@ -11,16 +11,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import Fault, Interpretations
+from ...cases import Trial, build_case, family_of
+from ...reference import FORMATS, Fault, Interpretations, operator_for
 from ...reference.operators.observation import Observation
 from ..judging.view import view_of
 from ..probes.stream import Tried
 from .failing_case import FailingCase, failing_case_of
 from .places import Look, looks_of
 
-__all__ = ["Memory", "altering", "explaining", "explains", "leaving_open", "looks_at", "refuting"]
+__all__ = [
+    "Memory",
+    "agreeing",
+    "altering",
+    "explaining",
+    "explains",
+    "leaving_open",
+    "looks_at",
+    "refuting",
+    "right_by_another",
+]
 
 _INTERPRETATIONS = 4
 
@@ -65,8 +77,21 @@ class _Seen:
         alone = {*right}
         return [first, *(accuracy for accuracy in wider if accuracy not in alone)]
 
+    @property
+    def right_by_another(self) -> bool:
+        """Tell whether all of it is right by a wider class that the target's arithmetic shows."""
+        return len(self._telling) < len(self.accuracies)
+
     def changed_by(self, fault: Fault) -> bool:
         return self.observation.changes(fault, self.choices[0])
+
+
+def _near(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    wide, others = one.astype(np.float64), other.astype(np.float64)
+    unit = FORMATS[one.dtype.name].unit if one.dtype.name in FORMATS else 0.0
+    return bool(np.allclose(wide, others, rtol=4 * unit, atol=4 * unit, equal_nan=True))
 
 
 def _seen(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -> _Seen | None:
@@ -152,6 +177,36 @@ def altering(memory: Memory) -> Callable[[Fault, Tried], bool]:
         return seen is not None and seen.changed_by(fault)
 
     return alters
+
+
+def agreeing(op: str, version: int) -> Callable[[Fault, Fault], bool]:
+    """Tell whether targets with one fault or another return the same, but for roundings, in every case of a short list:
+    then they are two words for one thing."""
+
+    def same(fault: Fault, other: Fault) -> bool:
+        specs = [spec for spec in family_of(op).profile("smoke", op, version) if not spec.illegal]
+        return all(_same_of(build_case(spec).trial.first, fault, other) for spec in specs)
+
+    return same
+
+
+def _same_of(trial: Trial, fault: Fault, other: Fault) -> bool:
+    answer = operator_for(trial.node).answer
+    memories: list[dict[str, Any]] = [{}, {}]
+    for feed in trial.feeds:
+        one, two = (
+            answer(trial.node, feed.inputs, (d,), fed=feed.fed, memory=memory)
+            for d, memory in zip((fault, other), memories, strict=True)
+        )
+        if one.keys() != two.keys() or not all(_near(one[name], two[name]) for name in one):
+            return False
+    return True
+
+
+def right_by_another(memory: Memory, one: Tried) -> bool:
+    """Tell whether what a target returned in a case is right by another arithmetic that it shows."""
+    seen = memory.of(one)
+    return seen is not None and seen.right_by_another
 
 
 def leaving_open(accuracy: str) -> Callable[[Fault, Tried], list[NDArray[Any]]]:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import family_of
-from ...reference import Fault, faults_of, operator_version
+from ...reference import FAULTS, Fault, faults_of, operator_version, versions_of
 from ...reference.faults.fault import variants_of
-from ...reference.faults.scope import scoped_of
+from ...reference.faults.scope import base_id, scoped_of
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried
@@ -170,6 +170,8 @@ def foretold(
     left_open: LeftOpen = lambda fault, one: [],
     needed: Callable[[Fault, Tried], bool] | None = None,
     alters: Callable[[Fault, Tried], bool] = lambda fault, one: True,
+    places: Sequence[Sequence[str]] = (),
+    same: Callable[[Fault, Fault], bool] = lambda fault, other: False,
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
@@ -190,6 +192,10 @@ def foretold(
         are none.
     alters
         Whether a fault makes another case of it at all: where it does not, it does not in any place either.
+    places
+        Scopes outside of which nothing was seen to be wrong: ids that say the same, axis by axis.
+    same
+        Whether two faults are two words for one thing.
     """
     needed = needed or explains
     assert isinstance(one.probe, CaseProbe)
@@ -203,7 +209,8 @@ def foretold(
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
     variants = list(variants_of(spec.op, spec.version, spec.type))
     altering = (d for d in (*known, *variants) if alters(d, one))
-    others = (variants, (d for d in scoped_of(altering) if d.concerns(spec.op)))
+    seen = (d for d in _made_there(spec.op, (*known, *variants), places) if alters(d, one)) if places else ()
+    others = (variants, seen, (d for d in scoped_of(altering) if d.concerns(spec.op)))
     for candidates in (known, *(() if misshapen else others)):
         fitting = []
         for fault in candidates:
@@ -217,7 +224,7 @@ def foretold(
         if len(failing) < ENOUGH:
             return None
         # Each may be made in fewer places than it is thought to be.
-        narrow = [d for d in scoped_of(iter(fitting)) if d.concerns(spec.op) and d not in fitting]
+        narrow = [d for d in scoped_of(iter(fitting), seen=True) if d.concerns(spec.op) and d not in fitting]
         right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *failing))]
         right = [d for d in right if not is_constant(d, (one, *failing), left_open)]
         # Beside what the target does anyway much foretells it.
@@ -236,10 +243,30 @@ def foretold(
         several = [answer for answer in (one, *failing, *richer) if len(_outputs(answer)) > 1]
         right = [d for d in right if not _of_output(d, spec) or any(explains(d, answer) for answer in several)]
         if right:
-            chosen = right[0]
-            alike = {d.id.partition("@")[0] for d in right} - {chosen.id.partition("@")[0]}
-            return Foretold(chosen, len(alike), len(failing))
+            rivals = {base_id(d.id) for d in right} - {base_id(right[0].id)}
+            words = [right[0], *(d for d in right if base_id(d.id) in rivals and same(right[0], d))]
+            # Of words for one thing the table has the plainest first.
+            chosen = min(words, key=_place_of) if len(words) > 1 else right[0]
+            rivals -= {base_id(d.id) for d in words}
+            return Foretold(chosen, len(rivals), len(failing))
     return None
+
+
+def _place_of(fault: Fault) -> int:
+    """The place of a fault in the table; variants come behind."""
+    places = {id: number for number, id in enumerate(FAULTS)}
+    return places.get(base_id(fault.id), len(places))
+
+
+def _made_there(op: str, faults: Iterable[Fault], places: Sequence[Sequence[str]]) -> Iterator[Fault]:
+    """Faults as they are made in such places only, with what they do to all inputs and to any one of them."""
+    inputs = operator_version(op, versions_of(op)[-1]).inputs
+    for fault in faults:
+        for form in (fault, *scoped_of(iter((fault,)), inputs)):
+            forms = [form]
+            for several in places:
+                forms = [d for one in forms for d in scoped_of(iter((one,)), several, seen=True)]
+            yield from (d for d in forms if d.concerns(op))
 
 
 def _of_output(fault: Fault, spec: Any) -> bool:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...reference import Interpretations, resolve
 from .failing_case import FailingCase
 
-__all__ = ["Look", "Region", "looks_of", "other_sizes", "places_in_words", "places_of", "telling_places"]
+__all__ = ["Look", "Region", "looks_of", "other_sizes", "places_in_words", "places_of", "scopes_of", "telling_places"]
 
 Mask = NDArray[np.bool_]
 
@@ -66,12 +66,15 @@ class Region:
         From a run to where on the axis it is.
     among
         From a run to how many places there are that it is chosen from; all on the axis where that is None.
+    scopes
+        Ids of the scopes of faults that are made there.
     """
 
     axis: str
     words: str
     allowed: Callable[[Look], Mask]
     among: Callable[[Look], int] | None = None
+    scopes: tuple[str, ...] = ()
 
     def holds(self, case: Iterable[Look]) -> bool:
         """Tell whether nothing outside of it is wrong in any run of a case."""
@@ -198,21 +201,24 @@ def _first(n: Any, size: Any) -> Any:
 def _counted(axis: str, size: Callable[[Look], int], word: str, whole: str) -> Iterator[Region]:
     """Places that a kernel has because it takes units, or rows, several at a time."""
 
-    def place(words: str, chosen: Chosen) -> Region:
-        return Region(axis, words, lambda look: np.asarray(chosen(np.arange(size(look)), size(look)), bool))
+    def place(words: str, chosen: Chosen, *scopes: str) -> Region:
+        def allowed(look: Look) -> Mask:
+            return np.asarray(chosen(np.arange(size(look)), size(look)), bool)
+
+        return Region(axis, words, allowed, scopes=tuple(f"{word}s-{scope}" for scope in scopes))
 
     yield place(f"the first {word}", _first)
-    yield place(f"the last {word}", _last(1))
+    yield place(f"the last {word}", _last(1), "last")
     for most in (2, 4, 8, 16, 32, 64, 128):
-        yield place(f"{word}s beyond the first {most}", _beyond(most))
-    yield place(f"{word}s after the first", _beyond(1))
+        yield place(f"{word}s beyond the first {most}", _beyond(most), f"beyond-{most}")
+    yield place(f"{word}s after the first", _beyond(1), "beyond-1")
     for last in (2, 4, 8, 16, 32):
         yield place(f"the last {last} {word}s", _last(last))
     for block in (2, 4, 8, 16, 32, 64):
-        yield place(f"{word}s left over of {whole} after whole blocks of {block}", _left_over(block))
+        yield place(f"{word}s left over of {whole} after whole blocks of {block}", _left_over(block), f"past-{block}s")
     for block in (2, 4, 8, 16, 32, 64):
-        yield place(f"{word}s in whole blocks of {block}", _in_whole(block))
-    yield place(f"the second half of the {word}s", lambda n, size: n >= size // 2)
+        yield place(f"{word}s in whole blocks of {block}", _in_whole(block), f"in-{block}s")
+    yield place(f"the second half of the {word}s", lambda n, size: n >= size // 2, "second-half", "second-half-up")
     yield place(f"the first {word} of every two", _at(0, 2))
     yield place(f"the second {word} of every two", _at(1, 2))
 
@@ -248,13 +254,15 @@ def _of_steps() -> Iterator[Region]:
     yield Region("step", "steps past a row's length", lambda look: np.arange(look.T)[:, np.newaxis] >= look.lengths)
 
 
-def _named(axis: str, words: str, names: Callable[[Look], Sequence[str]], chosen: Sequence[str]) -> Region:
-    return Region(axis, words, lambda look: np.array([name in chosen for name in names(look)], bool))
+def _named(
+    axis: str, words: str, names: Callable[[Look], Sequence[str]], chosen: Sequence[str], *scopes: str
+) -> Region:
+    return Region(axis, words, lambda look: np.array([name in chosen for name in names(look)], bool), scopes=scopes)
 
 
 def _every() -> Iterator[Region]:
     for direction in ("forward", "reverse"):
-        yield _named("direction", f"the {direction} direction", lambda look: look.directions, (direction,))
+        yield _named("direction", f"the {direction} direction", lambda look: look.directions, (direction,), direction)
     outputs: list[tuple[str, ...]] = [("Y",), ("Y_h",), ("Y_c",), ("Y_h", "Y_c")]
     for names in outputs:
         yield _named("output", " and ".join(names), lambda look: [name for name in look.outputs if name], names)
@@ -283,6 +291,12 @@ def telling_places(places: Iterable[Region], cases: Sequence[Sequence[Look]]) ->
         if sum(bit > 0 for bit in bits) >= _CASES and sum(bits) > best.get(place.axis, (least, place))[0]:
             best[place.axis] = sum(bits), place
     return [place for _, place in best.values()]
+
+
+def scopes_of(places: Iterable[Region]) -> list[tuple[str, ...]]:
+    """Scopes of faults that are made in such places, and nowhere else: those of rows or units, then a direction's."""
+    kept = [place for place in places if place.scopes and place.axis in ("row", "unit", "direction")]
+    return [place.scopes for place in sorted(kept, key=lambda place: place.axis == "direction")]
 
 
 def places_in_words(places: Iterable[Region]) -> str:

@@ -244,7 +244,8 @@ def _place(finding: Finding, cause: Cause, subject: Subject) -> str:
     for case in failing_cases_of(chosen, subject.probes, subject.kept):
         looks = looks_of(case, (subject.accuracy, *subject.arithmetics.get(case.type, ())))
         places = [place for place in places if place.holds(looks)]
-    return places_in_words(places)
+    measured = cause.measured if fault is None else ""
+    return "; ".join(filter(None, (places_in_words(places), measured)))
 
 
 def _named(finding: Finding, cause: Cause) -> dict[str, Any]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numbers.activations import Activation
+from ..recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ..recurrent.recurrence import Computation
-from .alterations import configured, merged, revalued, with_functions, with_inputs, with_lengths
+from .alterations import configured, merged, revalued, with_functions, with_inputs, with_lengths, with_walk
 from .fault import Compute, Outputs, Wrong
 
 __all__ = [
@@ -159,6 +160,9 @@ def of_unit_blocks(block: int, *, tail: bool) -> Narrowing:
                 if _other_functions(c, altered):
                     changed["functions"] = None
                     mixed = _in_functions(mixed, altered, lambda own, other: np.where(chosen, other, own))
+                if _other_equations(c, altered):
+                    changed["equations"] = None
+                    mixed = _in_equations(mixed, altered, chosen)
                 read.update(changed)
                 return mixed
 
@@ -181,6 +185,24 @@ def of_unit_blocks(block: int, *, tail: bool) -> Narrowing:
 def _other_functions(c: Computation, altered: Computation) -> bool:
     one, other = c.configuration, altered.configuration
     return one.activations != other.activations or one.clips != other.clips
+
+
+def _other_equations(c: Computation, altered: Computation) -> bool:
+    one, other = c.configuration, altered.configuration
+    chosen = one.cell.walk, one.coupled, one.linear_before_reset
+    return chosen != (other.cell.walk, other.coupled, other.linear_before_reset)
+
+
+def _in_equations(c: Computation, altered: Computation, chosen: Array) -> Computation:
+    """The computation in which some units come out of altered equations: no equation has two units in it."""
+    own, other = c.configuration.cell, altered.configuration
+
+    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+        theirs = replace(p, coupled=other.coupled, linear_before_reset=other.linear_before_reset)
+        pairs = zip(other.cell.walk(theirs, X, H, inner), own.walk(p, X, H, inner), strict=True)
+        return tuple(p.arithmetic.where(chosen, new, old) for new, old in pairs)
+
+    return with_walk(c, walk)
 
 
 def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float, float], Array]:

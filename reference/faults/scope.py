@@ -30,6 +30,7 @@ from .narrowing import (
     of_states,
     of_unit_blocks,
 )
+from .own import own_named
 
 __all__ = ["IN_PART", "Scope", "base_id", "fault_named", "merging", "scoped_named", "scoped_of", "scopes"]
 
@@ -54,6 +55,8 @@ class Scope:
         Whether each number that is returned is what the fault makes of it, or what is right.
     partial
         Whether nobody knows by which rule it is the one or the other.
+    wide
+        Whether any fault can be made there: `takes` then tells of which that is tried unasked.
     """
 
     id: str
@@ -63,6 +66,7 @@ class Scope:
     among: Callable[[str], bool] = lambda op: True
     merges: bool = False
     partial: bool = False
+    wide: bool = False
 
 
 def _about(*topics: str) -> Callable[[Fault], bool]:
@@ -134,12 +138,22 @@ _AMONG_ROWS = frozenset({f"lengths.{word}" for word in ("first-row", "longest", 
 def _rows_past(block: int) -> Scope:
     words = f"in those rows only that are left over of batch_size after whole blocks of {block}"
     narrow = of_rows(lambda rows: rows - rows % block)
-    return Scope(f"rows-past-{block}s", words, narrow, among=_of_cell, merges=True)
+    return Scope(f"rows-past-{block}s", words, narrow, among=_of_cell, merges=True, wide=True)
 
 
 def _rows_beyond(most: int) -> Scope:
     words = f"in rows beyond the first {most} only"
-    return Scope(f"rows-beyond-{most}", words, of_rows(lambda rows: most), among=_of_cell, merges=True)
+    return Scope(f"rows-beyond-{most}", words, of_rows(lambda rows: most), among=_of_cell, merges=True, wide=True)
+
+
+def _units_past(block: int) -> Scope:
+    words = f"in those units only that are left over of hidden_size after whole blocks of {block}"
+    return Scope(f"units-past-{block}s", words, of_unit_blocks(block, tail=True), _of_units, _of_cell, wide=True)
+
+
+def _units_in(block: int) -> Scope:
+    words = f"in those units only that make whole blocks of {block}"
+    return Scope(f"units-in-{block}s", words, of_unit_blocks(block, tail=False), _of_functions, _of_cell, wide=True)
 
 
 _DIRECTIONS = {
@@ -153,26 +167,8 @@ _OF_CELLS: dict[str, Scope] = {
         name: Scope(name, words, of_bias_half(half), _about("bias", "gates.order", "directions.weights"), _of_cell)
         for half, (name, words) in enumerate({"Wb": "of Wb, the first half of B, only", "Rb": "of Rb only"}.items())
     },
-    **{
-        f"units-past-{block}s": Scope(
-            f"units-past-{block}s",
-            f"in those units only that are left over of hidden_size after whole blocks of {block}",
-            of_unit_blocks(block, tail=True),
-            _of_units,
-            _of_cell,
-        )
-        for block in (4, 8, 16)
-    },
-    **{
-        f"units-in-{block}s": Scope(
-            f"units-in-{block}s",
-            f"in those units only that make whole blocks of {block}",
-            of_unit_blocks(block, tail=False),
-            _of_functions,
-            _of_cell,
-        )
-        for block in (4, 8, 16)
-    },
+    **{scope.id: scope for scope in map(_units_past, (4, 8, 16))},
+    **{scope.id: scope for scope in map(_units_in, (4, 8, 16))},
     **{scope.id: scope for scope in map(_rows_past, (4, 2, 8, 16))},
     **{scope.id: scope for scope in map(_rows_beyond, (4, 8, 16, 32, 2))},
     **{name: Scope(name, f"of {name} only", of_function(name), _about("clip"), _of_cell) for name in ACTIVATIONS},
@@ -188,6 +184,25 @@ _OF_CELLS: dict[str, Scope] = {
     },
 }
 
+
+_OF_PLACES: dict[str, Scope] = {
+    **{scope.id: scope for scope in map(_units_past, (2, 32, 64))},
+    **{scope.id: scope for scope in map(_units_in, (2, 32, 64))},
+    **{scope.id: scope for scope in map(_rows_past, (32, 64))},
+    **{scope.id: scope for scope in map(_rows_beyond, (1, 64, 128))},
+    "rows-second-half": Scope(
+        "rows-second-half", "in the second half of the rows only", of_rows(lambda rows: rows // 2),
+        among=_of_cell, merges=True, wide=True,
+    ),
+    "rows-second-half-up": Scope(
+        "rows-second-half-up", "in the second half of the rows only, which of an odd number is the smaller part",
+        of_rows(lambda rows: (rows + 1) // 2), among=_of_cell, merges=True, wide=True,
+    ),
+    "rows-last": Scope(
+        "rows-last", "in the last row only", of_rows(lambda rows: rows - 1), among=_of_cell, merges=True, wide=True
+    ),
+}  # fmt: skip
+"""Scopes that nobody tries unasked, but where only such places were seen to be wrong."""
 
 IN_PART = "in-part"
 """The scope that says least: in some places only. It is no part of :func:`scopes`, and comes after them."""
@@ -265,23 +280,39 @@ def base_id(id: str) -> str:
     return id.partition(_MARK)[0]
 
 
+def _scope(id: str) -> Scope | None:
+    return scopes().get(id) or _OF_PLACES.get(id)
+
+
 @cache
 def scoped_named(id: str) -> Fault | None:
     """The scoped fault of that id; None where there is none."""
     inner, mark, place = id.rpartition(_MARK)
-    fault, scope = fault_named(inner) if mark else None, _IN_PART if place == IN_PART else scopes().get(place)
+    fault, scope = fault_named(inner) if mark else None, _IN_PART if place == IN_PART else _scope(place)
     if fault is None or scope is None or not _goes(fault, scope):
         return None
     return _scoped(fault, scope)
 
 
-def scoped_of(faults: Iterator[Fault], places: Collection[str] = ()) -> Iterator[Fault]:
-    """Every fault in every scope that it may have, or in those of some places, in the order of the table."""
+def scoped_of(faults: Iterator[Fault], places: Collection[str] = (), *, seen: bool = False) -> Iterator[Fault]:
+    """Every fault in every scope that it may have, or in those of some places, in the order of the table.
+
+    seen
+        Whether only these places were seen to be wrong, so that any fault may be made there.
+    """
     for fault in faults:
         for place in places or scopes():
+            scope = _scope(place)
+            if scope is not None and not seen and not _tried(fault, scope):
+                continue
             narrowed = scoped_named(f"{fault.id}{_MARK}{place}")
             if narrowed is not None:
                 yield narrowed
+
+
+def _tried(fault: Fault, scope: Scope) -> bool:
+    """Tell whether a fault is tried in a scope though nothing points there."""
+    return scope.takes(fault) and (_MARK not in fault.id or scope.id in _DIRECTIONS)
 
 
 def _goes(fault: Fault, scope: Scope) -> bool:
@@ -291,19 +322,20 @@ def _goes(fault: Fault, scope: Scope) -> bool:
         return False
     if fault.accepts or fault.drifts or not fault.structural:
         return False
-    place = fault.id.partition(_MARK)[2]
+    base, mark, place = fault.id.rpartition(_MARK)
+    place = place if mark else ""
     if scope.partial:
         return not fault.partial and scope.takes(fault)
     if fault.partial:
         return False
-    if place and (place in _DIRECTIONS or scope.id not in _DIRECTIONS):
-        return False  # two places at once: some tensor, or some rows, of a direction
+    if place and (place in _DIRECTIONS or not (scope.id in _DIRECTIONS or (scope.wide and _MARK not in base))):
+        return False  # several places at once: some tensor, or some rows, of a direction
     if fault.topic.startswith("session"):
         kept = any(scope.id in _inputs(op) for op in fault.operators)
         return fault.topic == "session.stateless" and fault.layer != "form" and (kept or scope.id in _DIRECTIONS)
-    return scope.takes(fault)
+    return scope.wide or scope.takes(fault)
 
 
 def fault_named(id: str) -> Fault | None:
     """The fault of that id, made everywhere or in one place only; None where there is none."""
-    return FAULTS.get(id) or VARIANTS.get(id) or scoped_named(id)
+    return FAULTS.get(id) or VARIANTS.get(id) or own_named(id) or scoped_named(id)

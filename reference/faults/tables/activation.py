@@ -9,7 +9,7 @@ from ...numbers.activations import ACTIVATIONS, Activation, Coefficient
 from ...recurrent.cell import CELLS
 from ...recurrent.recurrence import Computation
 from ..alterations import configured, revalued, with_functions
-from ..fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Compute, Outputs, fault
+from ..fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Compute, Outputs, Wrong, family, fault
 
 __all__: list[str] = []
 
@@ -169,6 +169,19 @@ def alpha_restarted(compute: Compute, c: Computation) -> Outputs:
     """Starts activation_alpha again from its first entry for the backward direction."""
     first = sum(f.kind.uses_alpha for f in c.configuration.activations[0])
     return compute(_with_alphas(c, lambda used: (used[:first] + (used[:first] or used) * len(used))[: len(used)]))
+
+
+@family("alpha.backward-from-{}", 1, 2, 3, 4, 5, proved=False, clause="activation-alpha")
+def alpha_backward_from(entry: int) -> Wrong:
+    """Hands activation_alpha out to the backward direction from behind its entry number {0} on."""
+
+    def handed(compute: Compute, c: Computation) -> Outputs:
+        given = [Coefficient(float(alpha)) for alpha in compute.attributes.get("activation_alpha", ())]
+        forward = sum(f.kind.uses_alpha for f in c.configuration.activations[0])
+        taken = given[entry:]
+        return compute(_with_alphas(c, lambda used: [*used[:forward], *taken, *used[forward + len(taken) :]]))
+
+    return handed
 
 
 @fault("beta.ignored", clause="activation-beta")

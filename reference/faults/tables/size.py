@@ -128,6 +128,18 @@ def states_by_halves(compute: Compute, c: Computation) -> Outputs:
     return compute(with_states(c, read))
 
 
+@fault("sizes.states-by-larger-halves", clause="initial-states", table=VARIANTS)
+def states_by_larger_halves(compute: Compute, c: Computation) -> Outputs:
+    """Starts the second half of the rows from the initial states of the first half, which has the row in the middle."""
+
+    def read(states: Array) -> Array:
+        rows = np.arange(states.shape[1])
+        half = (len(rows) + 1) // 2
+        return states[:, np.where(rows >= half, rows - half, rows)]
+
+    return compute(with_states(c, read))
+
+
 @family("sizes.lengths-past-{}", 8, 16, 4, 2, clause="lengths")
 def lengths_past(most: int) -> Alteration:
     """Gives rows from {0} on the lengths of the first rows."""
