@@ -84,9 +84,12 @@ class Run:
     @cached_property
     def nodes(self) -> tuple[NodeCase, ...]:
         """The nodes of the model whose nodes were run, in its order; none where cases of a profile were."""
-        from ..conformance.extraction.cases import NODES, NodeCase, read_nodes
+        folder = self.path / NODE_CASES
+        if not folder.is_dir():
+            return ()
+        from ..conformance.extraction.cases import NODES, NodeCase, read_nodes  # and with them all that reads models
 
-        file = self.path / NODE_CASES / NODES
+        file = folder / NODES
         try:
             if file.is_symlink() or not file.is_file() or file.stat().st_size > _LARGEST:
                 return ()

@@ -7,20 +7,13 @@ import shlex
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from ...reference import Fault
-from ..diagnosis.causes import Subject, experiments_of
 from ..diagnosis.disagreements import write_reproducers
-from ..diagnosis.explainer import arithmetics_of, explained
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
-from ..diagnosis.needed_classes import with_needed_classes
-from ..diagnosis.own_functions import function_classes
-from ..diagnosis.own_sums import summing_faults
-from ..diagnosis.telling import with_causes
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
@@ -38,6 +31,9 @@ from .filling import NOT_ASKED, Filling
 from .fresh import FreshSample
 from .loop import cases_judged, judged_result
 from .run import Run, TargetRun
+
+if TYPE_CHECKING:
+    from ...reference import Fault
 
 Events = Generator[Event, None, None]
 
@@ -75,24 +71,14 @@ class Turn:
             yield from self._unavailable(str(error))
         self._entries = applying(self._listed, run.description)
         own: dict[str, tuple[str, ...]] = {}
-        facts: list[Fault] = []
         if not run.unavailable:
             if not self._plan.function:  # which has no fresh process
                 yield from self._repeated()
-            if self._plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
-                needed: Sequence[Result] = ()
-                with run.guarded("needed classes"):
-                    needed = list(with_needed_classes(run.results))
-                yield from self._amend("needed-classes", needed)
-            with run.guarded("the target's own functions"):
-                own, facts = self._own_arithmetic()
-            named: Sequence[Result] = ()
-            with run.guarded("diagnosis"):
-                named = self._diagnosed(own, facts)
-            yield from self._amend("diagnosis", named)
+            if any(result.failing for result in run.results):
+                own = yield from self._explained()
         with run.guarded("findings"):
             run.findings = findings_of(run.results, self._probes)
-        if self._plan.shrinks and not run.unavailable:
+        if self._plan.shrinks and run.findings and not run.unavailable:
             yield from self._experiments(own)
         left_out = "" if self._plan.fills else NOT_ASKED
         conclude(self._whole, run, self._listed, told=run.findings, filling=self._filling, left_out=left_out)
@@ -197,12 +183,36 @@ class Turn:
         if changes:
             yield ResultsAmended(run, by, changes)
 
+    def _explained(self) -> Generator[Event, None, dict[str, tuple[str, ...]]]:
+        """Amend failing results by what explains them; return type to the accuracy classes that the target's own
+        functions need."""
+        from ..diagnosis.needed_classes import with_needed_classes  # this, and more below: only where something fails
+
+        run = self._run
+        own: dict[str, tuple[str, ...]] = {}
+        facts: list[Fault] = []
+        if self._plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
+            needed: Sequence[Result] = ()
+            with run.guarded("needed classes"):
+                needed = list(with_needed_classes(run.results))
+            yield from self._amend("needed-classes", needed)
+        with run.guarded("the target's own functions"):
+            own, facts = self._own_arithmetic()
+        named: Sequence[Result] = ()
+        with run.guarded("diagnosis"):
+            named = self._diagnosed(own, facts)
+        yield from self._amend("diagnosis", named)
+        return own
+
     def _own_arithmetic(self) -> tuple[dict[str, tuple[str, ...]], list[Fault]]:
         """Type to the accuracy classes that the target's functions need, where results fail; and how it is seen to sum
         up."""
         results = self._run.results
         if not any(r.verdict in DIAGNOSED and not r.expected for r in results):
             return {}, []
+        from ..diagnosis.own_functions import function_classes
+        from ..diagnosis.own_sums import summing_faults
+
         with contextlib.suppress(TargetUnavailable), self._process() as process:
             own = function_classes(process.run, results, self._target.accuracy)
             return own, summing_faults(process.run, results)
@@ -210,6 +220,8 @@ class Turn:
 
     def _diagnosed(self, own: dict[str, tuple[str, ...]], facts: Sequence[Fault]) -> list[Result]:
         """The failing results with what explains them, all of them together."""
+        from ..diagnosis.explainer import explained
+
         results, kept, accuracy = self._run.results, self._kept, self._target.accuracy
         # Results that an earlier run of this folder obtained must be run again to be explained.
         unseen = [r.case for r in results if r.verdict in DIAGNOSED and not r.diagnosis and r.case not in kept.fresh]
@@ -223,6 +235,10 @@ class Turn:
 
     def _experiments(self, own: dict[str, tuple[str, ...]]) -> Events:
         """Ask the target under which conditions its failures show, and what they foretell."""
+        from ..diagnosis.causes import Subject, experiments_of
+        from ..diagnosis.explainer import arithmetics_of
+        from ..diagnosis.telling import with_causes
+
         run, accuracy = self._run, self._target.accuracy
         budget = experiments_of(run.results)
         made: list[lines.Experiment] = []
