@@ -7,6 +7,7 @@ to load, and help and completion should not wait for it. Value names are words, 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -62,6 +63,9 @@ class Command(typer.core.TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """The counterpart of typer's."""
+        if not gc.isenabled():  # as when the command was loaded (start.py), all of which stays
+            gc.freeze()
+            gc.enable()
         try:
             return super().invoke(ctx)
         except Exception as error:

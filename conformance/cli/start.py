@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 _OBJECTS = 20_000
-"""Objects that are made before Python looks for garbage among them. Modules make a hundred thousand, all of which stay:
-to look through them after every 700 costs the shortest run a twentieth of a second, and a long one half a second."""
+"""Objects that are made before Python looks for garbage among them: to do so after every 700 costs a long run half a
+second."""
 
 
 def main() -> None:
@@ -26,6 +26,7 @@ def main() -> None:
         # An exception that comes up in the middle of a library of C++ can end it by a crash; and nothing is begun yet.
         signal.signal(signal.SIGINT, _end)
     gc.set_threshold(_OBJECTS)
+    gc.disable()  # until the command is loaded: modules make a hundred thousand objects, all of which stay
     from .application import main as run
 
     try:
