@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +88,17 @@ def core_shared() -> float:
 @figure("full on onnxruntime over core, a result", "x", 1.0, long=True)
 def full_over_core() -> float:
     return _run_of("full") / _run_of("core")
+
+
+@figure("certify of full, recorded", "s", 35.0, long=True)
+def certified() -> float:
+    return _packed().seconds
+
+
+@figure("verify of that package", "s", 35.0, long=True)
+def verified() -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        return command_seconds(onnxspec("verify", str(_packed().package), "--jobs", "1"), Path(folder))
 
 
 @figure("full listed", "s", None)
@@ -264,6 +278,24 @@ def prove() -> float:
 def _command(*words: str, codes: tuple[int, ...] = (0, 1)) -> float:
     with tempfile.TemporaryDirectory() as folder:
         return command_seconds(onnxspec(*words), Path(folder), codes)
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A package of certificates, and the seconds that it took to make it."""
+
+    package: Path
+    seconds: float
+
+
+@cache
+def _packed() -> _Packed:
+    """The package of a recorded run of `full`."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    command_seconds(onnxspec("run", "--profile", "full", "--record", "--nonce", "7", "--out", "run"), folder)
+    words = ("--product", "benchmark", "--vendor", "benchmark", "--out", "all.zip", "--jobs", "1")
+    return _Packed(folder / "all.zip", command_seconds(onnxspec("certify", "run", *words), folder))
 
 
 def _run_of(profile: str, jobs: int = 1) -> float:
