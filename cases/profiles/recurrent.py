@@ -15,9 +15,8 @@ from ..axes.axis import Axis
 from ..axes.generator import uniform
 from ..axes.violation import Violation
 from ..specs.bounds import Bounds
-from ..specs.case import Case
 from ..specs.contexts import ContextSpace
-from ..specs.family import Family, PoolDesign
+from ..specs.family import Family
 from ..specs.features import all_features, node_features, recurrent_features
 from ..specs.illegal import break_case, violations_of
 from ..specs.level import Level
@@ -36,10 +35,8 @@ class CellFamily(Family):
     """The cases of operators that have a cell: all that follows from the axes of their specs."""
 
     spec = CaseSpec
-
-    def build(self, spec: CaseSpec) -> Case:
-        """See :func:`..specs.recurrent.recurrent_case`."""
-        return recurrent_case(spec)
+    build = staticmethod(recurrent_case)
+    crossed = staticmethod(crossed_recurrent)
 
     def features(self, spec: CaseSpec) -> frozenset[str]:
         """See :func:`..specs.features.recurrent_features`."""
@@ -90,10 +87,6 @@ class CellFamily(Family):
         """See :mod:`.anything`."""
         return any_recurrent(op, version, tuple(types), random, self.spec)
 
-    def crossed(self, spec: CaseSpec, other: CaseSpec, names: Collection[str]) -> CaseSpec | None:
-        """See :func:`.anything.crossed_recurrent`."""
-        return crossed_recurrent(spec, other, names)
-
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
         """See :func:`..specs.drawing.recurrent_cases`."""
         from ..specs.drawing import recurrent_cases  # Hypothesis is imported where something is drawn
@@ -133,6 +126,8 @@ class RecurrentFamily(CellFamily):
     """LSTM, GRU and RNN; see :class:`..specs.family.Family`. What their profiles have is pinned, with a pool behind."""
 
     operators = tuple(CELLS)
+    pool_design = staticmethod(recurrent_design)
+    challenge = staticmethod(recurrent_challenge)
 
     def profile(self, name: str, op: str, version: int) -> Sequence[CaseSpec]:
         """The profile by the rules of :mod:`.profiles`."""
@@ -141,10 +136,6 @@ class RecurrentFamily(CellFamily):
     def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
         """See :func:`.pool.recurrent_pooled`."""
         return recurrent_pooled(op, level, index, sibling)
-
-    def pool_design(self, op: str) -> PoolDesign | None:
-        """See :func:`.pool.recurrent_design`."""
-        return recurrent_design(op)
 
     def fresh(
         self,
@@ -156,10 +147,6 @@ class RecurrentFamily(CellFamily):
     ) -> Iterator[CaseSpec] | None:
         """See :mod:`.fresh`."""
         return recurrent_fresh(op, seed, versions, types, lacks)
-
-    def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:
-        """See :func:`.levels.recurrent_challenge`."""
-        return recurrent_challenge(op, version, type, nonce)
 
 
 @cache

@@ -24,16 +24,14 @@ from ..numbers.accuracy import WIDER_PRESETS, any_of, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..numbers.dyadic import Dyadic
-from ..recurrent.agreement import Expected
 from ..recurrent.cell import Cell, enter
-from ..recurrent.configuration import Configuration, configure, interpretations_touched
+from ..recurrent.configuration import configure, interpretations_touched
 from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.expectation import Expectation, bounds, expect, expect_behind, proofs_of
-from ..recurrent.gates import Steps, steps_of
+from ..recurrent.gates import steps_of
 from ..recurrent.node import Node
 from ..recurrent.questions import RECURRENT_QUESTIONS
-from ..recurrent.recurrence import Computation
-from ..recurrent.special import Departure, departures
+from ..recurrent.special import departures
 from ..recurrent.stacking import expecting_each
 from .attributes import complaints, sizes_said
 from .operator import Classes, Conforming, Operator
@@ -59,6 +57,18 @@ def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
 class RecurrentOperator(Operator):
     """LSTM, GRU or RNN, or an operator with a cell of its own; see :class:`.operator.Operator`."""
 
+    # The protocol's members, which the scan has as functions.
+    resolve = staticmethod(configure)
+    touched = staticmethod(interpretations_touched)
+    computation = staticmethod(computation_of)
+    evaluate = staticmethod(evaluate)
+    evaluate_in_order = staticmethod(evaluate_in_order)
+    expect_behind = staticmethod(expect_behind)
+    expecting_each = staticmethod(expecting_each)
+    departures = staticmethod(departures)
+    bounds = staticmethod(bounds)
+    steps = staticmethod(steps_of)
+
     def __init__(self, cell: Cell, document: Document | None = None) -> None:
         """`document`: of a cell that is none of ONNX's."""
         self.document = document_of(cell.op_type) if document is None else declare(document)
@@ -66,14 +76,6 @@ class RecurrentOperator(Operator):
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
         flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
-
-    def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Configuration:
-        """See :func:`..recurrent.node.configure`."""
-        return configure(node, inputs, interpretations)
-
-    def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
-        """See :func:`..recurrent.node.interpretations_touched`."""
-        return interpretations_touched(node, inputs)
 
     def classes(self, accuracy: str, type: str) -> Classes:
         """The declared class, and wider presets of the type. Where operands are levels there are none: narrower floats
@@ -102,45 +104,6 @@ class RecurrentOperator(Operator):
             numbers = observation.expected(faults, interpretations)
         return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
 
-    def expect_behind(
-        self, node: Node, inputs: Arrays, handed: Mapping[str, Bounded], accuracy: str, interpretations: Interpretations
-    ) -> list[Expectation]:
-        """See :func:`..recurrent.expectation.expect_behind`."""
-        return expect_behind(node, inputs, handed, accuracy, interpretations)
-
-    def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
-        """See :func:`..recurrent.stacking.expecting_each`."""
-        return expecting_each(node, inputs, several)
-
-    def departures(
-        self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
-    ) -> Sequence[Departure]:
-        """See :func:`..recurrent.special.departures`."""
-        return departures(node, inputs, observed, accuracy, interpretations)
-
-    def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
-        """See :func:`..recurrent.evaluation.evaluate`."""
-        return evaluate(node, inputs, interpretations)
-
-    def evaluate_in_order(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
-        """See :func:`..recurrent.evaluation.evaluate_in_order`."""
-        return evaluate_in_order(node, inputs, interpretations)
-
-    def computation(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Computation:
-        """See :func:`..recurrent.evaluation.computation_of`."""
-        return computation_of(node, inputs, interpretations)
-
-    def bounds(
-        self,
-        node: Node,
-        inputs: Arrays,
-        arithmetic: Any,
-        interpretations: Interpretations | None = None,
-        states: Bounded | None = None,
-    ) -> dict[str, Bounded]:
-        """See :func:`..recurrent.expectation.bounds`."""
-        return bounds(node, inputs, arithmetic, interpretations, states)
-
     def proved(self, node: Node, inputs: Arrays) -> Mapping[str, Dyadic]:
         """See :func:`..recurrent.expectation.proofs_of`."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -167,12 +130,6 @@ class RecurrentOperator(Operator):
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
         """See :mod:`.attributes`."""
         return sizes_said(written)
-
-    def steps(
-        self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
-    ) -> tuple[Steps, ...]:
-        """Gates and states; see :func:`..recurrent.gates.steps_of`."""
-        return steps_of(node, inputs, reported, interpretations)
 
     def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> RecurrentObservation:
         """Faults are equations and outputs of the scan; see :mod:`..faults.hypothesis`."""
