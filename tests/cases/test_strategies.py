@@ -134,7 +134,8 @@ def test_gru_1_is_always_asked_for_its_mandatory_output() -> None:
 
 
 def test_draws_of_all_operators_have_every_version() -> None:
-    assert {(spec.op, spec.version) for spec in drawn(strategies.operator_cases(), 1200)} == set(EVERY)
+    specs = drawn_until(strategies.operator_cases(), 150, lambda spec: {(spec.op, spec.version)}, set(EVERY))
+    assert {(spec.op, spec.version) for spec in specs} == set(EVERY)
 
 
 # What failures shrink to

@@ -5,23 +5,29 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ..miniatures import Finished, naming, pick
+from ..miniatures import Finished, command_line, naming, pick
 
 Inside = Callable[..., Finished]
 
 
-@pytest.fixture
-def runs(inside: Inside, tmp_path: Path) -> list[Path]:
-    """Two runs of the same cases, on a backend that is right and on one that is not."""
-    cases = naming(pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs))
-    for name in ("conforming", "lengths_ignored"):
-        inside("run", "-t", f"backend:{name}", *cases, "--out", tmp_path / name)
-    return [tmp_path / "conforming", tmp_path / "lengths_ignored"]
+CASES = naming(pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs))
+
+
+@pytest.fixture(scope="module")
+def runs(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two runs of the same cases, on a backend that is right and on one that is not. No test changes them."""
+    folder = tmp_path_factory.mktemp("runs")
+    places = [folder / name for name in ("conforming", "lengths_ignored")]
+    for place in places:
+        command = command_line("run", "-t", f"backend:{place.name}", *CASES, "--out", place)
+        subprocess.run(command, env=kin, capture_output=True, check=False, timeout=590)
+    return places
 
 
 def test_runs_stand_side_by_side(inside: Inside, runs: list[Path], tmp_path: Path) -> None:
@@ -36,8 +42,7 @@ def test_runs_stand_side_by_side(inside: Inside, runs: list[Path], tmp_path: Pat
 
 def test_a_case_that_a_run_made_is_explained_by_its_id(inside: Inside, tmp_path: Path) -> None:
     """No profile has the smallest case of a finding; runs without a folder of their own are under ``runs/``."""
-    cases = naming(pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs))
-    inside("run", "-t", "backend:lengths_ignored", *cases)
+    inside("run", "-t", "backend:lengths_ignored", *CASES)
     (described,) = (tmp_path / "runs").glob("*/run.json")
     (finding,) = json.loads(described.read_text())["targets"][0]["findings"]
     assert finding["smallest"] not in finding["cases"]
