@@ -71,21 +71,13 @@ def agreement(
     known
         By size, what the node itself says; nothing overrules it.
     """
-    known, settled = dict(known), set[tuple[str, int]]()
-    hidden_size, place = subject.given(HIDDEN_SIZE), units_place(subject.operator.tensors, formal)
-    if hidden_size is not None and place is not None and place[0] in subject.inputs:
-        name, axis = place
-        by = subject.inputs[name]
-        words = "columns" if axis == len(formal[name]) - 1 else f"numbers along axis {axis}"
-        units = by.shape[axis] if by.shape is not None and len(by.shape) == len(formal[name]) else None
-        if not isinstance(units, int):
-            yield Missing("hidden-size", f"how many {words} {name} has")
-        elif units == hidden_size:
-            known[HIDDEN_SIZE] = KnownSize(units, f"hidden_size is {units}, as {name} has {words}")
-        else:
-            settled.add(place)
-            what = f"hidden_size is {hidden_size}, but {name} has {units} {words}"
-            yield Broken("hidden-size", what, by.type.certain)
+    place = units_place(subject.operator.tensors, formal)
+    units = _units(subject, formal, place) if place is not None else None
+    if isinstance(units, KnownSize):
+        known = {**known, HIDDEN_SIZE: units}
+    elif units is not None:
+        yield units
+    settled = place if isinstance(units, Broken) else None
     evidence: dict[str, list[_Evidence]] = {}
     for name, shape in formal.items():
         given = subject.inputs.get(name)
@@ -100,7 +92,7 @@ def agreement(
             yield Broken("shapes", f"{what}, [{', '.join(map(str, shape))}]", given.type.certain)
             continue
         for axis, (extent, actual) in enumerate(zip(shape, given.shape, strict=True)):
-            if (name, axis) in settled:
+            if (name, axis) == settled:
                 continue
             if isinstance(actual, int) and actual % extent.times:
                 what = f"dimension {axis} of {name} is {actual}, which is no multiple of {extent.times}"
@@ -112,6 +104,24 @@ def agreement(
             evidence.setdefault(extent.size, []).append(_Evidence(value, given, axis))
     for size, saying in evidence.items():
         yield from _compared(size, saying, known.get(size), formal)
+
+
+def _units(
+    subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, int]
+) -> KnownSize | Missing | Broken | None:
+    """What the attribute hidden_size and the input that says it, at an axis, come to; None where one is not there."""
+    name, axis = place
+    hidden_size, by = subject.given(HIDDEN_SIZE), subject.inputs.get(name)
+    if hidden_size is None or by is None:
+        return None
+    words = "columns" if axis == len(formal[name]) - 1 else f"numbers along axis {axis}"
+    units = by.shape[axis] if by.shape is not None and len(by.shape) == len(formal[name]) else None
+    if not isinstance(units, int):
+        return Missing("hidden-size", f"how many {words} {name} has")
+    if units == hidden_size:
+        return KnownSize(units, f"hidden_size is {units}, as {name} has {words}")
+    what = f"hidden_size is {hidden_size}, but {name} has {units} {words}"
+    return Broken("hidden-size", what, by.type.certain)
 
 
 def _others(

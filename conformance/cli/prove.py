@@ -74,30 +74,15 @@ def prove_command(
     """
     try:
         specs = select(selection_of(profile, op, since_version, type, case))
-        for id in fault or ():
-            if id not in FAULTS:
-                raise UnknownName("fault", id, [*FAULTS])
     except UnknownName as error:
         fail(str(error))
-    for id in fault or ():
-        one = FAULTS[id]
-        if not any(one.applies(s.op, s.version, s.type) for s in specs if s.illegal or not one.accepts):
-            fail(f"none of the chosen cases can show {id}, {_extent(id)}: choose others, or leave it out")
+    _require_faults(fault or (), specs)
     console = console_on(sys.stdout)
     if power:
         _print_power(console, specs)
         return
     _require_place(out)
-    proof: Proof | None = None
-    try:
-        with contextlib.closing(prove(specs, fault or None, processes=jobs)) as steps:
-            shown = track(steps, "cases", console=console, transient=True) if console.is_terminal else steps
-            for step in shown:
-                if isinstance(step, Proof):
-                    proof = step
-    except KeyboardInterrupt:
-        fail("interrupted", 130)
-    assert proof is not None
+    proof = _proved(console, specs, fault or None, jobs)
     console.print(_table(proof.rows))
     _write(proof.rows, out)
     # Of a part of the cases or the faults it is not said what they leave out.
@@ -117,6 +102,30 @@ def prove_command(
     raise typer.Exit(1 if complaints else 0)
 
 
+def _require_faults(ids: Sequence[str], specs: Sequence[Spec]) -> None:
+    """Make sure that every fault is there, and that one of the cases can show it."""
+    for id in ids:
+        if id not in FAULTS:
+            fail(str(UnknownName("fault", id, [*FAULTS])))
+    for id in ids:
+        one = FAULTS[id]
+        if not any(one.applies(s.op, s.version, s.type) for s in specs if s.illegal or not one.accepts):
+            forbidden = " that takes forbidden models" if one.accepts else ""
+            extent = f"a fault in {', '.join(one.operators)}{forbidden} of {', '.join(one.types)}"
+            fail(f"none of the chosen cases can show {id}, {extent}: choose others, or leave it out")
+
+
+def _proved(console: Console, specs: Sequence[Spec], faults: Sequence[str] | None, processes: int) -> Proof:
+    """The proof once it is through. Ends the command where it is interrupted."""
+    try:
+        with contextlib.closing(prove(specs, faults, processes=processes)) as steps:
+            shown = track(steps, "cases", console=console, transient=True) if console.is_terminal else steps
+            (proof,) = (step for step in shown if isinstance(step, Proof))
+            return proof
+    except KeyboardInterrupt:
+        fail("interrupted", 130)
+
+
 def _print_power(console: Console, specs: Sequence[Spec]) -> None:
     """Print the smallest relative error of all outputs that most cases reject, by operator and type."""
     measured = power_of([spec for spec in specs if not spec.illegal])
@@ -127,13 +136,6 @@ def _print_power(console: Console, specs: Sequence[Spec]) -> None:
             error = f"2^{math.log2(each.error):.0f} = {each.error:.1e}" if math.isfinite(each.error) else "none"
             table.add_row(each.op, each.type, error, str(each.cases))
     console.print(table)
-
-
-def _extent(id: str) -> str:
-    """Places in which a fault can be made and show."""
-    one = FAULTS[id]
-    forbidden = " that takes forbidden models" if one.accepts else ""
-    return f"a fault in {', '.join(one.operators)}{forbidden} of {', '.join(one.types)}"
 
 
 def _interactions(console: Console, specs: Sequence[Spec], processes: int, *, goal: bool) -> list[str]:
