@@ -143,15 +143,20 @@ def _compare(first: DescribedRun, other: DescribedRun) -> None:
         if dict(first.info["selection"]).get(key) != dict(other.info["selection"]).get(key):
             raise MergeError(words.format(where))
     for name in first.targets.keys() & other.targets.keys():
-        targets = first.targets[name], other.targets[name]
-        for key in SAME_TARGET:
-            if dict(targets[0])[key] != dict(targets[1])[key]:
-                raise MergeError(f"{where} have other targets by the name {name!r}: their {key} differs")
-        described = targets[0]["description"], targets[1]["description"]
-        for key in SAME_RUNTIME if all(described) else ():
-            a, b = described[0].get(key), described[1].get(key)
-            if a != b:
-                raise MergeError(f"{where} have other runtimes by the name {name!r}: {key} is {a!r} and {b!r}")
+        _compare_targets(where, first.targets[name], other.targets[name])
+
+
+def _compare_targets(where: str, first: TargetRecord, other: TargetRecord) -> None:
+    """Raise MergeError unless what two runs call by one name is one target, and the same runtime."""
+    name = first["name"]
+    for key in SAME_TARGET:
+        if dict(first)[key] != dict(other)[key]:
+            raise MergeError(f"{where} have other targets by the name {name!r}: their {key} differs")
+    described = first["description"], other["description"]
+    for key in SAME_RUNTIME if all(described) else ():
+        a, b = described[0].get(key), described[1].get(key)
+        if a != b:
+            raise MergeError(f"{where} have other runtimes by the name {name!r}: {key} is {a!r} and {b!r}")
 
 
 def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
