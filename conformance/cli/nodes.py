@@ -72,27 +72,15 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
     def line(text: str, style: str = "") -> None:
         console.print(text, style=style, markup=False, emoji=False, soft_wrap=True)
 
+    declined = {run.target.name: _declined_alone(nodes, run) for run in finished.targets}
     line("\nnodes of the model")
-    own: dict[tuple[str, str], Result] = {}
     for node in nodes:
         line(f"  {node.node}  {node.operator}  {f'({node.data})' if node.data else ''}".rstrip())
         if node.why:
             line(f"    not run: {node.why}", "yellow")
         for each in finished.targets:
-            result = next((r for r in each.results if node.case and r.case == node.case), None)
-            if result is None:
-                continue
-            if not node.members and result.verdict in DECLINED:
-                own.setdefault((each.target.name, node.node), result)
-            message = f": {result.message}" if result.message else ""
-            # A feature that is refused alone is refused beside others, too, and they are not to blame.
-            alone = [path for path in node.members if (each.target.name, path) in own]
-            if alone and result.verdict in DECLINED:
-                line(f"    {result.target}: {result.verdict.value}, as {listed(alone)} is alone")
-                continue
-            line(f"    {result.target}: {result.verdict.value}{message}", "red" if result.failing else "")
-            for helps in _helping(result, each.findings):
-                line(f"      {helps}")
+            for text, style in _became(node, each, declined[each.target.name]):
+                line(f"    {text}", style)
     for each in finished.targets:
         for text in _lasting(nodes, each):
             line(f"  {text}", "red")
@@ -103,15 +91,39 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
         line("  only recurrent nodes were tested")
 
 
+def _became(node: NodeCase, run: TargetRun, declined: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The lines about a node on a target that declines some nodes alone, with their styles."""
+    result = next((r for r in run.results if node.case and r.case == node.case), None)
+    if result is None:
+        return
+    told = f"{result.target}: {result.verdict.value}"
+    # A feature that is refused alone is refused beside others, too, and they are not to blame.
+    alone = [path for path in node.members if path in declined]
+    if alone and result.verdict in DECLINED:
+        yield f"{told}, as {listed(alone)} is alone", ""
+        return
+    yield f"{told}: {result.message}" if result.message else told, "red" if result.failing else ""
+    for helps in _helping(result, run.findings):
+        yield f"  {helps}", ""
+
+
+def _declined_alone(nodes: Sequence[NodeCase], run: TargetRun) -> list[str]:
+    """The nodes that a target declines by themselves, in the order of the model."""
+    return list(dict.fromkeys(node.node for node in _declined(nodes, run) if not node.members))
+
+
+def _declined(nodes: Sequence[NodeCase], run: TargetRun) -> list[NodeCase]:
+    declined = {result.case for result in run.results if result.verdict in DECLINED}
+    return [node for node in nodes if node.case in declined]
+
+
 def _lasting(nodes: Sequence[NodeCase], run: TargetRun) -> Iterator[str]:
     """The last lines on a target, for who asks whether the model can be deployed on it."""
-    verdicts = {result.case: result for result in run.results}
-    results = [(node, verdicts[node.case]) for node in nodes if node.case in verdicts]
-    wrong = next((node.node for node, result in results if result.failing), None)
+    failing = {result.case for result in run.results if result.failing}
+    wrong = next((node.node for node in nodes if node.case in failing), None)
     if wrong is not None:
         yield f"first wrong node on {run.target.name}: {wrong}"
-    declined = [node for node, result in results if result.verdict in DECLINED]
-    alone = list(dict.fromkeys(node.node for node in declined if not node.members))
+    declined, alone = _declined(nodes, run), _declined_alone(nodes, run)
     together = [node.node for node in declined if not {*node.members} & {*alone}]
     if declined:
         yield f"not supported by {run.target.name}: {listed(alone or together)}"
