@@ -95,7 +95,7 @@ def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
     """Raise NoPackage for a directory that promises too much, or what no package holds."""
     if not 0 < len(entries) <= MOST_FILES:
         raise NoPackage(f"{path}: holds {len(entries):,} files, and may hold from one to {MOST_FILES:,}")
-    seen: dict[str, str] = {}
+    seen: set[str] = set()
     for entry in entries:
         name = entry.filename
         shown = ascii(name[:100])
@@ -103,7 +103,7 @@ def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
             raise NoPackage(f"{path}: no file of a package is called {shown}")
         if name.lower() in seen:
             raise NoPackage(f"{path}: holds {shown} twice")
-        seen[name.lower()] = name
+        seen.add(name.lower())
         if entry.flag_bits or entry.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
             raise NoPackage(f"{path}: {shown} is encrypted, or packed in a way that packages are not")
         if entry.extra or entry.comment or (entry.external_attr >> 16) & 0o170000 not in (0, 0o100000):
