@@ -1,19 +1,18 @@
 """What the oracle costs: value, and value with radius, over one run of ONNX's ReferenceEvaluator and over the bare
 matrix products. Every figure is a ratio of medians measured in turn in this process.
 
-    python benchmarks/oracle.py
+    python -m benchmarks.oracle
 """
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
+from benchmarks.measuring import each_in_turn
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.reference import evaluate, expect
 
@@ -28,19 +27,8 @@ GOALS = {"value": (0.25, 0.45, 1.3), "value and radius": (0.4, 0.7, 2.0), "value
 ROUNDS = {"tiny": 300, "medium": 30, "large": 5}
 
 
-def medians(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each function, all called in turn so that they share the machine's moods."""
-    times: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, function in functions.items():
-            start = time.perf_counter()
-            function()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(each) for name, each in times.items()}
-
-
 def measure(spec: CaseSpec, rounds: int) -> dict[str, float]:
-    """Median seconds of the evaluator, the value, the value with its radius, and the products alone."""
+    """Median processor seconds of the evaluator, the value, the value with its radius, and the products alone."""
     T, N, H = spec.T, spec.N, spec.H
     case = build_case(spec)
     node, inputs = case.trial.node, case.trial.feeds[0].inputs
@@ -60,7 +48,7 @@ def measure(spec: CaseSpec, rounds: int) -> dict[str, float]:
         "value and radius": lambda: expect(node, inputs, observed),
         "products": products,
     }
-    return medians(functions, rounds)
+    return dict(zip(functions, each_in_turn(rounds, *functions.values()), strict=True))
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The model of AMD Quark's CPU kernel against the library itself: on how many random cases they are equal bit for bit,
 by what equality rests on, and how long each takes at T=80, I=64, H=128.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/quark.py [--cases 5000] [--seed 0] [--package FOLDER | --library PATH]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.quark [--cases 5000] [--seed 0] [--package FOLDER | --library PATH]
 
 Without either the installed package amd-quark is used (pip install --no-deps amd-quark==0.13).
 """
@@ -9,11 +9,8 @@ Without either the installed package amd-quark is used (pip install --no-deps am
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # the generator
 
 from quark_random import KINDS, QuarkTrial, random_trial, system_tanhf
 
+from benchmarks.measuring import each_in_turn
 from onnxspec.conformance.targets.adapters.quark_library import NoLibrary, quark_library
 from onnxspec.reference.operators.extended_lstm import TANHF, KernelAttributes, foundations, run_kernel
 
@@ -80,19 +78,13 @@ def speed(options: Any, tanhf: Any) -> float:
     trial = QuarkTrial(attributes, inputs)
     session = ort.InferenceSession(trial.model(), options, providers=["CPUExecutionProvider"])
     parameters = KernelAttributes.of(attributes)
-    functions: dict[str, Callable[[], object]] = {
-        "library": lambda: session.run(None, inputs),
-        "model": lambda: run_kernel(**inputs, parameters=parameters, tanhf=tanhf),
-    }
-    times: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(ROUNDS):
-        for name, function in functions.items():
-            start = time.perf_counter()
-            function()
-            times[name].append(time.perf_counter() - start)
-    medians = {name: statistics.median(each) for name, each in times.items()}
-    print("T=80 I=64 H=128: " + ", ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in medians.items()))
-    return medians["model"] / medians["library"]
+    library, model = each_in_turn(
+        ROUNDS,
+        lambda: session.run(None, inputs),
+        lambda: run_kernel(**inputs, parameters=parameters, tanhf=tanhf),
+    )
+    print(f"T=80 I=64 H=128: library {1e3 * library:.1f} ms, model {1e3 * model:.1f} ms")
+    return model / library
 
 
 def main() -> int:
