@@ -39,8 +39,10 @@ def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
         yield f"{missing} of {len(derivation.probes)} cases were not run"
     if open_cases := list(unproved(provider, bool(derivation.target.wrap), derivation.outcomes)):
         yield f"{_cases(open_cases)} ran without proof of where"
-    if again := [case for case in derivation.probes if case in derivation.due - derivation.repeated]:
-        yield f"{_cases(again)} of the {len(derivation.due)} that are due were not run once more in a fresh process"
+    due = derivation.due
+    left = due - derivation.repeated
+    if again := [case for case in derivation.probes if case in left]:
+        yield f"{_cases(again)} of the {len(due)} that are due were not run once more in a fresh process"
     if derivation.uncounted:
         yield f"it is not recorded how often {_cases(derivation.uncounted)} were run"
     if profile not in _NOT_CORE:
