@@ -126,6 +126,8 @@ def _read(view: View) -> Returned | Judgement:
                 sessions.append(Session(companion_trial.node, feed.inputs, joined, trial, view.name))
             else:
                 sessions.append(Session(trial.node, feed.inputs, outputs, trial, view.name))
+                if companion_trial is not None:  # that one must be right as well, by the same interpretations
+                    sessions += [Session(companion_trial.node, feed.inputs, o, trial, view.name) for o in all_outputs]
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
     if not same:
         flags.append("outputs-differ-from-companion")

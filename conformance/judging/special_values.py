@@ -9,39 +9,58 @@ from typing import Any
 import numpy as np
 
 from ...reference import LOSES_NAN, Departure, Interpretations, Node, operator_for, resolve
-from ...reference.documents.interpretations import USUAL
 from ...reference.faults.hypothesis import Run
+from ...reference.operators.asking import readings
 from .divergence import apart, earliest
 from .judgement import FAILING, Judgement, Verdict
 
 __all__ = ["with_special_values"]
 
 
-def with_special_values(judgement: Judgement, runs: Sequence[tuple[Node, Run]], accuracy: str) -> Judgement:
+def with_special_values(
+    judgement: Judgement, runs: Sequence[tuple[Node, Run]], touched: frozenset[str], accuracy: str
+) -> Judgement:
     """A judgement with what its runs make of NaN and of numbers beyond a formula's range: a flag for each, and where
     nothing fails the words and the place of the first.
 
     runs
         Each with the node that it is judged by.
+    touched
+        Names of the questions that are open of these nodes.
     accuracy
         Name of the accuracy class that the target is judged by.
     """
-    interpretations = Interpretations(**judgement.interpretations) if judgement.interpretations else USUAL
+    answered = judgement.interpretations or {}
+    asked = [(node, run.inputs) for node, run in runs]
+    first_departing: tuple[Node, Run, Sequence[Departure]] | None = None
+    for interpretations in readings(asked, touched - answered.keys(), Interpretations(**answered)):
+        departing = _departing(runs, accuracy, interpretations)
+        if departing is None:
+            return judgement  # what the numbers do not tell of may be meant otherwise
+        first_departing = first_departing or departing
+    assert first_departing is not None
+    node, run, departures = first_departing
+    flags = (*judgement.flags, *dict.fromkeys(each.flag for each in departures))
+    if judgement.verdict in FAILING or judgement.clause is not None:  # a broken convention has its own words
+        return replace(judgement, flags=flags)
+    first = departures[0]
+    where, message = _first_of(node, run, [each for each in departures if each.flag == first.flag])
+    reason = "nan" if first.flag == LOSES_NAN else "overflow"
+    if judgement.verdict is not Verdict.PASS:
+        reason = judgement.reason or reason
+    return replace(judgement, flags=flags, reason=reason, where=where, message=message, clause=first.clause)
+
+
+def _departing(
+    runs: Sequence[tuple[Node, Run]], accuracy: str, interpretations: Interpretations
+) -> tuple[Node, Run, Sequence[Departure]] | None:
+    """The first run that departs from what the equations give by some interpretations, and where."""
     for node, run in runs:
         present = {name: array for name, array in run.outputs.items() if array is not None}
         departures = operator_for(node).departures(node, run.inputs, present, accuracy, interpretations)
-        if not departures:
-            continue
-        flags = (*judgement.flags, *dict.fromkeys(each.flag for each in departures))
-        if judgement.verdict in FAILING or judgement.clause is not None:  # a broken convention has its own words
-            return replace(judgement, flags=flags)
-        first = departures[0]
-        where, message = _first_of(node, run, [each for each in departures if each.flag == first.flag])
-        reason = "nan" if first.flag == LOSES_NAN else "overflow"
-        if judgement.verdict is not Verdict.PASS:
-            reason = judgement.reason or reason
-        return replace(judgement, flags=flags, reason=reason, where=where, message=message, clause=first.clause)
-    return judgement
+        if departures:
+            return node, run, departures
+    return None
 
 
 def _first_of(node: Node, run: Run, departures: Sequence[Departure]) -> tuple[dict[str, Any], str]:

@@ -24,8 +24,8 @@ from ...reference import (
     operator_for,
     resolve,
 )
-from ...reference.documents.interpretations import USUAL
 from ...reference.faults.hypothesis import Run
+from ...reference.operators.asking import readings
 from ...reference.operators.operator import Classes, Operator
 from ..workers.process import Outcome
 from .attempt import Attempt, RunSession, answered_by, attempt_at, hold, run_sessions
@@ -145,7 +145,7 @@ def _judged(sessions: list[RunSession], flags: Sequence[str], accuracy: str, wid
     if flags or remarks:
         judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
     return with_special_values(
-        judgement, [(session.node, Run(session.inputs, session.outputs)) for session in sessions], accuracy
+        judgement, [(session.node, Run(session.inputs, session.outputs)) for session in sessions], touched, accuracy
     )
 
 
@@ -166,9 +166,10 @@ def _by_values(sessions: list[RunSession], touched: frozenset[str], classes: Cla
     """The verdict by numbers: in the arithmetics that are right any interpretation will do, as long as it serves all
     runs of the case. After that, wider ones tell inaccurate from wrong."""
     best: Attempt | None = None
+    asked = [(session.node, session.inputs) for session in sessions]
     possible = cache(lambda interpretations: not classes.widest or hold(sessions, classes.widest, interpretations))
     for name in (*classes.right, *classes.wider):
-        for interpretations in USUAL.alternatives(touched):
+        for interpretations in readings(asked, touched):
             if name not in classes.right and not (possible(interpretations) and hold(sessions, name, interpretations)):
                 continue  # how far off it is by that is not told
             attempt = attempt_at(sessions, name, interpretations, touched)

@@ -21,6 +21,7 @@ from ...cases import Feed, Spec, Trial, build_case
 from ...cases.specs.family import context_space
 from ...reference import Interpretations, Node, Operator, operator_of
 from ...reference.faults.part import Part
+from ...reference.operators.asking import readings
 from ...reference.operators.mishap import told_mishap
 from ...reference.operators.operator import Resolved
 from ...reference.recurrent.agreement import ratios
@@ -86,7 +87,7 @@ def _parts_shown(op: str, trial: Trial) -> dict[str, Shown]:
         kind = feed.inputs[node.operator.sequence].dtype
         right = {n: a.astype(kind) for n, a in operator.evaluate(node, feed.inputs).items()}
         arithmetics = operator.classes(ACCURACY, operator.resolve(node, feed.inputs).format.name).right
-        ways = [(each, name) for each in Interpretations().alternatives(trial.touched) for name in arithmetics]
+        ways = [(each, name) for each in readings([(node, feed.inputs)], trial.touched) for name in arithmetics]
         answers: dict[str, Arrays] = {"": right} if len(ways) > 1 else {}
         for part in operator.parts():
             got = answer_of(part, trial)

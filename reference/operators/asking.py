@@ -3,12 +3,12 @@ names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ..documents.interpretations import Interpretations
+from ..documents.interpretations import USUAL, Interpretations
 from ..faults.fault import Fault
 from ..recurrent.expectation import Expectation
 from ..recurrent.gates import Steps
@@ -37,6 +37,20 @@ def resolve(node: Node, inputs: Arrays, interpretations: Interpretations | None 
 def interpretations_touched(node: Node, inputs: Arrays) -> frozenset[str]:
     """All interpretations on which a node's results depend. Raises IllegalNode."""
     return operator_for(node).touched(node, inputs)
+
+
+def readings(
+    asked: Iterable[tuple[Node, Arrays]], touched: Iterable[str], usual: Interpretations = USUAL
+) -> Iterator[Interpretations]:
+    """Every combination of the named questions' options beside `usual`, which comes first, but for those that come to
+    the same of all these nodes with their inputs as one before."""
+    asked = [*asked]
+    known: set[tuple[Hashable, ...]] = set()
+    for interpretations in usual.alternatives(touched):
+        meaning = tuple(operator_for(node).meaning(node, inputs, interpretations) for node, inputs in asked)
+        if meaning not in known:
+            known.add(meaning)
+            yield interpretations
 
 
 def expect(

@@ -12,7 +12,7 @@ from ..documents.interpretations import Interpretations
 from ..faults.fault import Fault
 from ..recurrent.agreement import compare
 from ..recurrent.node import Node
-from .asking import evaluate, expect, interpretations_touched, operator_for, resolve, run_fault
+from .asking import evaluate, expect, interpretations_touched, operator_for, readings, resolve, run_fault
 from .operator import dtype_of
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -67,7 +67,7 @@ def strangeness(
     Conventions have no part in it."""
     touched = frozenset().union(*(interpretations_touched(node, inputs) for inputs in feeds))
     best = np.inf
-    for interpretations in Interpretations().alternatives(touched):
+    for interpretations in readings(((node, inputs) for inputs in feeds), touched):
         worst = 0.0
         for inputs, got in zip(feeds, outputs, strict=True):
             worst = max(worst, _strangeness(node, inputs, got, accuracy, interpretations))

@@ -8,7 +8,7 @@ folder of ``onnxspec.cases.operators``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -302,6 +302,10 @@ class Operator(ABC):
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
         """Names of the interpretations on which a node's results depend. Raises IllegalNode."""
         return frozenset()
+
+    def meaning(self, node: Node, inputs: Arrays, interpretations: Interpretations) -> Hashable:
+        """A value that interpretations have in common where they come to the same of this node. Raises IllegalNode."""
+        return interpretations
 
     def classes(self, accuracy: str, type: str) -> Classes:
         """Arithmetics by which a target that declares an accuracy class is judged."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -76,6 +76,16 @@ class RecurrentOperator(Operator):
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
         flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
+
+    def meaning(self, node: Node, inputs: Arrays, interpretations: Interpretations) -> Hashable:
+        """Of what an operator of its own leaves open only what that makes of the operands."""
+        if self._cell.operands is None:
+            return interpretations
+        operands = configure(node, inputs, interpretations).operands
+        own = {question.name: question.options[0] for question in self.document.questions}
+        for question in RECURRENT_QUESTIONS:
+            own.pop(question.name, None)
+        return operands, interpretations.with_choices(**own)
 
     def classes(self, accuracy: str, type: str) -> Classes:
         """The declared class, and wider presets of the type. Where operands are levels there are none: narrower floats

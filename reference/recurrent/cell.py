@@ -9,7 +9,7 @@ from typing import Any
 
 from ..documents.operators import document_of
 from ..numbers.activations import Activation
-from .operands import OperandRules
+from .operands import OpenQuestions, OperandRules
 
 # A number of any arithmetic: a float64 array, a Bounded, a Dyadic, ... The equations do not care.
 Number = Any
@@ -151,7 +151,7 @@ class Cell:
     operands
         What X and states go into products as; None for themselves. Then rows of a batch may depend on each other.
     questions
-        Names of the interpretations on which that depends, of a node of so many steps and rows.
+        Names of the interpretations on which that depends, of a node's T, its rows' lengths and its directions.
     domain
         That of its operator.
     """
@@ -165,7 +165,7 @@ class Cell:
     walk: Callable[[Parameters, Gates, Recurrent, tuple[Number, ...]], States]
     without_defaults: frozenset[int] = frozenset()
     operands: OperandRules | None = None
-    questions: Callable[[int, int], frozenset[str]] = lambda steps, rows: frozenset()
+    questions: OpenQuestions = lambda *_: frozenset()
     domain: str = ""
 
     @cached_property

@@ -143,7 +143,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     lengths = _lengths(inputs, T, N, touched, illegal)
     clips = _clips(node, cell, interpretations, touched, illegal)
     coupled = _coupled(node, interpretations, touched, illegal)
-    touched |= cell.questions(T, N)
+    touched |= cell.questions(T, lengths, directions)
     if node.since_version in cell.unmarked:
         touched.add("recurrent_product")
     announced = "output_sequence" not in operator.attributes or node.attributes.get("output_sequence", 0)
@@ -168,7 +168,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
         outputs=node.outputs,
         transposes=interpretations.recurrent_product == "transposed" or node.since_version not in cell.unmarked,
         touched=frozenset(touched),
-        operands=None if cell.operands is None else cell.operands(interpretations),
+        operands=None if cell.operands is None else cell.operands(interpretations, bool((lengths != T).any())),
     )
 
 

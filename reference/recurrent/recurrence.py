@@ -156,7 +156,13 @@ def trace(
 @dataclass
 class Inputs:
     """The operands of one direction: its tensors in some arithmetic, its sums for all gates where every state before
-    a step is known, of the blocks of steps that were asked for so far."""
+    a step is known, of the blocks of steps that were asked for so far.
+
+    before, multiplied
+        Every state before a step, where they are known, and what goes into products in their place.
+    wait
+        Where rows wait (:class:`.operands.Operands`), how many steps of the others each lets go by.
+    """
 
     positions: NDArray[np.int64] | slice
     X: Number
@@ -166,6 +172,8 @@ class Inputs:
     initial: tuple[Number, ...]
     peepholes: dict[str, Number]
     before: Number | None
+    multiplied: Number | None
+    wait: NDArray[np.int64] | None
     sums: dict[int, tuple[Number, Number]] = field(default_factory=dict)
 
 
@@ -230,14 +238,18 @@ def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) ->
     X = ordered(X if c.layout == 0 else X.transpose(1, 0, 2), positions)
     X = X if "X" in computation.handed else arithmetic.given(X)
     if c.operands is not None:
-        X = c.operands.of_inputs(X, c.lengths)
+        X = c.operands.of_inputs(X, c.lengths, positions)
     W = arithmetic.weights(inputs["W"][d])
     initial = tuple(_initial(computation, arithmetic, name, d) for name in ("h", *cell.inner))
     before = None
     if observed is not None and c.T:
         reported = arithmetic.shown(ordered(observed[:, d], positions)[:-1])
         before = arithmetic.concatenate((initial[0][np.newaxis], reported))
-    return Inputs(positions, X, W, R, biases, initial, _peepholes(c, inputs, d, arithmetic), before)
+    wait = None
+    if c.operands is not None and c.operands.by_clock and c.directions[d] == "reverse":
+        wait = c.T - c.lengths
+    multiplied = before if before is None or c.operands is None else _multiplied(c, c.operands, before, wait)
+    return Inputs(positions, X, W, R, biases, initial, _peepholes(c, inputs, d, arithmetic), before, multiplied, wait)
 
 
 def _recurrent_weights(computation: Computation, d: int) -> NDArray[Any]:
@@ -271,6 +283,8 @@ def _run(
     parameters = Parameters(functions, given.peepholes, c.coupled, c.linear_before_reset, arithmetic)
 
     before, (Wb, Rb) = given.before, given.biases
+    wait = given.wait if before is None else None
+    X = given.X if wait is None else given.X[_later(c, -wait)]
     state, inner = given.initial[0][np.newaxis], given.initial[1:]
     blocks = blocks_of(cell.gates, c.H)
     if c.T == 0:
@@ -284,8 +298,10 @@ def _run(
         known = None if before is None else before[start : start + block]
         sums = given.sums.get(start)
         if sums is None:
-            XW = _plus(arithmetic.product(given.X[start : start + block], given.W), Wb)
-            HR = None if known is None else _plus(arithmetic.product(_operands(c, known, start), given.R), Rb)
+            XW = _plus(arithmetic.product(X[start : start + block], given.W), Wb)
+            HR = None
+            if given.multiplied is not None:
+                HR = _plus(arithmetic.product(given.multiplied[start : start + block], given.R), Rb)
             sums = XW, HR
             if known is not None and small:
                 given.sums[start] = sums
@@ -295,15 +311,29 @@ def _run(
             inner = tuple(arithmetic.kept(states[-1]) for states in steps[-1][1:])
             continue
         for t in range(len(XW)):  # each step waits for the one before
-            HR = _plus(arithmetic.product(_operands(c, state, start + t), given.R), Rb)
+            had = _had(c, start + t, start + t + 1, wait)
+            operand = state if c.operands is None else c.operands.of_states(state, had, c.lengths)
+            HR = _plus(arithmetic.product(operand, given.R), Rb)
             step = Recurrent(HR, blocks, state, through, start + t)
             steps.append(stepped := cell.walk(parameters, Gates(XW[t : t + 1], blocks), step, inner))
+            last = state
             state = arithmetic.fed_back(stepped[0])
             inner = tuple([arithmetic.kept(states[-1]) for states in stepped[1:]])
+            if c.operands is not None and c.ragged:  # rows depend on what others wait with, or have ended with
+                state = arithmetic.where((had < c.lengths)[..., np.newaxis], state, last)
+            if wait is not None:
+                waits = (had < 0)[..., np.newaxis]
+                state = arithmetic.where(waits, given.initial[0], state)
+                inner = tuple(
+                    arithmetic.where(waits[0], initial, states)
+                    for initial, states in zip(given.initial[1:], inner, strict=True)
+                )
     if len(steps) == 1:
         hidden, *inner_states = steps[0]
     else:
         hidden, *inner_states = (arithmetic.concatenate(parts) for parts in zip(*steps, strict=True))
+    if wait is not None:
+        hidden, *inner_states = (states[_later(c, wait)] for states in (hidden, *inner_states))
     return Trace(given.positions, hidden, tuple(inner_states), given.initial)
 
 
@@ -318,12 +348,25 @@ def _hold_memory() -> None:
     np.empty(_MOST_HELD - (1 << 16), np.uint8)
 
 
-def _operands(c: Configuration, states: Number, start: int) -> Number:
-    """The operands that the states before some steps, from `start` on, go into products as."""
-    if c.operands is None:
-        return states
-    before = np.arange(start, start + len(states.value if hasattr(states, "value") else states))
-    return c.operands.of_states(states, (before[:, np.newaxis] <= c.lengths)[..., np.newaxis])
+def _multiplied(c: Configuration, operands: Operands, before: Number, wait: NDArray[np.int64] | None) -> Number:
+    """The operands of all steps that the states before them go into products as."""
+    if not c.ragged:
+        return operands.of_states(before, _had(c, 0, c.T, None), c.lengths)
+    had = _had(c, 0, c.T, wait)
+    states = before[np.clip(had, 0, np.minimum(c.lengths, c.T - 1)), np.arange(c.N)]
+    made = operands.of_states(states, had, c.lengths)
+    return made if wait is None else made[_later(c, wait)]
+
+
+def _had(c: Configuration, start: int, stop: int, wait: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The number of steps that each row has had before some steps (steps, N)."""
+    steps = np.broadcast_to(np.arange(start, stop)[:, np.newaxis], (stop - start, c.N))
+    return steps if wait is None else steps - wait
+
+
+def _later(c: Configuration, wait: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """An index of steps (T, N) by so many later, as far as there are any."""
+    return np.clip(np.arange(c.T)[:, np.newaxis] + wait, 0, c.T - 1), np.arange(c.N)
 
 
 def _plus(product: Number, bias: Number) -> Number:

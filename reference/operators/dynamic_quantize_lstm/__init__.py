@@ -16,6 +16,7 @@ from ...documents.operators import Document, OperatorVersion, operator_version
 from ...documents.tensors import HIDDEN_SIZE, LENGTHS, Dynamic, Extent, Levels, TensorForm, by_name
 from ...numbers.bounded import Bounded, either
 from ...recurrent.questions import RECURRENT_QUESTIONS
+from ...recurrent.recurrence import ordered
 from ..lstm.cell import LSTM
 from ..recurrent import RecurrentOperator
 
@@ -23,19 +24,18 @@ Array = NDArray[np.float64]
 OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
 QUESTIONS = (
     # The part of X that makes its range: all up to the longest row's last step, all that X holds, the steps that rows
-    # have, or each step by itself.
-    Question("input_range", ("sequence", "tensor", "valid", "step")),
-    # The part of Ht-1 that makes its range: all rows of the batch, or each row by itself.
-    Question("state_range", ("batch", "row")),
+    # have, each step by itself with all rows or those that have it, each row by itself, or each row's each step.
+    Question("input_range", ("sequence", "tensor", "valid", "step", "running", "row", "vector")),
+    # The rows of Ht-1 that make its range: those that have had the step before, those that have the step, all with the
+    # states that they are in, those that wait or are through among them, or each row by itself.
+    Question("state_range", ("batch", "running", "held", "row")),
+    # The steps of rows of several lengths that reverse takes at once: those as far from each row's last one, or those
+    # at one place of X, where shorter rows wait.
+    Question("reverse_pace", ("own", "clock")),
 )
+_OF_WHOLE_ROWS = {"tensor": "sequence", "valid": "sequence", "running": "step"}
 _LEVELS = 255
 _QUOTIENT = 2.0**-22  # the relative error of a quotient in float32: a difference, two divisions or a reciprocal
-
-
-class Last:
-    """The states of the step before, of rows that are through their last ones."""
-
-    states: Any = None
 
 
 @dataclass(frozen=True)
@@ -44,48 +44,56 @@ class QuantizedOperands:
 
     inputs, states
         What makes a range, see QUESTIONS; `inputs` may be the ``first`` step, `states` none for the states themselves.
+    by_clock
+        Whether reverse takes rows by the place of their steps in X, see ``reverse_pace``.
     with_zero
         Whether a range reaches to zero at least.
     nearest
         From quotients to whole numbers.
     block
         From the number of rows to how many share a range; of rows there may be those of several `runs` side by side.
-    finished
-        Where rows that are through have part in it, with their last states: those of the step before; else None.
     """
 
     inputs: str = "sequence"
     states: str = "batch"
+    by_clock: bool = False
     with_zero: bool = True
     nearest: Callable[[Array], Array] = np.rint
     block: Callable[[int], int] = lambda rows: rows
     runs: int = 1
-    finished: Last | None = None
 
     @classmethod
-    def by(cls, interpretations: Interpretations) -> QuantizedOperands:
-        """The operands of a target that follows these."""
-        return cls(interpretations.input_range, interpretations.state_range)
+    def by(cls, interpretations: Interpretations, ragged: bool) -> QuantizedOperands:
+        """The operands of a target that follows these. Where all rows have all steps, much comes to the same."""
+        inputs, states = interpretations.input_range, interpretations.state_range
+        if not ragged:
+            return cls(_OF_WHOLE_ROWS.get(inputs, inputs), "row" if states == "row" else "batch")
+        paced = inputs in ("step", "running") or states != "row"
+        return cls(inputs, states, paced and interpretations.reverse_pace == "clock")
 
     def beside(self, runs: int) -> QuantizedOperands:
         """See :class:`...recurrent.operands.Operands`."""
         return replace(self, runs=runs)
 
-    def of_inputs(self, X: Any, lengths: NDArray[np.int64]) -> Any:
+    def of_inputs(self, X: Any, lengths: NDArray[np.int64], positions: NDArray[np.int64] | slice) -> Any:
         """X (T, N, I) as it is multiplied. Steps past the longest row's are computed by nobody."""
         steps = np.arange(len(_values(X)))[:, np.newaxis]
-        among = {"sequence": steps < lengths.max(initial=0), "valid": steps < lengths, "first": steps < 1}
-        chosen = among.get(self.inputs, steps >= 0)
-        return self._quantized(X, chosen[..., np.newaxis], whole=self.inputs != "step")
+        own = steps < lengths
+        among = {"sequence": steps < lengths.max(initial=0), "first": steps < 1}
+        among |= dict.fromkeys(("valid", "running", "row"), own)
+        chosen = np.broadcast_to(among.get(self.inputs, steps >= 0), own.shape)
+        whole = self.inputs not in ("step", "running", "vector")
+        order = positions if self.by_clock else slice(None)
+        size = 1 if self.inputs in ("row", "vector") else None
+        chosen = ordered(chosen, order)[..., np.newaxis]
+        return ordered(self._quantized(ordered(X, order), chosen, size, whole=whole), order)
 
-    def of_states(self, states: Any, there: NDArray[np.bool_]) -> Any:
-        """Ht-1 (steps, N, H) as it is multiplied; of rows that are through it is zero."""
+    def of_states(self, states: Any, had: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
+        """Ht-1 (steps, N, H) as it is multiplied."""
         if not self.states:
             return states
-        if self.finished is not None:
-            last = states if there.all() else self.finished.states
-            states = self.finished.states = _where(there, states, last)
-            there = np.ones_like(there)
+        among = {"batch": (had >= 0) & (had <= lengths), "running": (had >= 0) & (had < lengths)}
+        there = among.get(self.states, np.ones_like(had, bool))[..., np.newaxis]
         size = 1 if self.states == "row" else self.block(_values(states).shape[1] // self.runs)
         return self._quantized(states, there, max(1, size), whole=False)
 
@@ -137,13 +145,6 @@ def _values(number: Any) -> Array:
     return values
 
 
-def _where(mask: NDArray[np.bool_], number: Any, otherwise: Any) -> Any:
-    if not isinstance(number, Bounded):
-        return np.where(mask, number, otherwise)
-    value, radius = (np.where(mask, getattr(number, n), getattr(otherwise, n)) for n in ("value", "radius"))
-    return Bounded(value, radius, number.budget, number.doubt)
-
-
 def _forms() -> list[TensorForm]:
     """Rules like LSTM's, but for weights: levels of 8 bits, whose channels are the last axis."""
     D, I, H, G = Extent("num_directions"), Extent("input_size"), Extent(HIDDEN_SIZE), Extent(HIDDEN_SIZE, 4)
@@ -174,9 +175,12 @@ def _version() -> OperatorVersion:
     )
 
 
-def _open(steps: int, rows: int) -> frozenset[str]:
+def _open(T: int, lengths: NDArray[np.int64], directions: tuple[str, ...]) -> frozenset[str]:
     """The nodes for which a range of more than one step, or row, may be meant."""
-    return frozenset((["input_range"] if steps > 1 else []) + (["state_range"] if rows > 1 else []))
+    rows = len(lengths) > 1
+    paces = rows and "reverse" in directions and bool((lengths != T).any())
+    asked = {"input_range": T > 1 or rows, "state_range": rows, "reverse_pace": paces}
+    return frozenset(name for name, is_open in asked.items() if is_open)
 
 
 _CELL = replace(LSTM, op_type=OP_TYPE, unmarked=frozenset(), operands=QuantizedOperands.by, questions=_open)

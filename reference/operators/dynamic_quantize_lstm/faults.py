@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ...faults.alterations import configured, merged, with_inputs
 from ...faults.fault import UNINITIALIZED, Compute, Outputs, fault
 from ...recurrent.recurrence import Computation
-from . import Last
 
 __all__: list[str] = []
 
@@ -133,12 +132,6 @@ def states_not_quantized(compute: Compute, c: Computation) -> Outputs:
 def range_of_first_step(compute: Compute, c: Computation) -> Outputs:
     """Takes the range of the first step for all of X."""
     return compute(_ranges(c, inputs="first"))
-
-
-@_of("dynamic.finished-rows-counted-without-y", clause="outputs.independent")
-def finished_rows(compute: Compute, c: Computation) -> Outputs:
-    """Where Y is not asked for, counts rows that are through into the range of Ht-1."""
-    return compute(c if "Y" in c.configuration.outputs else _ranges(c, states="batch", finished=Last()))
 
 
 @_of("dynamic.state-range-of-2-parts", clause="dynamic-quantization")

@@ -1,4 +1,4 @@
-"""onnxruntime's three bugs in DynamicQuantizeLSTM, found and named on its CPU, with one thread and with two."""
+"""onnxruntime's three bugs in DynamicQuantizeLSTM, found on its CPU with one thread and with two; two have names."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def test_zero_points_out_of_bounds_and_outputs_that_change_with_those_asked_for(
     mixed = {"direction": "bidirectional", "scales": "channel", "zero_points": "direction", "N": 2}
     fewer = {"T": 5, "N": 3, "lengths": "ragged", "outputs": ["", "Y_h"], "initial": "all"}
     right = {"T": 4, "N": 5, "levels": "uint8", "scales": "channel"}
-    cases = ({**mixed, "T": 2}, {**mixed, "T": 3, "levels": "uint8"}, fewer, {**fewer, "seed": 1}, right)
+    cases = ({**mixed, "T": 2}, {**mixed, "T": 3, "levels": "uint8"}, fewer, {**fewer, "outputs": ["Y", "Y_h"]}, right)
     assert named(tmp_path, 1, *cases) == [
         *[("wrong", ["weights.zero-points-out-of-bounds"], True)] * 2,
-        *[("wrong", ["dynamic.finished-rows-counted-without-y"], True)] * 2,
-        ("pass", [], False),
+        ("wrong", [], True),  # no reading makes the same node right with Y and without
+        *[("pass", [], False)] * 2,
     ]
 
 

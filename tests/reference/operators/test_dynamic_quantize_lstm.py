@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.reference import FAULTS, IllegalNode, Node, compare, evaluate, expect, faults_of, run_fault
+from onnxspec.reference import (
+    FAULTS,
+    IllegalNode,
+    Interpretations,
+    Node,
+    compare,
+    evaluate,
+    expect,
+    faults_of,
+    interpretations_touched,
+    run_fault,
+)
 from onnxspec.reference.operators import discrimination_of
 
 Array = NDArray[Any]
@@ -37,16 +48,20 @@ def drawn(seed: int, **given: Any) -> tuple[Node, dict[str, Array]]:
     return Node(OP, 1, {"direction": direction, "hidden_size": H}, ("Y", "Y_h", "Y_c"), DOMAIN), inputs
 
 
-def levels(number: Array) -> Array:
-    """What DynamicQuantizeLinear and DequantizeLinear make of numbers, all in float32."""
-    low, high = np.minimum(number.min(initial=0), 0), np.maximum(number.max(initial=0), 0)
+def levels(number: Array, among: Array | None = None) -> Array:
+    """What DynamicQuantizeLinear and DequantizeLinear make of numbers, by the range of some, all in float32."""
+    ranged = number if among is None else among
+    low, high = np.minimum(ranged.min(initial=0), 0), np.maximum(ranged.max(initial=0), 0)
     scale = np.float32((high - low) / np.float32(255)) if high > low else np.float32(1)
     zero = np.rint(np.clip(-low / scale, 0, 255))
     return ((np.clip(np.rint(number / scale) + zero, 0, 255) - zero) * scale).astype(np.float32)
 
 
-def by_hand(node: Node, inputs: dict[str, Array]) -> dict[str, Array]:
-    """Row by row and step by step; of W and R what their levels stand for."""
+def by_hand(
+    node: Node, inputs: dict[str, Array], input_range: str = "sequence", state_range: str = "batch", clock: bool = False
+) -> dict[str, Array]:
+    """Step by step, all rows at once, with masks; of W and R what their levels stand for. Ranges as a kernel has them
+    that walks so: see the operator's questions. Reverse goes through X's steps by the clock, or through each row's."""
     X, lengths = inputs["X"], inputs["sequence_lens"]
     D, (T, N, _), H = len(inputs["W"]), X.shape, inputs["R"].shape[1]
     W, R = (
@@ -54,25 +69,38 @@ def by_hand(node: Node, inputs: dict[str, Array]) -> dict[str, Array]:
         * inputs[f"{n}_scale"].reshape(D, 1, -1)
         for n in "WR"
     )
-    x = levels(X[: lengths.max()])
+    valid, rows = np.arange(T)[:, np.newaxis] < lengths, np.arange(N)
+    wholes = {"sequence": X[: lengths.max()], "tensor": X, "valid": X[valid]}
     Y = np.zeros((T, D, N, H), np.float32)
     last = np.zeros((2, D, N, H), np.float32)
     for d in range(D):
+        backward = d == 1 or node.attributes["direction"] == "reverse"
         h, c = inputs["initial_h"][d].copy(), np.zeros((N, H), np.float32)
-        for t in range(lengths.max()):
-            state = levels(h)
-            h = np.zeros_like(h)
-            for n in np.flatnonzero(t < lengths):
-                backward = d == 1 or node.attributes["direction"] == "reverse"
-                at = lengths[n] - 1 - t if backward else t
-                sums = np.clip(
-                    x[at, n] @ W[d] + state[n] @ R[d] + inputs["B"][d, : 4 * H] + inputs["B"][d, 4 * H :], -80, 80
-                )
-                i, o, f, g = sums.reshape(4, H)
-                i, o, f = (np.tanh(gate / 2) / 2 + np.float32(0.5) for gate in (i, o, f))
-                c[n] = f * c[n] + i * np.tanh(g)
-                h[n] = Y[at, d, n] = o * np.tanh(c[n])
-                last[:, d, n] = h[n], c[n]
+        for step in range(T):
+            if backward and clock:
+                at, had = np.full(N, T - 1 - step), step - (T - lengths)
+            else:
+                at, had = np.where(backward & (step < lengths), lengths - 1 - step, step), np.full(N, step)
+            live = (had >= 0) & (had < lengths)
+            x = X[at, rows]
+            if input_range in wholes:
+                x = levels(x, wholes[input_range])
+            elif input_range in ("step", "running"):
+                x = levels(x, x if input_range == "step" else x[live])
+            else:
+                of = [x[n] if input_range == "vector" else X[: lengths[n], n] for n in rows]
+                x = np.stack([levels(x[n], of[n]) for n in rows])
+            among = {"batch": (had >= 0) & (had <= lengths), "running": live, "held": had > -T - 1}
+            each = state_range == "row"
+            state = np.stack([levels(h[n]) for n in rows]) if each else levels(h, h[among[state_range]])
+            B = inputs["B"][d]
+            sums = np.clip(x @ W[d] + state @ R[d] + B[: 4 * H] + B[4 * H :], -80, 80)
+            i, o, f, g = sums.reshape(N, 4, H).swapaxes(0, 1)
+            i, o, f = (np.tanh(gate / 2) / 2 + np.float32(0.5) for gate in (i, o, f))
+            c = np.where(live[:, np.newaxis], f * c + i * np.tanh(g), c)
+            h = np.where(live[:, np.newaxis], o * np.tanh(c), h)
+            Y[at[live], d, rows[live]] = h[live]
+        last[:, d] = h, c
     return {"Y": Y, "Y_h": last[0], "Y_c": last[1]}
 
 
@@ -85,6 +113,48 @@ def test_a_kernel_in_float32_is_right_and_nearly_all_of_it_is_judged(seed: int) 
     assert sum(a.judged for a in agreements) >= 0.9 * sum(a.elements for a in agreements)
     values = evaluate(node, inputs)
     assert np.abs(values["Y"] - outputs["Y"]).max() < 0.05  # a level may differ, and what follows from it
+
+
+WALKS = [
+    (inputs, states, clock)
+    for inputs in ("sequence", "tensor", "valid", "step", "running", "row", "vector")
+    for states in ("batch", "running", "held", "row")
+    for clock in (False, True)
+]
+
+
+@pytest.mark.parametrize("asked", [("Y", "Y_h", "Y_c"), ("Y_h", "Y_c")])
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_kernel_that_takes_any_range_is_right_by_the_reading_that_it_follows(
+    walk: Any, asked: tuple[str, ...]
+) -> None:
+    inputs_of, states_of, clock = walk
+    pace = "clock" if clock else "own"
+    reading = Interpretations(input_range=inputs_of, state_range=states_of, reverse_pace=pace)
+    node, inputs = drawn(4, D=2, N=4, T=5)
+    inputs["sequence_lens"] = np.array([3, 4, 1, 4], np.int32)
+    inputs["initial_h"] *= 3
+    inputs["X"][4] *= 20  # past all rows, and past one of them: ranges that have part of it are others
+    inputs["X"][3, 0] *= 9
+    node = Node(OP, 1, node.attributes, asked, DOMAIN)
+    assert interpretations_touched(node, inputs) >= {"input_range", "state_range", "reverse_pace"}
+    outputs = {name: array for name, array in by_hand(node, inputs, *walk).items() if name in asked}
+    expected = expect(node, inputs, outputs, interpretations=reading)
+    assert all(compare(each, outputs[each.output]).worst <= 1 for each in expected)
+    usual = expect(node, inputs, outputs)
+    same = all(compare(each, outputs[each.output]).worst <= 1 for each in usual)
+    assert same == (walk == ("sequence", "batch", False))
+
+
+def test_which_steps_reverse_takes_at_once_is_asked_only_where_rows_differ() -> None:
+    node, inputs = drawn(3, D=2, N=3, T=4)
+    inputs["sequence_lens"] = np.array([4, 2, 3], np.int32)
+    assert "reverse_pace" in interpretations_touched(node, inputs)
+    assert "reverse_pace" not in interpretations_touched(node, inputs | {"sequence_lens": np.full(3, 4, np.int32)})
+    assert "reverse_pace" not in interpretations_touched(
+        Node(OP, 1, {"direction": "forward"}, node.outputs, DOMAIN),
+        {name: array[:1] if name[0] in "WRBi" else array for name, array in inputs.items()},
+    )
 
 
 def test_it_has_lstms_faults_and_its_own() -> None:
@@ -146,17 +216,6 @@ def test_a_range_is_not_that_of_the_first_step() -> None:
     node, inputs = drawn(2)
     inputs["X"][0] /= 4
     assert discrimination_of(FAULTS["dynamic.range-of-first-step"], node, [inputs]) > 8
-
-
-def test_rows_that_are_through_stay_in_the_range_only_where_y_is_not_asked_for() -> None:
-    node, inputs = drawn(2, D=1, N=3, T=5)
-    inputs["sequence_lens"] = np.array([5, 2, 3], np.int32)
-    fault = FAULTS["dynamic.finished-rows-counted-without-y"]
-    inputs["initial_h"] *= 3
-    right = run_fault(fault, node, inputs)
-    assert all(np.array_equal(right[name], evaluate(node, inputs)[name].astype(np.float32)) for name in right)
-    fewer = Node(OP, 1, node.attributes, ("Y_h", "Y_c"), DOMAIN)
-    assert any(not np.array_equal(run_fault(fault, fewer, inputs)[name], right[name]) for name in ("Y_h", "Y_c"))
 
 
 @pytest.mark.parametrize(
