@@ -276,7 +276,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         needed,
         altering(memory),
         scopes_of(cause.places),
-        agreeing(shrunk.one.probe.op, shrunk.one.probe.version),
+        agreeing(shrunk.one.probe.op),
     )
     if budget.left > 0:
         cause = replace(cause, passing=(*cause.passing, *fresh.passing))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import Trial, build_case, family_of
-from ...reference import FORMATS, Fault, Interpretations, operator_for
+from ...reference import FORMATS, Fault, Interpretations, operator_for, versions_of
 from ...reference.operators.observation import Observation
 from ..judging.view import view_of
 from ..probes.stream import Tried
@@ -179,15 +179,21 @@ def altering(memory: Memory) -> Callable[[Fault, Tried], bool]:
     return alters
 
 
-def agreeing(op: str, version: int) -> Callable[[Fault, Fault], bool]:
-    """Tell whether targets with one fault or another return the same, but for roundings, in every case of a short list:
-    then they are two words for one thing."""
+def agreeing(op: str) -> Callable[[Fault, Fault], bool]:
+    """Tell whether targets with one fault or another return the same, but for roundings, in all cases of `core` that
+    are not large, of all versions: then they are two words for one thing."""
 
     def same(fault: Fault, other: Fault) -> bool:
-        specs = [spec for spec in family_of(op).profile("smoke", op, version) if not spec.illegal]
-        return all(_same_of(build_case(spec).trial.first, fault, other) for spec in specs)
+        versions = [v for v in reversed(versions_of(op)) if fault.applies(op, v) and other.applies(op, v)]
+        specs = (spec for version in versions for spec in family_of(op).profile("core", op, version))
+        chosen = (s for s in specs if not s.illegal and s.size[0] <= _LARGE)
+        return all(_same_of(build_case(spec).trial.first, fault, other) for spec in chosen)
 
     return same
+
+
+_LARGE = 4000.0
+"""The size of cases beyond which a look costs more than it tells."""
 
 
 def _same_of(trial: Trial, fault: Fault, other: Fault) -> bool:

@@ -159,5 +159,5 @@ def _is(columns: Mask, chosen: Any) -> bool:
 
 def _columns(wrong: Mask, order: NDArray[np.int64]) -> Mask:
     """Which columns are wrong, from (N, H) and the column that each row shows."""
-    rows: Array = wrong.any(axis=1)
+    rows = np.asarray(wrong.any(axis=1))
     return np.array([rows[order == column].any() for column in range(int(order.max()) + 1)])
