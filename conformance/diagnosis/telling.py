@@ -46,9 +46,7 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
     asked: set[tuple[str, str]] = set()
     before = subject.results
     for number in range(_ROUNDS):
-        # Of what has foretold fresh cases nothing more is asked.
-        sure = {id for cause in causes if cause.foretold for id in cause.faults}
-        new = [f for f in findings if (f["fault"], f["smallest"]) not in asked and f["fault"] not in sure]
+        new = [f for f in findings if (f["fault"], f["smallest"]) not in asked]
         asked |= {(f["fault"], f["smallest"]) for f in new}
         causes += causes_of(new, subject, budget if number == _ROUNDS - 1 else budget.part(_PART))
         changed = _amended(causes, subject, budget)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +35,7 @@ from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Probe, SpecProbe, Tried
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Kept, Result, result_of
-from onnxspec.conformance.workers import Outcome
+from onnxspec.conformance.workers import Job, Outcome
 from onnxspec.reference import FAULTS, Node, evaluate, operator_for, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -253,7 +253,7 @@ def _findings(target: Target, specs: Sequence[CaseSpec]) -> list[dict[str, Any]]
         one = one_of(probe, target)
         kept.offer(one)
         results.append(result_of(probe, "staged", one.judgement, 0.0, None))
-    subject = Subject(None, "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
+    subject = Subject(Silent(), "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
     findings, _ = with_causes(findings_of(results, probes), subject, Budget(math.inf))
     assert sum(len(f["cases"]) for f in findings) == sum(r.failing for r in results)
     assert all(f["smallest"] in probes for f in findings)
@@ -278,6 +278,13 @@ def test_failures_that_are_alike_are_told_apart_by_their_causes(on: Any) -> None
     assert all(f["tried"] and f["title"] == f"crashed (with {f['conditions']})" for f in findings)
 
 
+class Silent:
+    """A process that refuses what is no case."""
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        return (Outcome(job.key, "refused", "load") for job in jobs)
+
+
 def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: Any) -> None:
     """Without clip its bias is ignored all the same, and that is another finding."""
 
@@ -291,7 +298,7 @@ def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: 
     judged = [one_of(probe, target) for probe in probes.values()]
     results = [result_of(one.probe, "staged", one.judgement, 0.0, None) for one in judged]
     results[0] = structs.replace(results[0], diagnosis=("bias.ignored",))
-    subject = Subject(None, "standard", lambda p: p.id, results, probes, Kept())  # type: ignore[arg-type]
+    subject = Subject(Silent(), "standard", lambda p: p.id, results, probes, Kept())  # type: ignore[arg-type]
     (finding,) = [f for f in findings_of(results, probes) if not f["fault"]]
     (cause,) = causes.causes_of([finding], subject, Budget(math.inf))
     assert needs_in_words(cause.shrunk.needs) == ["clip"]
