@@ -35,7 +35,7 @@ from onnxspec.conformance.results.expected import (
     shipped_for,
     stale,
 )
-from onnxspec.conformance.running import turn, updated_text
+from onnxspec.conformance.running import updated_text
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import FAULTS
 
@@ -477,8 +477,9 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
         tried.append(list(suspects))
         return {}
 
-    monkeypatch.setattr(turn, "explained", explained)
-    monkeypatch.setattr("sys.argv", ["onnxspec", "run", *naming(pick(1)), "--out", str(tmp_path / "run")])
+    monkeypatch.setattr("onnxspec.conformance.diagnosis.explainer.explained", explained)
+    failing = pick(1, lambda spec: any(entry.faults and entry.covers(SpecProbe(spec)) for entry in entries))
+    monkeypatch.setattr("sys.argv", ["onnxspec", "run", *naming(failing), "--out", str(tmp_path / "run")])
     with pytest.raises(SystemExit):
         main()
     assert [set(names) for names in tried] == [set(named)]  # some entries are of other versions

@@ -272,7 +272,7 @@ def dying(self, *lines):
     if count[0] == 7:
         die()
 m.Journal.append = dying""",
-    "while results are explained": "import onnxspec.conformance.running.turn as m; m.explained = die",
+    "while results are explained": "import onnxspec.conformance.diagnosis.explainer as m; m.explained = die",
     "while the journal is amended": "import onnxspec.conformance.results.lines as m; m.amendment = die",
     "while results.jsonl is made": """
 import pathlib
