@@ -18,8 +18,6 @@ from onnx import TensorProto, helper
 
 from onnxspec.reference.operators.extended_lstm import TANHF
 
-__all__ = ["KINDS", "QuarkTrial", "libm_tanhf", "random_trial", "system_tanhf"]
-
 KINDS = ("produced", "any", "wild")
 """``produced``: scales and zero points as the producer's calibration gives them. ``any``: zero points at the edges and
 anywhere, scales that do not fit the data. ``wild``: scales over up to 60 binades, powers of two, zero, negative, NaN;

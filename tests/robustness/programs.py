@@ -15,8 +15,6 @@ from onnx import TensorProto, helper
 from onnxspec.conformance.targets import Target
 from onnxspec.conformance.workers import Job
 
-__all__ = ["PROGRAM", "X", "job", "model", "program"]
-
 # Speaks the protocol with the standard library alone. What the "model" of a job says, Python in place of a model, is
 # executed: it finds `report` and `parts` and may change them, or send what it likes.
 PROGRAM = r"""

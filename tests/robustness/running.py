@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-__all__ = ["gone", "processes_with"]
-
 _LONG = 60.0  # seconds in which a machine under any load ends a process that was sent a signal
 
 

@@ -14,8 +14,6 @@ from ...faults.alterations import configured, merged, with_inputs
 from ...faults.fault import UNINITIALIZED, Compute, Outputs, fault
 from ...recurrent.recurrence import Computation
 
-__all__: list[str] = []
-
 Array = NDArray[Any]
 _of = partial(fault, operators=("DynamicQuantizeLSTM",), types=("float32",))
 
