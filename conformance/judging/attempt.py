@@ -147,12 +147,14 @@ def answered_by(
     holds as well, they tell nothing, unless the question is another one in each node: then they tell that the
     reference's own does not hold."""
     answered = {}
+    entangled = operator_for(sessions[0].node).entangled & touched
     for name in sorted(touched):
         option = getattr(interpretations, name)
         own, *more = QUESTIONS[name].options
         rivals = [own] if option != own and asked_anew(name) else [own, *more]
         others = [interpretations.with_choices(**{name: rival}) for rival in rivals if rival != option]
-        if not any(hold(sessions, accuracy, other) for other in others):
+        beside = entangled - {name} if name in entangled else frozenset()
+        if not any(hold(sessions, accuracy, each) for other in others for each in other.alternatives(beside)):
             answered[name] = option
     return answered
 

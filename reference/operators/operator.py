@@ -303,6 +303,12 @@ class Operator(ABC):
         """Names of the interpretations on which a node's results depend. Raises IllegalNode."""
         return frozenset()
 
+    @property
+    def entangled(self) -> frozenset[str]:
+        """Questions of which one answer may look like another one beside another answer to a second: they are answered
+        together."""
+        return frozenset()
+
     def meaning(self, node: Node, inputs: Arrays, interpretations: Interpretations) -> Hashable:
         """A value that interpretations have in common where they come to the same of this node. Raises IllegalNode."""
         return interpretations

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..documents.interpretations import Interpretations
+from ..documents.interpretations import QUESTIONS, Interpretations
 from ..documents.operators import Document, declare, document_of
 from ..documents.tensors import recurrent_forms
 from ..faults.fault import Fault
@@ -82,10 +82,12 @@ class RecurrentOperator(Operator):
         if self._cell.operands is None:
             return interpretations
         operands = configure(node, inputs, interpretations).operands
-        own = {question.name: question.options[0] for question in self.document.questions}
-        for question in RECURRENT_QUESTIONS:
-            own.pop(question.name, None)
-        return operands, interpretations.with_choices(**own)
+        return operands, interpretations.with_choices(**{name: QUESTIONS[name].options[0] for name in self.entangled})
+
+    @property
+    def entangled(self) -> frozenset[str]:
+        """Questions of the operands alone, which the document of an operator of its own asks."""
+        return frozenset(q.name for q in self.document.questions if q not in RECURRENT_QUESTIONS)
 
     def classes(self, accuracy: str, type: str) -> Classes:
         """The declared class, and wider presets of the type. Where operands are levels there are none: narrower floats

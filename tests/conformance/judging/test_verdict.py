@@ -317,6 +317,15 @@ def test_a_finite_number_that_another_reading_gives_is_no_overflow() -> None:
     assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ())
 
 
+def test_ranges_that_look_alike_together_are_not_told_apart() -> None:
+    of_op = profile("core", "DynamicQuantizeLSTM", 1)
+    case = build_case(next(spec for spec in of_op if spec.id.endswith(".huge.int8-by-direction.T6N5I3H9.525741")))
+    reading = {"input_range": "vector", "state_range": "held", "reverse_pace": "clock"}
+    judgement = judge_staged(case, partial(conforming, interpretations=Interpretations(**reading)))
+    answered = judgement.interpretations or {}
+    assert all(reading[name] == option for name, option in answered.items() if name in reading)
+
+
 # What is open or undefined
 
 
