@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...cases import Trial
-from ...reference import Node, resolve
+from ...reference import Node, operator_for, resolve
 from ...reference.operators.operator import dtype_of
 from ..workers.process import Outcome
 from .judgement import Judgement, Verdict, judge_forbidden, not_run
@@ -126,7 +126,9 @@ def _read(view: View) -> Returned | Judgement:
                 sessions.append(Session(companion_trial.node, feed.inputs, joined, trial, view.name))
             else:
                 sessions.append(Session(trial.node, feed.inputs, outputs, trial, view.name))
-                if companion_trial is not None:  # that one must be right as well, by the same interpretations
+                # By an operator's own questions that one must be right as well, and by the same answers. The others may
+                # be others there: a state goes on as levels only where Y has levels.
+                if companion_trial is not None and operator_for(trial.node).entangled:
                     sessions += [Session(companion_trial.node, feed.inputs, o, trial, view.name) for o in all_outputs]
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
     if not same:
