@@ -31,6 +31,10 @@ _FEWEST, _MOST = 3, 300
 """Columns of which fewer tell no place, and of which more cost more than they tell."""
 
 
+_FACTORS = {"W": "X", "R": "initial_h", "P": "initial_c"}
+"""What each is multiplied by: which of the two is taken wrongly a product does not tell."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A tensor of which one step makes something else than it has to.
@@ -51,8 +55,9 @@ class Source:
     def words(self) -> str:
         """As a reader is told of it."""
         of = f"{COLUMNS[self.columns][0]} of {self.name}" if self.columns else self.name
+        through = f"from {_FACTORS[self.name]} through {of}" if self.name in _FACTORS else f"from {of}"
         where = f" in the {self.direction} direction" if self.direction else ""
-        return f"one step through {of}, all else being zero, is wrong{where}"
+        return f"one step {through}, all else being zero, is wrong{where}"
 
 
 def faults_of_sources(sources: Sequence[Source]) -> Iterator[Fault]:

@@ -210,7 +210,9 @@ def _told(finding: Finding, cause: Cause, subject: Subject) -> Finding:
     if not cause.said:
         return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
     state = _stated(finding, cause, subject)
-    conditions = " and ".join(c.words for c in state.conditions if not _mentions(finding["what"], c.words))
+    # That what goes through a tensor was measured to be wrong says not that the cases have it.
+    what = finding["what"].removesuffix(cause.measured)
+    conditions = " and ".join(c.words for c in state.conditions if not _mentions(what, c.words))
     told = {
         **finding,
         "title": titled(finding, conditions, tried=True, passing=state.passing),

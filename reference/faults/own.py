@@ -105,7 +105,7 @@ def _as(name: str, numbers: tuple[float, ...]) -> tuple[str, Changed] | None:
     given = dict(zip(names, (Coefficient(number) for number in numbers), strict=True))
     other = Activation(kind, **given)
     coefficients = " and ".join(f"{letter} {number:g}" for letter, number in zip(names, numbers, strict=True))
-    words = f"Computes {{0}} as {name}{f' with {coefficients}' if coefficients else ''}, whatever it is to be"
+    words = f"Computes {{0}} as {name}{f' with {coefficients}' if coefficients else ''}"
     return words, lambda function, clip: _of(other, clip, lambda x: x, lambda y: y)
 
 

@@ -27,6 +27,7 @@ def rnn(
     function: Callable[[Array], Array] = np.tanh,
     product: Callable[[Array, Array], Array] = lambda x, w: x @ w.T,
     bias: Callable[[Array, int], Array] = lambda b, d: b,
+    initial: Callable[[Array], Array] = lambda h: h,
 ) -> Opened:
     """A kernel of RNN in layout 0 and all directions, whose parts can be replaced."""
 
@@ -42,7 +43,7 @@ def rnn(
             X, W, R = (given[name] for name in names[:3])
             (T, N, _), (D, H, _) = X.shape, W.shape
             B = given.get("B", np.zeros((D, 2 * H)))
-            Y, last = np.zeros((T, D, N, H)), given.get("initial_h", np.zeros((D, N, H))).copy()
+            Y, last = np.zeros((T, D, N, H)), initial(given.get("initial_h", np.zeros((D, N, H)))).copy()
             for d in range(D):
                 wb, rb = np.split(bias(B[d], d), 2)
                 reverse = backward == b"reverse" or d == 1
@@ -122,7 +123,7 @@ def test_a_bias_that_one_direction_lacks_is_told() -> None:
         return np.where(np.arange(len(b)) < len(b) // 2, b, b * (d == 0))
 
     (one,) = sources(rnn(bias=halved), CaseSpec("RNN", 14, I=2, H=3, **BOTH))
-    assert one.words == "one step through Rb, all else being zero, is wrong in the reverse direction"
+    assert one.words == "one step from Rb, all else being zero, is wrong in the reverse direction"
 
 
 def test_products_of_pairs_are_named_where_a_run_shows_them() -> None:
@@ -145,6 +146,17 @@ def test_a_function_without_a_name_is_described_where_a_run_shows_it() -> None:
     (finding,) = [f for f in findings if f["kind"] in ("wrong", "inaccurate")]
     assert "one step through Tanh is wrong for arguments below -0.5" in finding["title"]
     assert finding["place"]
+
+
+def test_a_tensor_that_was_measured_is_a_condition_all_the_same() -> None:
+    def steep(h: Array) -> Array:
+        return np.where(h > 0.25, h * 1.5, h)
+
+    specs = [CaseSpec("RNN", 14, N=2, I=2, H=h, initial=i, seed=h) for h in (2, 3, 4) for i in ("h", "none")]
+    findings, _, _ = findings_on(rnn(initial=steep), specs)
+    (finding,) = [f for f in findings if f["kind"] in ("wrong", "inaccurate")]
+    assert "one step from initial_h through R, all else being zero, is wrong" in finding["title"]
+    assert "initial_h" in finding["conditions"]
 
 
 @pytest.mark.parametrize("op", ["RNN", *(pytest.param(op, marks=pytest.mark.long) for op in ("LSTM", "GRU"))])
