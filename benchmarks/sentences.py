@@ -8,9 +8,9 @@ Without names it takes all faults of the table, as many pairs of them, and all k
 `--titles` prints what findings are called, beside what is wrong. Exit code 1 where a sentence is false.
 
 A condition must be true of all cases of its finding. What is said to show "with" it, or "only with" it, must be true
-of no case that passes and should have shown the finding's fault. A name, and a lead, must be one of what is wrong with
-the target, where ids say that: of the zoo it is known in words only, and somebody reads them. Words are read here for
-themselves, not by the code that makes them.
+of no case that passes and should have shown the finding's fault. A name that has foretold must explain each case of its
+finding, and it, and a lead, must be one of what is wrong with the target, where ids say that: of the zoo it is known in
+words only, and somebody reads them. Words are read here for themselves, not by the code that makes them.
 """
 
 from __future__ import annotations
@@ -162,6 +162,9 @@ def _false(
     for fault in _names(finding):
         if truth is not None and not truth.right(fault):
             yield f"{fault} is not what is wrong"
+    unexplained = {r.case for r in results if finding["fault"] not in r.diagnosis} & {*finding["cases"]}
+    if finding["foretold"] and unexplained:
+        yield f"{finding['fault']} explains {len(unexplained)} of its cases not, e.g. {min(unexplained)}"
     words = finding["conditions"].split(" and ") if finding["conditions"] else []
     lacking = [c for c in finding["cases"] if not all(meets(probes[c], w) for w in words)]
     if lacking:

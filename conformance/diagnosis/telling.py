@@ -61,6 +61,7 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
         subject = replace(subject, results=[better.get(r.case, r) for r in before])
         findings = findings_of(subject.results, dict(subject.probes))
     by_fault, left = _by_fault(causes, findings)
+    left = [_of_its_cases(cause, subject) for cause in left]
     told: list[Finding] = []
     for finding in findings:
         if finding["fault"]:
@@ -162,6 +163,14 @@ def _by_fault(causes: Sequence[Cause], base: Sequence[Finding]) -> tuple[dict[st
         if not of and not cause.refuted and (cause.foretold or not cause.finding["fault"]):
             left.append(cause)
     return by_fault, left
+
+
+def _of_its_cases(cause: Cause, subject: Subject) -> Cause:
+    """A cause of which no result is, without its name if it has one: the smallest case has numbers of its own, by which
+    a fault may explain it, and none of those from which it was made."""
+    members = {*cause.finding["cases"]}
+    at_hand = failing_cases_of([r for r in subject.results if r.case in members], subject.probes, subject.kept)
+    return replace(cause, what=cause.finding["what"], faults=(), foretold=0) if cause.foretold and at_hand else cause
 
 
 def _rank(cause: Cause, name: str) -> tuple[bool, int, int, bool, tuple[float, int]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of the package
 
-from benchmarks.staging import Opened, findings_on, of_faults, staged
+from benchmarks.staging import Opened, findings_on, of_faults, on_zoo, staged
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.diagnosis import Deviation, Source, deviations_of, sources_of
 from onnxspec.reference import Fault, fault_named, versions_of
@@ -187,3 +187,13 @@ def test_a_target_that_answers_nothing_tells_nothing() -> None:
 
     assert deviations(opened, CaseSpec("RNN", 14)) == []
     assert sources(opened, CaseSpec("RNN", 14)) == []
+
+
+def test_a_name_for_the_smallest_case_alone_is_not_told_of_the_others() -> None:
+    """Coefficients that are read from the head of a list again are others in each case."""
+    specs = [spec for spec in profile("smoke", "RNN", 7) if not spec.illegal]
+    findings, results, _ = findings_on(on_zoo("batch_iolite:rnn-backward-restarts-alpha"), specs)
+    (finding,) = [f for f in findings if f["kind"] in ("wrong", "inaccurate")]
+    assert (finding["fault"], finding["foretold"]) == ("", 0)
+    assert "only in the reverse direction" in finding["title"]
+    assert not any(r.diagnosis for r in results if r.case in finding["cases"])
