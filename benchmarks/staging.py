@@ -20,8 +20,8 @@ from benchmarks.truths import TRUTHS
 from onnxspec.conformance.diagnosis import Subject, explained, findings_of, with_causes, with_needed_classes
 from onnxspec.conformance.diagnosis.causes import experiments_of
 from onnxspec.conformance.diagnosis.explainer import arithmetics_of
-from onnxspec.conformance.diagnosis.own_functions import function_classes
-from onnxspec.conformance.diagnosis.own_sums import summing_faults
+from onnxspec.conformance.diagnosis.measured.own_functions import function_classes
+from onnxspec.conformance.diagnosis.measured.own_sums import summing_faults
 from onnxspec.conformance.probes import Probe, SpecProbe, tried
 from onnxspec.conformance.results import Kept, Result, result_of
 from onnxspec.conformance.results.records import Finding

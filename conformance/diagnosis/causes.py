@@ -44,8 +44,8 @@ from .explanations import (
 from .failing_case import DIAGNOSED
 from .findings import alone
 from .foretelling import ENOUGH, Fresh, foretold, is_constant
-from .measuring import deviations_of
-from .measuring_sums import faults_of_sources, sources_of
+from .measured.deviations import deviations_of
+from .measured.sources import faults_of_sources, sources_of
 from .needs import meeting
 from .places import Look, Region, other_sizes, places_of, scopes_of, telling_places
 from .search import Mishap, unheard

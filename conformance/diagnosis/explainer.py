@@ -62,7 +62,7 @@ def explained(
     mishap
         Told of an exception in the suite's own code or an operator's, which costs a case its diagnosis.
     facts
-        Faults that the target was seen to have (:mod:`.own_sums`).
+        Faults that the target was seen to have (:mod:`.measured.own_sums`).
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}

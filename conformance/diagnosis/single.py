@@ -18,8 +18,8 @@ from .causes import Subject, experiments_of
 from .explainer import Explainer, accepting, arithmetics_of, explained
 from .failing_case import DIAGNOSED
 from .findings import findings_of
-from .own_functions import function_classes
-from .own_sums import summing_faults
+from .measured.own_functions import function_classes
+from .measured.own_sums import summing_faults
 from .telling import with_causes
 
 __all__ = ["Single", "diagnosed"]

@@ -210,8 +210,8 @@ class Turn:
         results = self._run.results
         if not any(r.verdict in DIAGNOSED and not r.expected for r in results):
             return {}, []
-        from ..diagnosis.own_functions import function_classes
-        from ..diagnosis.own_sums import summing_faults
+        from ..diagnosis.measured.own_functions import function_classes
+        from ..diagnosis.measured.own_sums import summing_faults
 
         with contextlib.suppress(TargetUnavailable), self._process() as process:
             own = function_classes(process.run, results, self._target.accuracy)

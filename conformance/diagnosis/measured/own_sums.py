@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ...cases.specs.model import build_model
-from ...reference import FORMATS, Fault, faults_of
-from ..results.result import Result
-from ..workers.process import Job, Outcome
-from .failing_case import DIAGNOSED
+from ....cases.specs.model import build_model
+from ....reference import FORMATS, Fault, faults_of
+from ...results.result import Result
+from ...workers.process import Job, Outcome
+from ..failing_case import DIAGNOSED
 from .own_functions import one_step, showing_gates, shows_gates
 
 __all__ = ["summing_faults"]

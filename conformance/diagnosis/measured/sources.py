@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases.specs.spec import RecurrentSpec
-from ...reference import FORMATS, Fault, cell_named, fault_named
-from ...reference.faults.own import COLUMNS, own_product
-from .measuring import Inputs, Mask, Runs, asked, node_spec, numbers_wrong, shows_numbers
+from ....cases.specs.spec import RecurrentSpec
+from ....reference import FORMATS, Fault, cell_named, fault_named
+from ....reference.faults.own import COLUMNS, own_product
+from .step import Array, Inputs, Mask, Runs, asked, node_spec, numbers_wrong, shows_numbers
 
 __all__ = ["Source", "faults_of_sources", "sources_of"]
 
-Array = NDArray[Any]
 
 _SIZES = ((1.0, 0), (1.0, 1), (1.0, 2), (2.0, 1), (1.5, 4), (1.25, 3))
 """Factors and summands of the sizes that are measured."""

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases.specs.family import family_of
-from ...cases.specs.model import build_model
-from ...cases.specs.spec import RecurrentSpec
-from ...reference import FORMATS, cell_named, evaluate, operator_version
-from ...reference.numbers.accuracy import budget, with_functions_off
-from ..results.result import Result
-from ..workers.process import Job, Outcome
-from .failing_case import DIAGNOSED
+from ....cases.specs.family import family_of
+from ....cases.specs.model import build_model
+from ....cases.specs.spec import RecurrentSpec
+from ....reference import FORMATS, cell_named, evaluate, operator_version
+from ....reference.numbers.accuracy import budget, with_functions_off
+from ...results.result import Result
+from ...workers.process import Job, Outcome
+from ..failing_case import DIAGNOSED
 
 __all__ = ["function_classes", "one_step", "showing_gates", "shows_gates"]
 

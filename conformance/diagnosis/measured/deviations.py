@@ -10,7 +10,7 @@ its own, clip in another place. It is told as measured, and is a name where it f
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,33 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cases import Feed, Trial
-from ...cases.specs.model import build_model
-from ...cases.specs.spec import RecurrentSpec
-from ...reference import FORMATS, Fault, Interpretations, cell_named, evaluate, fault_named, operator_for
-from ...reference.faults.own import LETTERS, own_function
-from ...reference.numbers.activations import ACTIVATIONS
-from ...reference.recurrent.evaluation import computation_of
-from ..workers.process import Job, Outcome
-from .failing_case import FailingCase, failing_case_of
-from .own_functions import shows_gates
+from ....cases.specs.spec import RecurrentSpec
+from ....reference import FORMATS, Fault, cell_named, evaluate, fault_named, operator_for
+from ....reference.faults.own import LETTERS, own_function
+from ....reference.numbers.activations import ACTIVATIONS
+from ....reference.recurrent.evaluation import computation_of
+from ..failing_case import FailingCase
+from .step import Array, Inputs, Mask, Runs, asked, node_spec, numbers_wrong, shows_numbers
 
-__all__ = [
-    "Deviation",
-    "Inputs",
-    "Mask",
-    "Runs",
-    "asked",
-    "deviations_of",
-    "node_spec",
-    "numbers_wrong",
-    "shows_numbers",
-]
+__all__ = ["Deviation", "deviations_of"]
 
-Array = NDArray[Any]
-Inputs = dict[str, Array]
-Mask = NDArray[np.bool_]
-Runs = Callable[[Iterable[Job]], Iterator[Outcome]]
 
 _ARGUMENTS = np.concatenate([np.arange(-12.0, 12.125, 0.125), np.array([14, 16, 20, 24, 32, 48, 64, 96]) * 1.0])
 _ARGUMENTS = np.unique(np.concatenate([_ARGUMENTS, -_ARGUMENTS[-8:]]))
@@ -60,9 +43,6 @@ _MOST = 2.0**-6
 """The error up to which a function is rather approximated than another one."""
 
 _WRONG, _NEARLY = "wrong", 0.9
-
-_KEPT = ("direction", "layout", "activations", "alpha", "beta", "clip", "opset", "explicit", "weights")
-"""The fields of a case on which its functions depend."""
 
 
 @dataclass(frozen=True)
@@ -148,46 +128,6 @@ def deviations_of(spec: Any, run: Runs, accuracies: Sequence[str]) -> list[Devia
             narrow = wrong if narrow is None or narrow.any(axis=(0, 2)).mean() > _NEARLY else narrow
             tables.append(_Tabulated(sheet, replace(design, cases=cases), narrow))
     return list(_told(sheet, [table for table in tables if table.wrong.any()]))
-
-
-def shows_numbers(spec: Any) -> bool:
-    """Tell whether a case's node computes with numbers that can be chosen one by one."""
-    return isinstance(spec, RecurrentSpec) and shows_gates(spec.op, spec.version) and spec.quantization == "none"
-
-
-def node_spec(spec: RecurrentSpec, **given: Any) -> RecurrentSpec:
-    """A case of one step with the attributes of another one, a bias, all initial states and all outputs."""
-    kept: dict[str, Any] = {name: getattr(spec, name) for name in _KEPT}
-    outputs = tuple(spec.node.operator.outputs)
-    initial = "all" if cell_named(spec.op).inner else "h"
-    made: RecurrentSpec = type(spec)(
-        spec.op, spec.version, type=spec.type, bias=True, outputs=outputs, initial=initial, **kept, **given
-    )
-    return made
-
-
-def asked(spec: RecurrentSpec, keys: Sequence[str], several: Sequence[Inputs], run: Runs) -> list[FailingCase | None]:
-    """The answers of a target to a case with other inputs; None where one is of no use."""
-    node = spec.node
-    trials = []
-    for key, inputs in zip(keys, several, strict=True):
-        fed = {name: array for name, array in inputs.items() if name not in spec.constants}
-        trials.append(Trial(key, build_model(spec, node, inputs, spec.outputs), node, (Feed(inputs, fed),)))
-    outcomes = list(run(Job(trial.key, trial.model, (trial.feeds[0].fed,)) for trial in trials))
-    cases = [failing_case_of(t.key, t, o, (), (0.0, 0)) for t, o in zip(trials, outcomes, strict=False)]
-    return [None if case is None or case.misshapen else case for case in cases]
-
-
-def numbers_wrong(case: FailingCase, accuracies: Sequence[str]) -> Mask | None:
-    """(D, N, H): the numbers of Y in one step that are wrong by whatever may be meant; None where nobody knows."""
-    observation: Any = case.observation(accuracies[0])
-    choices = list(itertools.islice(Interpretations().alternatives(case.touched), _INTERPRETATIONS))
-    every = (observation.misses(choice, accuracy)[0] for choice in choices for accuracy in accuracies)
-    several = [wrong["Y"][0] for wrong in every if "Y" in wrong]
-    return min(several, key=np.count_nonzero) if several else None
-
-
-_INTERPRETATIONS = 4
 
 
 @dataclass(frozen=True)

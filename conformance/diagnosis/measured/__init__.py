@@ -1,0 +1,11 @@
+"""What nodes with little in them tell of a target: how far its functions and sums are off, and which are wrong."""
+
+from ...._face import face
+
+__getattr__, __dir__ = face(
+    __name__,
+    deviations="Deviation deviations_of",
+    own_functions="function_classes",
+    own_sums="summing_faults",
+    sources="Source faults_of_sources sources_of",
+)
