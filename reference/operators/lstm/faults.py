@@ -273,7 +273,7 @@ def clip_on_cell_state(compute: Compute, c: Computation) -> Outputs:
     return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
 
 
-@fault("lstm.clip.output-only", clause="clip", operators=LSTM)
+@fault("lstm.clip.output-only", clause="clip", operators=LSTM, table=VARIANTS)
 def clip_output_only(compute: Compute, c: Computation) -> Outputs:
     """Bounds the argument of h by clip, but not those of the gates and of g."""
     *_, last = c.configuration.clips
