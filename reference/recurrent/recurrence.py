@@ -311,8 +311,10 @@ def _run(
             inner = tuple(arithmetic.kept(states[-1]) for states in steps[-1][1:])
             continue
         for t in range(len(XW)):  # each step waits for the one before
-            had = _had(c, start + t, start + t + 1, wait)
-            operand = state if c.operands is None else c.operands.of_states(state, had, c.lengths)
+            operand = state
+            if c.operands is not None:
+                had = _had(c, start + t, start + t + 1, wait)
+                operand = c.operands.of_states(state, had, c.lengths)
             HR = _plus(arithmetic.product(operand, given.R), Rb)
             step = Recurrent(HR, blocks, state, through, start + t)
             steps.append(stepped := cell.walk(parameters, Gates(XW[t : t + 1], blocks), step, inner))
