@@ -109,7 +109,7 @@ def agreement(
 def _units(
     subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, int]
 ) -> KnownSize | Missing | Broken | None:
-    """What the attribute hidden_size and the input that says it, at an axis, come to; None where one is not there."""
+    """Outcome of the attribute hidden_size beside the input that says it, at an axis; None where one is not there."""
     name, axis = place
     hidden_size, by = subject.given(HIDDEN_SIZE), subject.inputs.get(name)
     if hidden_size is None or by is None:

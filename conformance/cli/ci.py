@@ -1,4 +1,4 @@
-"""What a run leaves for other programs: files and lines in forms that services of continuous integration read."""
+"""Files and lines that a run leaves for other programs, in forms that services of continuous integration read."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ number, has a claim to be the cause.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -209,9 +210,9 @@ def foretold(
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
     variants = list(variants_of(spec.op, spec.version, spec.type))
     # What changes nothing where it is made everywhere changes nothing in any place.
-    altering = _Once(d for d in (*known, *variants) if alters(d, one))
+    altering, again = itertools.tee(d for d in (*known, *variants) if alters(d, one))
     seen = (d for d in _made_there(spec.op, altering, places) if alters(d, one)) if places else ()
-    others = (variants, seen, (d for d in scoped_of(iter(altering)) if d.concerns(spec.op)))
+    others = (variants, seen, (d for d in scoped_of(again) if d.concerns(spec.op)))
     for candidates in (known, *(() if misshapen else others)):
         fitting = []
         for fault in candidates:
@@ -251,19 +252,6 @@ def foretold(
             rivals -= {base_id(d.id) for d in words}
             return Foretold(chosen, len(rivals), len(failing))
     return None
-
-
-class _Once:
-    """Things that are worked out as they are asked for, and once."""
-
-    def __init__(self, things: Iterator[Fault]) -> None:
-        self._left, self._known = things, list[Fault]()
-
-    def __iter__(self) -> Iterator[Fault]:
-        yield from self._known
-        for one in self._left:
-            self._known.append(one)
-            yield one
 
 
 def _place_of(fault: Fault) -> int:

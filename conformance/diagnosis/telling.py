@@ -168,9 +168,9 @@ def _by_fault(causes: Sequence[Cause], base: Sequence[Finding]) -> tuple[dict[st
 def _of_its_cases(cause: Cause, subject: Subject) -> Cause:
     """A cause of which no result is, without its name if it has one: the smallest case has numbers of its own, by which
     a fault may explain it, and none of those from which it was made."""
-    members = {*cause.finding["cases"]}
-    at_hand = failing_cases_of([r for r in subject.results if r.case in members], subject.probes, subject.kept)
-    return replace(cause, what=cause.finding["what"], faults=(), foretold=0) if cause.foretold and at_hand else cause
+    if not cause.foretold or all(subject.kept.get(case) is None for case in cause.finding["cases"]):
+        return cause
+    return replace(cause, what=cause.finding["what"], faults=(), foretold=0)
 
 
 def _rank(cause: Cause, name: str) -> tuple[bool, int, int, bool, tuple[float, int]]:

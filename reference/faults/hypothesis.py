@@ -230,8 +230,9 @@ class RecurrentObservation:
             if not scenes or None in scenes:
                 continue
             if not faults:
-                return self._compared(faults, scenes)  # what is right, in another arithmetic
-            share, altered, partly = self._likely(faults, scenes)
+                # What is right, in another arithmetic.
+                return self._compared(faults, scenes, [scene.plain for scene in scenes if scene is not None])
+            share, altered, partly, plain = self._likely(faults, scenes)
             if len(faults) == 1:
                 key = faults[0].id, interpretations
                 if partly:
@@ -242,7 +243,7 @@ class RecurrentObservation:
             if not altered and any(fault.partial for fault in faults):
                 # A step that goes wrong some time does so in Y and in the state alike.
                 likely = likely and all(_ends_in_y(s, run) for s, run in zip(scenes, self.runs, strict=True) if s)
-            fit = self._compared(faults, scenes) if likely else None
+            fit = self._compared(faults, scenes, plain) if likely else None
             if fit is not None:
                 return fit
             # A reported state is the one that the target went on with, unless it changed that afterwards.
@@ -291,19 +292,23 @@ class RecurrentObservation:
         self.work += (compute.worked - before) * self._cost() / len(self.runs)
         return predicted
 
-    def _likely(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> tuple[float, bool, bool]:
+    def _likely(
+        self, faults: Sequence[Fault], scenes: Sequence[Scene | None]
+    ) -> tuple[float, bool, bool, Sequence[Outputs]]:
         """The share of what was returned that is anywhere near what plain numbers, which cost little, predict, below 0
-        where the faults change none; whether they change what was computed, not only what is computed from; and whether
-        all that was returned is near that, or near what is right."""
+        where the faults change none; whether they change what was computed, not only what is computed from; whether
+        all that was returned is near that, or near what is right; and these numbers, run by run."""
         sessions, others = Sessions(), Sessions()
         changed = altered = False
         shares: list[float] = []
+        plain: list[Outputs] = []
         compared: list[tuple[str, NDArray[Any], list[NDArray[Any]], Scene]] = []
         rest = _whole(faults)
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
             without = self._predicted(rest, scene, run, others) if len(rest) < len(faults) else {}
             predicted = self._predicted(faults, scene, run, sessions)
+            plain.append(predicted)
             tensor, last = scene.budget.tensor.dtype, scene.plain_numbers.last
             altered = altered or not all(_shown(array, last.get(n), tensor) for n, array in predicted.items())
             for name in self.node.outputs:
@@ -319,13 +324,13 @@ class RecurrentObservation:
                 wants = [want] if (other := without.get(name)) is None or other.shape != want.shape else [want, other]
                 compared.append((name, got, wants, scene))
         if not changed:
-            return -1.0, altered, False
+            return -1.0, altered, False, plain
         partly = not shares
         for name, got, wants, scene in compared:
             off = np.logical_and.reduce([self._far(name, got, want, scene) for want in wants])
             shares.append(1.0 - float(off.mean()) if off.size else 1.0)
             partly = partly and not (off & self._far_from_right(name, got, scene)).any()
-        return sum(shares) / max(1, len(shares)), altered, partly
+        return sum(shares) / max(1, len(shares)), altered, partly, plain
 
     def _far_from_right(self, name: str, got: NDArray[Any], scene: Scene) -> NDArray[np.bool_]:
         key = id(scene), id(got)
@@ -348,22 +353,23 @@ class RecurrentObservation:
     def _given(self, scene: Scene, run: Run) -> dict[str, Any]:
         return {"observed": scene.observed, "fed": run.fed, "attributes": self.node.attributes}
 
-    def _compared(self, faults: Sequence[Fault], scenes: Sequence[Scene | None]) -> Fit | None:
-        """The fit of all numbers to these faults; None where one contradicts them."""
-        sessions, others, plainly = (Sessions(), Sessions()), (Sessions(), Sessions()), Sessions()
+    def _compared(
+        self, faults: Sequence[Fault], scenes: Sequence[Scene | None], plain: Sequence[Outputs]
+    ) -> Fit | None:
+        """The fit of all numbers to these faults, of which plain numbers are known; None where one contradicts them."""
+        sessions, others = (Sessions(), Sessions()), (Sessions(), Sessions())
         total, rest = Fit(0.0, 0.0), _whole(faults)
         self.work += _EXACT * self._cost()
-        for scene, run in zip(scenes, self.runs, strict=True):
+        for scene, run, plainly in zip(scenes, self.runs, plain, strict=True):
             assert scene is not None
             predicted = self._with_radii(faults, scene, run, sessions)
-            plain = self._predicted(faults, scene, run, plainly)
             without = self._with_radii(rest, scene, run, others) if len(rest) < len(faults) else None
             # In float64 nothing fits by chance, and defaults of coefficients have two right values.
             coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
             used = _USED if coarse and any(d.structural for d in faults) else 1.0
             fits: dict[str, Fit] = {}
             for name in self.node.outputs:
-                output_fit = _fit_of(name, predicted, without, plain, run.outputs, scene, used)
+                output_fit = _fit_of(name, predicted, without, plainly, run.outputs, scene, used)
                 if output_fit is None:
                     return None
                 fits[name] = output_fit

@@ -1,4 +1,4 @@
-"""What nodes with little in them tell of a target: how far its functions and sums are off, and which are wrong."""
+"""Measurements of a target on nodes with little in them: how far its functions and sums are off, which are wrong."""
 
 from ...._face import face
 

@@ -75,7 +75,7 @@ class Deviation:
 
     @property
     def words(self) -> str:
-        """As a reader is told of it. What comes out of one step is told: another thing than the function may be why."""
+        """A sentence for a reader, on what comes out of one step: another thing than the function may be why."""
         several = "s" if len(self.gates) > 1 else ""
         of = f"{self.name} of gate{several} {', '.join(self.gates)}" if self.gates else self.name
         words = f"one step through {of} is {self.how}"
@@ -91,7 +91,7 @@ class Deviation:
         return self.how != _WRONG
 
     def faults(self) -> Iterator[Fault]:
-        """What it may be, as faults that are made there."""
+        """Faults that make there what it may be."""
         for id in self.ids:
             for scoped in dict.fromkeys((f"{id}{self._scope}", f"{id}{self._units}")):
                 fault = fault_named(scoped)
@@ -159,7 +159,7 @@ class _Sheet:
 
     @cached_property
     def computation(self) -> Any:
-        """With which the attributes come to something."""
+        """A computation, with which the attributes come to something."""
         gate, others = self.cell.gates[0], len(self.cell.gates) - 1
         return computation_of(self.node, self._inputs(gate, np.zeros((self.spec.directions, others)), self._orders[0]))
 
@@ -271,7 +271,7 @@ class _Tabulated:
         return _arguments_in_words(self.wrong[d][:, units].any(axis=1))
 
     def example(self, d: int, units: Mask) -> tuple[float, str]:
-        """How far the number is off that is furthest off, and that number in words."""
+        """The error of the number that is furthest off, and that number in words."""
         case, order = self.design.cases[0], self.design.orders[0]
         observation: Any = case.observation("standard")
         value, got = self._turned(observation.expected(())[0][1])[0, d], self._returned[0][0, d]
@@ -369,7 +369,7 @@ _EVERYWHERE = "at nearly all arguments"
 
 
 def _arguments_in_words(wrong: Mask) -> str:
-    """Where in the table numbers are wrong."""
+    """Words for where in the table numbers are wrong."""
     x = _ARGUMENTS
     if wrong.mean() > _NEARLY:
         return _EVERYWHERE
@@ -429,7 +429,7 @@ def _instead(sheet: _Sheet, one: _Wrong, alone: bool = True) -> Iterator[str]:
 
 
 _ROUGHLY = 0.02
-"""How far a function may be from what is right, in a type of few digits, where nothing is seen to be wrong."""
+"""The most that a function may be off, in a type of few digits, where nothing is seen to be wrong."""
 
 
 def _values(c: Any, d: int, position: int) -> Array:

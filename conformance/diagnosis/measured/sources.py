@@ -31,7 +31,7 @@ _FEWEST, _MOST = 3, 300
 
 
 _FACTORS = {"W": "X", "R": "initial_h", "P": "initial_c"}
-"""What each is multiplied by: which of the two is taken wrongly a product does not tell."""
+"""The other factor of each: which of the two is taken wrongly a product does not tell."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Source:
 
     @property
     def words(self) -> str:
-        """As a reader is told of it."""
+        """A sentence for a reader."""
         of = f"{COLUMNS[self.columns][0]} of {self.name}" if self.columns else self.name
         through = f"from {_FACTORS[self.name]} through {of}" if self.name in _FACTORS else f"from {of}"
         where = f" in the {self.direction} direction" if self.direction else ""
@@ -137,7 +137,7 @@ def _designs(spec: RecurrentSpec, dice: np.random.Generator) -> Iterator[tuple[s
 
 
 def _told(spec: RecurrentSpec, name: str, tables: Sequence[tuple[Mask, NDArray[np.int64]]]) -> Iterator[Source]:
-    """What is wrong of a tensor in all sizes in which anything is."""
+    """The parts of a tensor that are wrong in all sizes in which anything is."""
     directions = spec.node.attributes.get("direction", "forward")
     names = ("forward", "reverse") if spec.directions == 2 else (directions,)
     by: dict[str, list[str]] = {}
@@ -162,6 +162,6 @@ def _is(columns: Mask, chosen: Any) -> bool:
 
 
 def _columns(wrong: Mask, order: NDArray[np.int64]) -> Mask:
-    """Which columns are wrong, from (N, H) and the column that each row shows."""
+    """The columns that are wrong, from (N, H) and the column that each row shows."""
     rows = np.asarray(wrong.any(axis=1))
     return np.array([rows[order == column].any() for column in range(int(order.max()) + 1)])
