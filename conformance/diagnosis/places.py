@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...reference import Interpretations, resolve
+from ...reference.faults.stretches import Stretch, at, beyond, first, in_whole, last, left_over
 from .failing_case import FailingCase
 
 __all__ = ["Look", "Region", "looks_of", "other_sizes", "places_in_words", "places_of", "scopes_of", "telling_places"]
@@ -170,57 +171,29 @@ _AXES: Mapping[str, Callable[[Look], Mask | None]] = {
 }  # fmt: skip
 
 
-Chosen = Callable[[Any, Any], Any]
-"""Which of the numbers from 0 are meant, from these and how many there are."""
-
-
-def _beyond(most: int) -> Chosen:
-    return lambda n, size: n >= most
-
-
-def _last(most: int) -> Chosen:
-    return lambda n, size: n >= size - most
-
-
-def _left_over(block: int) -> Chosen:
-    return lambda n, size: n >= size - size % block
-
-
-def _in_whole(block: int) -> Chosen:
-    return lambda n, size: n < size - size % block
-
-
-def _at(place: int, every: int) -> Chosen:
-    return lambda n, size: n % every == place
-
-
-def _first(n: Any, size: Any) -> Any:
-    return n == 0
-
-
 def _counted(axis: str, size: Callable[[Look], int], word: str, whole: str) -> Iterator[Region]:
     """Places that a kernel has because it takes units, or rows, several at a time."""
 
-    def place(words: str, chosen: Chosen, *scopes: str) -> Region:
+    def place(words: str, chosen: Stretch, *scopes: str) -> Region:
         def allowed(look: Look) -> Mask:
             return np.asarray(chosen(np.arange(size(look)), size(look)), bool)
 
         return Region(axis, words, allowed, scopes=tuple(f"{word}s-{scope}" for scope in scopes))
 
-    yield place(f"the first {word}", _first)
-    yield place(f"the last {word}", _last(1), "last")
+    yield place(f"the first {word}", first)
+    yield place(f"the last {word}", last(1), "last")
     for most in (2, 4, 8, 16, 32, 64, 128):
-        yield place(f"{word}s beyond the first {most}", _beyond(most), f"beyond-{most}")
-    yield place(f"{word}s after the first", _beyond(1), "beyond-1")
-    for last in (2, 4, 8, 16, 32):
-        yield place(f"the last {last} {word}s", _last(last))
+        yield place(f"{word}s beyond the first {most}", beyond(most), f"beyond-{most}")
+    yield place(f"{word}s after the first", beyond(1), "beyond-1")
+    for most in (2, 4, 8, 16, 32):
+        yield place(f"the last {most} {word}s", last(most))
     for block in (2, 4, 8, 16, 32, 64):
-        yield place(f"{word}s left over of {whole} after whole blocks of {block}", _left_over(block), f"past-{block}s")
+        yield place(f"{word}s left over of {whole} after whole blocks of {block}", left_over(block), f"past-{block}s")
     for block in (2, 4, 8, 16, 32, 64):
-        yield place(f"{word}s in whole blocks of {block}", _in_whole(block), f"in-{block}s")
+        yield place(f"{word}s in whole blocks of {block}", in_whole(block), f"in-{block}s")
     yield place(f"the second half of the {word}s", lambda n, size: n >= size // 2, "second-half", "second-half-up")
-    yield place(f"the first {word} of every two", _at(0, 2))
-    yield place(f"the second {word} of every two", _at(1, 2))
+    yield place(f"the first {word} of every two", at(0, 2))
+    yield place(f"the second {word} of every two", at(1, 2))
 
 
 def _by_length() -> Iterator[Region]:
@@ -236,21 +209,21 @@ def _by_length() -> Iterator[Region]:
 
 
 def _of_steps() -> Iterator[Region]:
-    def place(words: str, chosen: Chosen) -> Region:
+    def place(words: str, chosen: Stretch) -> Region:
         def allowed(look: Look) -> Mask:
             step = np.broadcast_to(np.arange(look.T)[:, np.newaxis], (look.T, look.N))
             return np.asarray(chosen(step, look.lengths) & (step < look.lengths), bool)
 
         return Region("step", words, allowed, lambda look: int(look.lengths.sum()))
 
-    yield place("the first step of a row", _first)
-    yield place("the last step of a row", _last(1))
+    yield place("the first step of a row", first)
+    yield place("the last step of a row", last(1))
     for most in (2, 4, 8, 16, 32, 64, 128, 256):
-        yield place(f"steps beyond the first {most}", _beyond(most))
-    yield place("steps after the first", _beyond(1))
+        yield place(f"steps beyond the first {most}", beyond(most))
+    yield place("steps after the first", beyond(1))
     for block in (2, 4, 8, 16, 32):
-        yield place(f"steps left over of a row after whole blocks of {block}", _left_over(block))
-        yield place(f"the last step of every {block}", _at(block - 1, block))
+        yield place(f"steps left over of a row after whole blocks of {block}", left_over(block))
+        yield place(f"the last step of every {block}", at(block - 1, block))
     yield Region("step", "steps past a row's length", lambda look: np.arange(look.T)[:, np.newaxis] >= look.lengths)
 
 

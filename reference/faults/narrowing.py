@@ -14,6 +14,7 @@ from ..recurrent.cell import Gates, Number, Parameters, Recurrent, States
 from ..recurrent.recurrence import Computation
 from .alterations import configured, merged, revalued, with_functions, with_inputs, with_lengths, with_walk
 from .fault import Compute, Outputs, Wrong
+from .stretches import left_over
 
 __all__ = [
     "Narrowing",
@@ -140,7 +141,7 @@ def of_unit_blocks(block: int, *, tail: bool) -> Narrowing:
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
             H = c.configuration.H
-            chosen = (np.arange(H) >= H - H % block) == tail
+            chosen = left_over(block)(np.arange(H), H) == tail
             if not chosen.any():
                 return compute(c)
             read: set[str] = set()

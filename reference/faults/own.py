@@ -22,6 +22,7 @@ from ..recurrent.cell import CELLS
 from ..recurrent.recurrence import Computation
 from .alterations import configured, revalued, with_functions, with_tensors
 from .fault import Alteration, Altering, Fault
+from .stretches import Stretch, beyond, first, in_whole, last, left_over
 
 __all__ = ["COLUMNS", "LETTERS", "own_function", "own_named", "own_product"]
 
@@ -135,28 +136,20 @@ _BOUNDS: dict[str, tuple[str, Callable[[Array, float], Array]]] = {
 }
 
 
-def _beyond(most: int) -> Callable[[int], Array]:
-    return lambda size: np.arange(size) >= most
+def _of_more(least: int, stretch: Stretch) -> Stretch:
+    """A stretch where there are more things than that; nothing where there are not."""
+    return lambda n, size: stretch(n, size) & (size > least)
 
 
-def _left_over(block: int) -> Callable[[int], Array]:
-    """Those behind the last whole block, where there is one at least."""
-    return lambda size: (np.arange(size) >= size - size % block) & (size > block)
-
-
-def _in_whole(block: int) -> Callable[[int], Array]:
-    return lambda size: np.arange(size) < size - size % block
-
-
-COLUMNS: dict[str, tuple[str, Callable[[int], Array]]] = {
+COLUMNS: dict[str, tuple[str, Stretch]] = {
     **{
-        f"past-{n}s": (f"the columns left over after whole blocks of {n}", _left_over(n))
+        f"past-{n}s": (f"the columns left over after whole blocks of {n}", _of_more(n, left_over(n)))
         for n in (2, 4, 8, 16, 32, 64, 128, 3, 6)
     },
-    "last": ("the last column", lambda size: (np.arange(size) == size - 1) & (size > 1)),
-    "first": ("the first column", lambda size: np.arange(size) == 0),
-    **{f"beyond-{n}": (f"the columns beyond the first {n}", _beyond(n)) for n in (1, 2, 4, 8, 16, 32, 64, 128, 256)},
-    **{f"in-{n}s": (f"the columns in whole blocks of {n}", _in_whole(n)) for n in (4, 8, 16, 32, 64, 128)},
+    "last": ("the last column", _of_more(1, last(1))),
+    "first": ("the first column", first),
+    **{f"beyond-{n}": (f"the columns beyond the first {n}", beyond(n)) for n in (1, 2, 4, 8, 16, 32, 64, 128, 256)},
+    **{f"in-{n}s": (f"the columns in whole blocks of {n}", in_whole(n)) for n in (4, 8, 16, 32, 64, 128)},
 }
 """Columns of W and R by words for them, and which of so many they are. The likelier of two that are the same in some
 sizes comes first."""
@@ -177,7 +170,8 @@ def _product_named(id: str) -> Fault | None:
 
     def without(tensor: Array) -> Array:
         kept = tensor.copy()
-        kept[:, :, chosen(tensor.shape[2])] = 0
+        size = tensor.shape[2]
+        kept[:, :, chosen(np.arange(size), size)] = 0
         return kept
 
     several = "s" if len(tensors) > 1 else ""

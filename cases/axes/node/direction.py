@@ -52,7 +52,7 @@ class _Direction(Axis):
     seldom = ("reverse",)
     conditions = {
         "reverse": (
-            of_values("the reverse direction", "direction", "reverse", "bidirectional"),
+            of_values(words["reverse"], "direction", "reverse", "bidirectional"),
             of_values("the reverse direction alone", "direction", "reverse"),
         ),
         "bidirectional": (of_values("both directions", "direction", "bidirectional"),),

@@ -41,7 +41,7 @@ class _Layout(Axis):
     richer_alone = True
     counted = (0, 1)
     marked = "layout1"
-    conditions = {1: (of_values("layout 1", "layout", 1),)}
+    conditions = {1: (of_values(words["layout1"], "layout", 1),)}
     absences = {0: of_values("layout 0", "layout", 0)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
-from ..condition import of_values
 
 
 class _Dimensions(Axis):
@@ -25,7 +24,6 @@ class _Dimensions(Axis):
     words = {"symbolic": "symbolic dimensions"}
     lacked = (8, ("static",))
     counted = ("static", "symbolic")
-    conditions = {"symbolic": (of_values("symbolic dimensions", "dimensions", "symbolic"),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"dimensions": Domain(("static", "symbolic"))}

@@ -35,7 +35,7 @@ class BiasAxis(Axis):
     lacked = (2, (True,))
     counted = (False, True)
     marked = "bias"
-    conditions = {True: (of_values("bias B", "bias", True),)}
+    conditions = {True: (of_values(words["bias"], "bias", True),)}
     absences = {False: of_values("no bias B", "bias", False)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

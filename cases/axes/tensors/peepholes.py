@@ -36,7 +36,7 @@ class _Peepholes(Axis):
     words = {"peepholes": "peepholes P"}
     columns = ("peepholes",)
     lacked = (8, (False,))
-    conditions = {True: (of_values("peepholes P", "peepholes", True),)}
+    conditions = {True: (of_values(words["peepholes"], "peepholes", True),)}
     seldom = (True,)
     marked = "peepholes"
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from ....reference import OperatorVersion, operator_version
 from ..axis import Axis, Domain, Field
-from ..condition import of_values
 from ..violation import Violation, without_input
 
 CONSTANTS = ("W", "R", "B", "P")
@@ -31,7 +30,6 @@ class WeightsAxis(Axis):
     words = {"initializers": "constant weights"}
     lacked = (8, ("initializer",))
     counted = ("initializer", "input")
-    conditions = {"initializer": (of_values("constant weights", "weights", "initializer"),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"weights": Domain(("initializer", "input"))}

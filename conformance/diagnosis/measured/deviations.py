@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ....cases.specs.spec import RecurrentSpec
 from ....reference import FORMATS, Fault, cell_named, evaluate, fault_named, operator_for
 from ....reference.faults.own import LETTERS, own_function
+from ....reference.faults.stretches import left_over
 from ....reference.numbers.activations import ACTIVATIONS
 from ....reference.recurrent.evaluation import computation_of
 from ..failing_case import FailingCase
@@ -360,7 +361,7 @@ def _scope_of(units: Mask) -> str | None:
         return ""
     H = len(units)
     for block in (8, 4, 2, 16, 32):
-        if block < H and (units == (np.arange(H) >= H - H % block)).all():
+        if block < H and (units == left_over(block)(np.arange(H), H)).all():
             return f"units-past-{block}s"
     return None
 

@@ -158,7 +158,7 @@ def _told(spec: RecurrentSpec, name: str, tables: Sequence[tuple[Mask, NDArray[n
 
 
 def _is(columns: Mask, chosen: Any) -> bool:
-    return bool((columns == chosen(len(columns))).all())
+    return bool((columns == chosen(np.arange(len(columns)), len(columns))).all())
 
 
 def _columns(wrong: Mask, order: NDArray[np.int64]) -> Mask:
