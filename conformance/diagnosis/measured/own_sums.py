@@ -72,7 +72,7 @@ def _loses(outcome: Outcome, type: str) -> bool:
     gives."""
     returned = [array for lists in outcome.outputs for outputs in lists for array in outputs]
     got = returned[0] if outcome.status == "ran" and returned else None
-    if got is None or got.shape != (1, 1, 3, 1):
+    if got is None or got.shape != (1, 1, 3, 1) or not np.isfinite(got.astype(np.float64)).all():
         return False
     whole, summed, large = got.astype(np.float64).ravel()
     apart = _SEEN * FORMATS[type].unit * abs(whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,10 @@ def test_sums_in_half_types_are_seen_by_what_they_lose_whatever_the_functions_ar
         assert summing_faults(staged(summing(lanes, False)).run, results) == []
     in_single = [structs.replace(results[0], type="float32")]
     assert summing_faults(staged(summing(1, True)).run, in_single) == []
+    endless = staged(lambda model: lambda feeds: [np.full((1, 1, 3, 1), np.inf, np.float16)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a runtime that overflows leaves no line of ours on a terminal
+        assert summing_faults(endless.run, results) == []
 
 
 @pytest.mark.parametrize(("op", "version"), [(op, version) for op in CELLS for version in versions_of(op)])
