@@ -19,6 +19,8 @@ import typer
 import typer.core
 import typer.main
 
+from ..workers.one_thread import one_thread
+
 # Typer has the class of all usage errors, but under no name of its own.
 _USAGE: Any = typer.BadParameter.__base__
 
@@ -130,7 +132,8 @@ class _Loaded(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         module, _ = COMMANDS[name]
-        importlib.import_module(f".{module}", __package__)
+        with one_thread():
+            importlib.import_module(f".{module}", __package__)
         (info,) = (i for i in app.registered_commands if (i.name or _name_of(i.callback)) == name)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         alone.registered_commands = [info]

@@ -57,7 +57,6 @@ class Forker:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
-        self._environment: dict[str, Any] = {}
         self._running: set[int] = set()
         self._descriptors: list[int] = []
 
@@ -96,7 +95,6 @@ class Forker:
     def _load(self) -> bool:
         size = int.from_bytes(self._exactly(8), "little")
         start = json.loads(self._exactly(size).decode("utf-8"))
-        self._environment = start["environment"]
         try:
             declared = getattr(worker.adapter_module(start["adapter"]), "FORKS", False) is True
             reason = "" if declared else "the adapter does not declare it"
@@ -151,11 +149,7 @@ class Forker:
                 os.close(descriptor)
         os.setsid()
         self._socket.close()
-        for name, value in {**self._environment, worker.CAPTURE_VARIABLE: mark}.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        os.environ[worker.CAPTURE_VARIABLE] = mark
         return True
 
     def _tell_ends(self) -> None:

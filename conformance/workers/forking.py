@@ -28,15 +28,15 @@ from typing import Any
 
 from ..targets.adapters import adapter_source
 from ..targets.target import Target
+from .one_thread import ONE_THREAD
 
 _DECLARED = re.compile(r"^FORKS = True$", re.MULTILINE)
 _FORKER = Path(__file__).with_name("forker.py")
-_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}  # of the process that forks, where NumPy would start threads
 _LOAD_LIMIT = 120.0  # seconds to load the runtime, as for a worker
 _FORK_LIMIT = 10.0  # seconds for a copy of what is loaded
 
 
-def _may_fork(target: Target) -> bool:
+def may_fork(target: Target) -> bool:
     """Tell whether the workers of a target may be forked: its adapter declares it, and they are Python's on this
     machine."""
     local = not target.is_command and sys.platform.startswith("linux")
@@ -54,13 +54,13 @@ class Zygote:
     """
 
     def __init__(self, target: Target) -> None:
-        if not _may_fork(target):
+        if not may_fork(target):
             raise NotForked("its adapter does not declare it, or its worker is not Python's on this machine")
         here, there = socket.socketpair()
         self._socket, self._lines, self._lock = here, b"", threading.Lock()
         self._ended: dict[int, int] = {}
         interpreter = target.command[0] if target.command else sys.executable
-        environment = {**os.environ, **target.environment, **_ENVIRONMENT}
+        environment = {**os.environ, **target.environment, **ONE_THREAD}
         try:
             with there:
                 self._process = subprocess.Popen(
@@ -75,8 +75,7 @@ class Zygote:
         except OSError as error:
             here.close()
             raise NotForked(str(error)) from None
-        kept = {name: {**os.environ, **target.environment}.get(name) for name in _ENVIRONMENT}
-        start = json.dumps({"adapter": adapter_source(target.adapter), "environment": kept}).encode()
+        start = json.dumps({"adapter": adapter_source(target.adapter)}).encode()
         try:
             here.settimeout(_LOAD_LIMIT)
             here.sendall(len(start).to_bytes(8, "little") + start)

@@ -22,6 +22,8 @@ from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, TypeVar
 
+from .one_thread import one_thread
+
 Piece = TypeVar("Piece")
 Done = TypeVar("Done")
 
@@ -123,7 +125,8 @@ class Pool:
             return
         try:
             payload = pickle.dumps((message.work, message.sent), pickle.HIGHEST_PROTOCOL)
-            with _interrupts_ignored():  # also by the processes that start meanwhile: Ctrl-C is for this one to answer
+            # also by the processes that start meanwhile: Ctrl-C is for this one to answer
+            with one_thread(), _interrupts_ignored():
                 message.future = self._started().submit(_done_there, payload)
         except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, OSError):
             return

@@ -977,7 +977,11 @@ def _converse(channel: Channel, capture: Capture) -> None:
         return
     start = first[0]
     try:
-        os.environ.update(start.get("environment", {}))
+        for variable, value in start.get("environment", {}).items():
+            if value is None:  # NumPy was not to see the caller's
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = value
         _fill_memory()
         adapter = load_adapter(start["adapter"], start["options"])
         description = adapter.describe()

@@ -22,7 +22,7 @@ from ..targets.adapters import adapter_source
 from ..targets.target import Target
 from . import worker
 from .descendants import end_marked
-from .forking import ForkedProcess, NotForked, Zygote
+from .forking import ForkedProcess, NotForked, Zygote, may_fork
 from .job import TargetUnavailable
 from .launch import Launch, launch_of
 from .messages import (
@@ -37,6 +37,7 @@ from .messages import (
     message_of,
     printed_lines,
 )
+from .one_thread import ONE_THREAD, without_one_thread
 
 MEASURED = "measured"
 """The key of a target's description that holds what its worker measured of itself (:mod:`.measuring`)."""
@@ -115,6 +116,10 @@ class WorkerProcess:
         self._mark = f"{worker.CAPTURE_VARIABLE}={status.st_dev}:{status.st_ino}"
         name, _, mark = self._mark.partition("=")
         environment = {**os.environ, **target.environment, name: mark}
+        again: dict[str, str | None] = dict(target.environment)  # ssh and docker do not pass it on
+        if may_fork(target):  # NumPy is loaded like in what forks, before the caller's environment is there again
+            again |= without_one_thread(environment)
+            environment |= ONE_THREAD
         launch = launch_of(target)
         self._opening = launch.opening
         forked: ForkedProcess | None = None
@@ -130,7 +135,7 @@ class WorkerProcess:
             "type": "start",
             "adapter": source,
             "options": dict(target.options),
-            "environment": dict(target.environment),  # once more: ssh and docker do not pass it on
+            "environment": again,
             "time_limit": target.time_limit,
             "memory_limit": target.memory_limit,
             "output_limit": target.output_limit,

@@ -27,6 +27,8 @@ class Session:
         if self.model == b"who": return [np.array([os.getpid() != LOADED_BY])]
         if self.model == b"environment":
             return [np.frombuffer(os.environ.get("OPENBLAS_NUM_THREADS", "none").encode(), np.uint8)]
+        if self.model == b"at the start":
+            return [np.array([b"OPENBLAS_NUM_THREADS=1" in open("/proc/self/environ", "rb").read()])]
         return [feeds["X"] + 1]
 
 class Adapter:
@@ -69,6 +71,19 @@ def test_forked_and_started_workers_answer_alike(tmp_path: Path, monkeypatch: py
     assert [(o.signal, o.message) for o in by_fork] == [(o.signal, o.message) for o in started]
     assert "last words" in by_fork[1].captured
     assert by_fork[5].captured.startswith("last words")
+
+
+@pytest.mark.parametrize("more", ["", "FORKS = True"])
+@pytest.mark.parametrize("callers", ["", "3"])
+def test_one_thread_is_what_numpy_finds_and_the_runtime_finds_the_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, callers: str
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if callers:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", callers)
+    at_start, environment = outcomes(target(tmp_path, more), b"at the start", b"environment")
+    assert returned(at_start) == [bool(more)]
+    assert returned(environment) == [*(callers or "none").encode()]
 
 
 @pytest.mark.parametrize(
