@@ -17,11 +17,20 @@ from ...reference import Configuration, Node
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """The largest finite magnitude of each tensor, whether all numbers are finite, and whether one is infinite."""
+    """The sizes of numbers, but for lengths, which are none of these.
+
+    finite, infinite
+        Whether all are finite, and whether one is infinite.
+    largest
+        The largest finite magnitude of each tensor.
+    least
+        The least magnitude of each tensor that has elements; NaN where one of them is.
+    """
 
     finite: bool
     infinite: bool
     largest: Mapping[str, float]
+    least: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -44,17 +53,19 @@ class Observed:
 
     @cached_property
     def magnitudes(self) -> Magnitudes:
-        """The size of its numbers; lengths are no numbers of these."""
-        finite, infinite, largest = True, False, {}
+        """The sizes of its numbers."""
+        finite, infinite, largest, least = True, False, {}, {}
         for name, array in self.inputs.items():
             if name == "sequence_lens":
                 continue
             numbers = np.abs(array.astype(np.float64))
             largest[name] = float(numbers.max(initial=0.0))
+            if numbers.size:
+                least[name] = float(numbers.min())
             if not isfinite(largest[name]):
                 finite, infinite = False, infinite or bool(np.isinf(numbers).any())
                 largest[name] = float(numbers.max(initial=0.0, where=np.isfinite(numbers)))
-        return Magnitudes(finite, infinite, largest)
+        return Magnitudes(finite, infinite, largest, least)
 
 
 def skips(formal: Sequence[str], given: Container[str]) -> bool:

@@ -208,9 +208,11 @@ def _drawn(
     legal: dict[str, Any] = settle(row)
     if any(not _within(name, legal[name], values) for name, values in supported.items() if name in legal):
         return None
+    inputs: Mapping[str, Any] = NOTHING
     for _ in range(_REDRAWS):
         spec = CaseSpec(op, version, **{**legal, **_activations(op, version, legal, supported, choose)})
-        if len(interpretations_touched(spec.node, inputs_of(spec))) <= _OPEN:
+        inputs = inputs or inputs_of(spec)  # which do not depend on functions
+        if len(interpretations_touched(spec.node, inputs)) <= _OPEN:
             return spec
     return CaseSpec(op, version, **legal)
 

@@ -209,8 +209,7 @@ class _Activations(Axis):
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         names, touched = observed.attributes.get("activations"), observed.configuration.touched
-        known = {name.lower(): kind for name, kind in ACTIVATIONS.items()}
-        kinds = [known[name.lower()] for name in names or ()]
+        kinds = [kind for name in names or () if (kind := kind_named(name)) is not None]
         alpha, beta = (observed.attributes.get(f"activation_{name}") for name in ("alpha", "beta"))
         left_out = len(alpha or ()) < sum(kind.uses_alpha for kind in kinds)
         return {

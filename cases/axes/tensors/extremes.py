@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....reference import FORMATS, OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
@@ -98,18 +97,21 @@ class _Extremes(Axis):
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         largest = observed.magnitudes.largest
-        X = observed.inputs["X"]
-        least = float(observed.configuration.format.least_normal)
         return {
-            "subnormal": bool(_subnormal(X, least).any()),
-            "subnormal-weights": bool(_subnormal(observed.inputs["W"], least).any()),
+            "subnormal": _subnormal(observed, "X"),
+            "subnormal-weights": _subnormal(observed, "W"),
             "large-weights": max(largest["W"], largest["R"]) > 16,
             "large-bias": largest.get("B", 0.0) > 8,
         }
 
 
-def _subnormal(array: NDArray[Any], least: float) -> NDArray[np.bool_]:
-    return (array != 0) & (np.abs(array.astype(np.float64)) < least)  # type: ignore[no-any-return]
+def _subnormal(observed: Observed, name: str) -> bool:
+    """Tell whether an input has a subnormal number."""
+    least_normal = float(observed.configuration.format.least_normal)
+    if observed.magnitudes.least.get(name, least_normal) >= least_normal:
+        return False
+    array = observed.inputs[name]
+    return bool(((array != 0) & (np.abs(array.astype(np.float64)) < least_normal)).any())
 
 
 EXTREMES = _Extremes()

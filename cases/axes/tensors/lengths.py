@@ -146,7 +146,7 @@ class _Lengths(Axis):
             "lengths": given is not None,
             "lengths-absent": given is None,
             "short-row": c.ragged,
-            "unsorted": bool((np.diff(c.lengths) > 0).any()),
+            "unsorted": bool((c.lengths[1:] > c.lengths[:-1]).any()),
             "empty-row": bool((c.lengths == 0).any()) or c.T == 0,
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -82,11 +83,9 @@ class _Zeros(Axis):
             inputs[chosen] = np.zeros_like(inputs[chosen])
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
-        numbers = [array for name, array in observed.inputs.items() if name != "sequence_lens" and array.size]
-        return {
-            "zero-elements": any(bool((array == 0).any()) for array in numbers),
-            "zero-tensor": any(not bool(array.any()) for array in numbers),
-        }
+        inputs, least = observed.inputs, observed.magnitudes.least
+        having = [name for name, size in least.items() if size == 0 or (isnan(size) and (inputs[name] == 0).any())]
+        return {"zero-elements": bool(having), "zero-tensor": any(not inputs[name].any() for name in having)}
 
 
 def _own(spec: Any, name: str) -> str:
