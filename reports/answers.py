@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from ..conformance.judging.judgement import NO_CLEAN_REFUSAL
 from ..conformance.judging.vocabulary import happening
@@ -30,8 +32,7 @@ _TONES = {
 }
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Struct, frozen=True):
     """The answer on one target; ``findings`` are those that the places in it mean.
 
     ``undecided`` says why cases are inconclusive: (why, how many, in which operators and types).

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
 from ..conformance.judging.vocabulary import word
 from ..reference import ACCURACY_CLASSES
@@ -29,8 +32,7 @@ _MOVED = 0.05
 code are the same bits; other thread counts or instruction sets move them by less than that, rarely by more."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """A case with its verdicts in both runs; message and command are those of the run in
     which it does not pass, of the new one where both do not."""
 
@@ -56,8 +58,7 @@ class Group:
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """The move of accuracy in one element type. ``wider`` is whether the grade is one that allows more."""
 
     type: str
@@ -68,8 +69,7 @@ class Moved:
     wider: bool
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """The differences on one target. ``same`` counts the cases whose verdict is the same in both runs."""
 
     name: str
@@ -357,9 +357,9 @@ def _target_as_json(changes: Changes) -> dict[str, Any]:
     }
     for kind in HEADINGS:
         groups = changes.groups[kind]
-        record[kind] = [{**vars(change), "finding": group.finding} for group in groups for change in group.changes]
+        record[kind] = [{**asdict(change), "finding": group.finding} for group in groups for change in group.changes]
     record |= {"only_old": list(changes.only_old), "only_new": list(changes.only_new)}
-    return record | {"accuracy": list(map(vars, changes.accuracy))}
+    return record | {"accuracy": list(map(asdict, changes.accuracy))}
 
 
 def tone(kind: str) -> tuple[str, str]:

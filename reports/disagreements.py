@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
+
 from ..conformance.results.records import DisagreementRecord
 from .legible import shortened
 from .run import Run
@@ -26,8 +28,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Disagreement:
+class Disagreement(Struct, frozen=True):
     """One entry of a run's list; ``units`` and ``error`` are the largest error seen, empty where none is, ``script``
     where the page has the script at ``place``."""
 
@@ -57,8 +58,7 @@ class Part:
     members: tuple[Disagreement, ...]
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """Disagreements that one target's run shows."""
 
     subject: Subject

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ..conformance.border.strict_json import parse, typed
 from ..conformance.judging.divergence import right_levels
@@ -37,8 +38,7 @@ _FILES = re.compile(r"(?:evidence\.json|script\.py|model\.onnx|test_data_set_\d{
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(Struct, frozen=True):
     """One input of the node; ``given`` is how it comes, or ``absent``; ``values`` are the first ones."""
 
     name: str
@@ -50,8 +50,7 @@ class Input:
     codec: str
 
 
-@dataclass(frozen=True)
-class ElementShown:
+class ElementShown(Struct, frozen=True):
     """A number, or a level, beside what it must be. None: not judged (``must``, ``ratio``) or not reported (``got``).
     ``bounds`` are the levels that are right, None where it is a number."""
 
@@ -75,8 +74,7 @@ class ElementShown:
         return int(max(least - (self.got or 0), (self.got or 0) - most, 0))
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """|error| / radius over two axes: ``values[row][column]``, None where nothing is judged.
 
     ``ends`` has for each row the number of columns (steps) before its padding; ``here`` is the row looked at, -1 for
@@ -92,8 +90,7 @@ class Grid:
     ends: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class GateLine:
+class GateLine(Struct, frozen=True):
     """One step of one unit: the gates by letter, and the Y of that step."""
 
     step: int
@@ -103,8 +100,7 @@ class GateLine:
     y: ElementShown
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """The place where target and expectation part, with its surroundings."""
 
     title: str
@@ -121,8 +117,7 @@ class Numbers:
     across: Grid | None
 
 
-@dataclass(frozen=True)
-class Exhibit:
+class Exhibit(Struct, frozen=True):
     """One case on one target. ``files`` are paths inside ``folder``; ``about`` names the node that operator, inputs and
     numbers are about where the model has several; ``codecs`` says what levels stand for."""
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
+
 from ..conformance.judging.judgement import DECLINED, Verdict
 from ..conformance.judging.vocabulary import NO_FAILURE, Word, word
 from ..conformance.results.hits import in_words
@@ -34,8 +36,7 @@ class Clause:
     source: str
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Struct, frozen=True, dict=True):
     """A finding as one target shows it.
 
     ``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which

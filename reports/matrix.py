@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from ..conformance.judging.vocabulary import rank, word
 from ..reference import UnknownOperator, document_of
 from .results import Kind
@@ -40,8 +42,7 @@ Line = tuple[Subject, tuple[Cell, ...]]
 """A target, and its cells in the order of versions."""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """The matrix of one operator. ``rows`` are (feature group, lines), so that targets stand below one another:
     versions are few, and targets may be many. ``page`` is where the document is."""
 

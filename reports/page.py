@@ -7,7 +7,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
 
 from ..conformance.judging.vocabulary import DECLINES, STATES, STATUS_WORDS, VERDICTS, word
 from ..reference import document_saying
@@ -259,8 +259,7 @@ FEATURES = {
 """Feature groups whose short names a stranger would not read."""
 
 
-@dataclass(frozen=True)
-class _AboutRun:
+class _AboutRun(Struct, frozen=True):
     """A run's own account, ready to print."""
 
     name: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..conformance.results.level_grades import graded_line
 from ..conformance.results.records import LevelsRecord
@@ -45,8 +46,7 @@ def times(ratio: float | None) -> str:
     return "0" if ratio < 5e-4 else "<.1"
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """One element: a square of the heat map."""
 
     x: int
@@ -58,8 +58,7 @@ class Tile:
     said: str
 
 
-@dataclass(frozen=True)
-class HeatMap:
+class HeatMap(Struct, frozen=True):
     """Tiles of ``size`` by ``height`` under axes. ``padding_x`` is where the padding begins, None where there is none;
     ``columns`` and ``rows`` are (position, label) pairs."""
 
@@ -145,8 +144,7 @@ def _outside(ratio: float | None) -> bool:
     return ratio is not None and ratio > 1
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """One number over the steps. ``lines`` are polylines of what is expected, ``dots`` its points, ``reported`` the
     points of what came back; ``parting_x`` is where a guide stands, None where there is none."""
 
@@ -247,8 +245,7 @@ _ENDS = (0, 1, 2, 4, 16, 64, 256, 4096, 65535)
 _BAR_HEIGHT, _BAR_WIDTH, _BAR_STEP, _BAR_TOP = 110, 34, 52, 22
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """The cases that are off by so many levels: what is right or inaccurate below, what is wrong above."""
 
     label: str
@@ -262,8 +259,7 @@ class Bar:
     wrong_height: float
 
 
-@dataclass(frozen=True)
-class LevelPicture:
+class LevelPicture(Struct, frozen=True):
     """Bars for one operator and number of bits, over a line of `base`."""
 
     operator: str

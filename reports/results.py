@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.results.result import Place, Result
@@ -51,8 +52,7 @@ class Kind:
         return f"{name}-{self.version}"
 
 
-@dataclass(frozen=True)
-class About:
+class About(Struct, frozen=True):
     """The subjects of a case: clause ids and feature groups."""
 
     clauses: tuple[str, ...]
@@ -64,8 +64,7 @@ class About:
         return self.features or tuple(dict.fromkeys(subject_of(clause) for clause in self.clauses))
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Struct, frozen=True):
     """The words of a result: the message, and where the first difference is."""
 
     message: str

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
+
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
 from ..conformance.results.records import Bias, TargetRecord
@@ -17,8 +19,7 @@ from .run import NO_TARGET, Run
 from .tally import Tally
 
 
-@dataclass(frozen=True)
-class TypeRow:
+class TypeRow(Struct, frozen=True):
     """The results of one element type.
 
     ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / radius of a

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ..conformance.judging.judgement import DECLINED
 from ..conformance.judging.vocabulary import rank, word
@@ -11,8 +12,7 @@ from ..reference import SPECIAL
 from .results import Kind
 
 
-@dataclass
-class Tally:
+class Tally(Struct):
     """The number of results of each verdict.
 
     ``new`` and ``known`` count the failing ones again, by whether the expected-failure file names them;

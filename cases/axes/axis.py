@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from msgspec import Struct
 
 from ...reference import OperatorVersion
 from .condition import Condition
@@ -29,8 +30,7 @@ Kind = Literal["illegal", "open", "same"]
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Struct, frozen=True):
     """A key of a case's JSON.
 
     type
@@ -47,8 +47,7 @@ class Field:
     called: str = ""
 
 
-@dataclass(frozen=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """The values of an axis in one operator version.
 
     values
@@ -101,8 +100,7 @@ SELDOM = Domain((False,), rare=(True,), often=(*(False,) * 31, True), share=1 / 
 or is not tried where a worker does not speak of it."""
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """Values of a field that do not go with those of others.
 
     field, values
@@ -133,8 +131,7 @@ class Rule:
         return all(name in row for name in self.reads) and self.clashes(row)
 
 
-@dataclass(frozen=True)
-class Having:
+class Having(Struct, frozen=True):
     """The need of a part of an operator to show, as fields of a case have it.
 
     fields

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 HALVES = ("forward", "reverse")
 """The ways in which one direction of a node runs: where both are there, each is a half of the case."""
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True):
     """One thing that may be so in a case.
 
     fields

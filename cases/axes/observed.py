@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import Configuration, Node
 
 
-@dataclass(frozen=True)
-class Magnitudes:
+class Magnitudes(Struct, frozen=True):
     """The sizes of numbers, but for lengths, which are none of these.
 
     finite, infinite
@@ -33,8 +32,7 @@ class Magnitudes:
     least: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(Struct, frozen=True, dict=True):
     """A legal node with its inputs by formal name, and what they come to together."""
 
     node: Node

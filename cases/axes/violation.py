@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import OperatorVersion, document_of
@@ -24,8 +25,7 @@ document and what the model holds; ``run`` the values of the inputs."""
 Array = NDArray[Any]
 
 
-@dataclass
-class Draft:
+class Draft(Struct):
     """Parts that a model is made of, for a violation to change: attributes, inputs in order of their places,
     outputs."""
 

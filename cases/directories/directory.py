@@ -12,11 +12,11 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, EncodeError
+from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
@@ -48,8 +48,7 @@ class OutsideFile(DirectoryError):
     """External data that is not in the directory itself."""
 
 
-@dataclass(frozen=True)
-class DataSet:
+class DataSet(Struct, frozen=True):
     """One run of a model: arrays by name of graph input and graph output, in the graph's order.
 
     ``outputs`` is empty where a directory gives none. bfloat16 is the type of ml_dtypes.
@@ -59,8 +58,7 @@ class DataSet:
     outputs: Mapping[str, Array]
 
 
-@dataclass(frozen=True)
-class CaseDirectory:
+class CaseDirectory(Struct, frozen=True):
     """A test case as it was read.
 
     model

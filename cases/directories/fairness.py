@@ -8,11 +8,11 @@ interpretation or a convention, nor of an element that nobody can know.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import Expectation, expect
@@ -23,8 +23,7 @@ from ..specs.family import clauses_exercised
 from .directory import ATOL, RTOL, DataSet
 
 
-@dataclass(frozen=True)
-class Fairness:
+class Fairness(Struct, frozen=True):
     """Objections to a case in the hands of a runner with a fixed tolerance.
 
     interpretations

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import NodeProto
 
@@ -25,8 +25,7 @@ _BY_INPUT = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes", "Transp
 """The argument of each move, as an attribute or, in newer opsets, as its second input."""
 
 
-@dataclass(frozen=True)
-class NodeGraph:
+class NodeGraph(Struct, frozen=True):
     """A model of recurrent nodes and what stands between them.
 
     subject

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
@@ -28,8 +28,7 @@ class NotOneNode(ValueError):
     """The model is no single recurrent node with its constants; the text says what it is instead, in one line."""
 
 
-@dataclass(frozen=True)
-class OneNode:
+class OneNode(Struct, frozen=True):
     """A model of one recurrent node.
 
     node

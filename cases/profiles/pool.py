@@ -9,12 +9,12 @@ shows is pinned too, so that no choice waits for a measurement, or depends on th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from ..specs.family import PoolDesign, family_of
 from ..specs.spec import CaseSpec
@@ -46,8 +46,7 @@ def recurrent_design(op: str) -> PoolDesign:
     )
 
 
-@dataclass(frozen=True)
-class Pooled:
+class Pooled(Struct, frozen=True, dict=True):
     """One case of the pool.
 
     op, level, index, sibling
@@ -90,8 +89,7 @@ class Pooled:
         return self.level, self.index
 
 
-@dataclass(frozen=True)
-class Pool:
+class Pool(Struct, frozen=True, dict=True):
     """The pool of an operator: ``dense`` cases of it are in ``core``, those of ``quick`` (places) in ``smoke``, and
     ``further`` ones are as pool.json has them."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import Node, interpretations_touched, resolve
@@ -106,8 +107,7 @@ class Step(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True)
-class Course:
+class Course(Struct, frozen=True, dict=True):
     """The steps of a case's sessions, and what they need beside its model and feeds.
 
     needs

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..axes.context import Context, Need
@@ -27,8 +28,7 @@ Mask = NDArray[np.bool_]
 Fields = frozenset[str]
 
 
-@dataclass(frozen=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """The rules between fields of every case.
 
     fields
@@ -41,8 +41,7 @@ class Relation:
     holds: Callable[[Any], bool]
 
 
-@dataclass(frozen=True)
-class Possible:
+class Possible(Struct, frozen=True):
     """Contexts that can occur while a part can show: (contexts,) alone and (contexts, contexts) together."""
 
     alone: Mask
@@ -292,8 +291,7 @@ class ContextSpace(ABC):
         return np.array(held, bool).reshape(len(contexts), int(rows.sum()))
 
 
-@dataclass(frozen=True, eq=False)
-class _Cluster:
+class _Cluster(Struct, frozen=True, eq=False, dict=True):
     """Fields that belong together, and what is demanded of them."""
 
     fields: Fields

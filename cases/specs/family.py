@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from itertools import islice
 from random import Random
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import Clause, Node, clauses_of, operator_names, operator_of, versions_of
@@ -26,8 +27,7 @@ from .features import groups_with, tell_words
 from .level import Level
 
 
-@dataclass(frozen=True)
-class PoolDesign:
+class PoolDesign(Struct, frozen=True):
     """The way in which a pool of dense cases is drawn, and the share of it in the profiles.
 
     drawn
@@ -51,7 +51,7 @@ class PoolDesign:
     models: Mapping[str, int]
     cases: int
     quick: int
-    many: Mapping[str, int] = field(default_factory=dict)
+    many: Mapping[str, int] = {}
     measured: int = 0
     turns: tuple[int, int] | None = None
 

@@ -17,11 +17,12 @@ shape that are mixed up, a memory plan that overwrites what another node still n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
@@ -52,8 +53,7 @@ _MOVES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
 _AXES_ARE_INPUTS = 13  # of Squeeze
 
 
-@dataclass(frozen=True)
-class _Further:
+class _Further(Struct, frozen=True):
     """A node beside the first one.
 
     spec

@@ -17,11 +17,12 @@ Axes say how (:mod:`..axes.quantized`), or a lane does so for the cases of a pro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
@@ -62,8 +63,7 @@ _LEAST_SCALE = 2.0**-149
 """The least number of float32 beside 0."""
 
 
-@dataclass(frozen=True)
-class _Manner:
+class _Manner(Struct, frozen=True):
     """The manner in which a case is quantized: the fields of :mod:`..axes.quantized`."""
 
     quantization: str
@@ -140,7 +140,7 @@ def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> 
     float_case
         From a case that is not quantized to its models and inputs.
     """
-    manner = _Manner(**{field: getattr(spec, field) for field in _Manner.__dataclass_fields__})
+    manner = _Manner(**{field: getattr(spec, field) for field in _Manner.__struct_fields__})
     plain = replace(spec, **{f.name: f.default for axis in spec.axes if axis.block == BLOCK for f in axis.fields})
     calibrating = replace(plain, seed=plain.weights_seed)
     case = float_case(plain)

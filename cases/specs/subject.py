@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import Node
@@ -23,8 +24,7 @@ MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 """Operators that move numbers and change none."""
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(Struct, frozen=True):
     """An operator that stands between two nodes and changes no number.
 
     axes
@@ -51,8 +51,7 @@ class Move:
         return array if self.op_type == "Identity" else np.expand_dims(array, self.axes or ())
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """The source of an input of a node.
 
     tensor
@@ -72,8 +71,7 @@ class Source:
         return array
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """A node in its graph.
 
     name

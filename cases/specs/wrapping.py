@@ -17,11 +17,12 @@ two nodes, which are judged both, are :mod:`.graphs`.)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
@@ -142,8 +143,7 @@ def _scale(arrays: Sequence[Array], kind: str) -> float:
     return max(float(2.0 ** np.ceil(np.log2(largest / _INT8))), FORMATS[kind].least_normal) if largest else 1.0
 
 
-@dataclass
-class _Graph:
+class _Graph(Struct):
     """Nodes that a wrap adds to a graph."""
 
     opset: int

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from msgspec import Struct
+
 
 class Level(Enum):
     """The severity of a problem.
@@ -52,8 +54,7 @@ class Problem:
     suppressed: str | None = None
 
 
-@dataclass(frozen=True)
-class Unchecked:
+class Unchecked(Struct, frozen=True):
     """A rule that nobody can decide by looking at the model, and what is missing for it.
 
     ``rule`` is empty where no rule of the node could be tried, and ``mishap`` is whether the suite's own code, or the

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from ...cases import family_of
 from ...reference import FORMATS, UnknownOperator, operator_version
@@ -37,8 +38,7 @@ _LISTING = 2
 """A message that names more things than that of one case lists what it was given, and not what is wrong with it."""
 
 
-@dataclass(frozen=True)
-class _Refusal:
+class _Refusal(Struct, frozen=True):
     """A refused result: how it is worded, and what it has that never runs (a reader's words for each).
 
     named, mentioned

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ...reference import Agreement, Expectation, Interpretations, operator_for, resolve
 from ...reference.documents.interpretations import QUESTIONS, asked_anew
@@ -39,8 +40,7 @@ def run_sessions(runs: Sequence[Session]) -> list[RunSession]:
     return [sessions[number] for number in range(len(runs))]
 
 
-@dataclass(frozen=True)
-class _Unmet:
+class _Unmet(Struct, frozen=True):
     """Expectations that a run does not meet."""
 
     session: RunSession

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...cases import Trial
@@ -49,8 +50,7 @@ class Session:
         return {name: array for name, array in self.outputs.items() if array is not None}
 
 
-@dataclass(frozen=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """Runs that are well formed, and what is to be said of them beside the verdict."""
 
     sessions: tuple[Session, ...]

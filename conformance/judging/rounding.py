@@ -9,10 +9,10 @@ signal itself. (That errors lean to one side tells nothing: a coefficient that i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import FORMATS, AccuracyClass, Expectation
@@ -50,8 +50,7 @@ _LARGE = 1 / 8
 _FEWEST = 8
 
 
-@dataclass(frozen=True)
-class _Elements:
+class _Elements(Struct, frozen=True):
     """Judged elements of one output beside both bounds, as flat arrays."""
 
     got: NDArray[np.float64]

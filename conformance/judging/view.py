@@ -7,9 +7,10 @@ from the numbers that it got.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...cases import Feed, Trial
@@ -22,8 +23,7 @@ __all__ = ["View", "view_of", "views"]
 Arrays = tuple[NDArray[Any] | None, ...]
 
 
-@dataclass(frozen=True)
-class View:
+class View(Struct, frozen=True):
     """A node of a subject as a trial of its own, with what the target did.
 
     name

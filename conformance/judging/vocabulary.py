@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from .judgement import EXCEPTION, FAILING, UNTRIED, Verdict
 
 __all__ = ["DECLINES", "FAILS", "FLAGS", "NO_FAILURE", "RIGHT", "STATES", "STATUS_WORDS", "UNKNOWN", "VERDICTS"]
@@ -200,8 +202,7 @@ STATUS_WORDS: Mapping[str, str] = {
 """The meanings of the status of a clause."""
 
 
-@dataclass(frozen=True)
-class State:
+class State(Struct, frozen=True):
     """The words and colours of what several results come to."""
 
     words: str

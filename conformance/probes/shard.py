@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -16,8 +17,7 @@ class ShardError(ValueError):
     """Something that was asked for is no shard; the text says so in one line."""
 
 
-@dataclass(frozen=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """Part `number` of `count`, counted from 1."""
 
     number: int

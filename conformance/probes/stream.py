@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from ...cases.directories.directory import DirectoryError
 from ..judging.judgement import Judgement, Verdict, not_judged, not_run
 from ..workers.pool import Pool
@@ -82,8 +84,7 @@ def in_order(
     return judged_in_order(_run(process, probes), accuracy, pool or Pool())
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """A probe that a target has run, and what became of its jobs, in their order.
 
     known
@@ -116,8 +117,7 @@ def judged_in_order(ran: Generator[Ran, None, None], accuracy: str, pool: Pool) 
             yield Tried(one.probe, one.prepared, one.outcomes, one.known or judgement)
 
 
-@dataclass(frozen=True)
-class _Answered:
+class _Answered(Struct, frozen=True):
     """A target's answer to a probe, and how that is judged."""
 
     judge: Callable[[Sequence[Outcome], str], Judgement]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ...cases.profiles.profiles import NotListed
 from ...cases.specs.family import family_of
@@ -12,8 +12,7 @@ from .drawn import challenge_probes, split_nonce
 from .probe import Prepared
 
 
-@dataclass(frozen=True)
-class UnlistedProbe:
+class UnlistedProbe(Struct, frozen=True):
     """See :class:`.probe.Probe`. Its verdict is ``not-judged``, with what the operator's own code raises."""
 
     profile: str

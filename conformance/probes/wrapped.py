@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ...cases import Spec, build_case
 from ...cases.axes.quantized.quantization import features_of_levels
@@ -19,8 +21,7 @@ from .probe import Prepared, Probe, SpecProbe, prepared_case
 __all__ = ["WRAPS", "CaseProbe", "WrapProbe", "named_target", "split_wrap", "wrap_lane", "wrapped_probes"]
 
 
-@dataclass(frozen=True)
-class WrapProbe:
+class WrapProbe(Struct, frozen=True, dict=True):
     """A case of a profile with its node wrapped (see :mod:`..cases.wrapping`); it keeps the case's id and clauses."""
 
     probe: SpecProbe

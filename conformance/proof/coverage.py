@@ -10,11 +10,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...cases.profiles.pool import Pooled
@@ -32,8 +32,7 @@ _PAIR, _TWICE, _SHARED = 10, 4, 0.3  # what a case is worth: as when the pool wa
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Shares:
+class Shares(Struct, frozen=True):
     """Counts of shown faults of those that are possible: pairs (X, Y), those shown by two cases, triples (X, Y, Z)."""
 
     pairs: tuple[int, int]

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...cases import Feed, Spec, Trial, build_case
@@ -37,8 +38,7 @@ ACCURACY = "standard"
 """The accuracy class by which it is said whether a part shows: that of targets which declare none."""
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """The places in which a part shows in a case: the whole, and by direction (index 0 and 1 as W holds them) when that
     direction alone goes wrong."""
 

@@ -13,10 +13,10 @@ What cannot occur, or cannot show because something that the part needs is not t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...cases import Spec
@@ -31,8 +31,7 @@ from .exposure import Run, Shown
 Counts = NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class Faults:
+class Faults(Struct, frozen=True):
     """All faults of an operator: for each part (by position in ``parts``) the contexts (by position in ``contexts``) in
     which it can show, and the pairs of contexts (an upper triangle)."""
 
@@ -110,8 +109,7 @@ def measurable(spec: Spec) -> bool:
     return space is not None and space.measurable(spec)
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(Struct, frozen=True):
     """The number of faults that there are and of those that are shown: single parts, pairs (X, Y), those shown by two
     cases or more, and triples (X, Y, Z)."""
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from .hits import Hit, hits_of
 from .support import Lack, ResultsAlike, ShortFinding, counted, support_of
@@ -137,8 +139,7 @@ def answer_of(
     )
 
 
-@dataclass(frozen=True)
-class _Counts:
+class _Counts(Struct, frozen=True):
     """Results of a target, counted for its answer.
 
     ``broke`` counts what ended otherwise than in a clean refusal, ``compared`` is whether a list of known failures was

@@ -13,8 +13,9 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
@@ -39,13 +40,12 @@ MOST_FINDINGS = 60
 _BY_NUMBERS = frozenset(v.value for v in (Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE))
 
 
-@dataclass
-class Kept:
+class Kept(Struct):
     """Outputs of targets in cases that a finding may rest on, as long as there is room; others are run again."""
 
     room: int = KEPT_BYTES
     fresh: set[str] = field(default_factory=set)
-    _kept: dict[str, tuple[Judgement, tuple[Outcome, ...]]] = field(default_factory=dict)
+    _kept: dict[str, tuple[Judgement, tuple[Outcome, ...]]] = {}
 
     def offer(self, one: Tried) -> None:
         """Keep the outcomes of a case on which a finding may rest. ``fresh`` has all cases that were ever offered."""

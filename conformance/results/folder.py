@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
@@ -38,8 +37,7 @@ class NoRun(ValueError):
     """A folder holds no run that this version reads; the text says why, in one line, and names the folder."""
 
 
-@dataclass
-class Held:
+class Held(Struct):
     """The content of a journal.
 
     begun
@@ -56,19 +54,19 @@ class Held:
         How many lines say nothing; how many things are amiss, contradictions among them; the first of them in words.
     """
 
-    begun: list[Begun] = field(default_factory=list)
-    filled: dict[str, list[str]] = field(default_factory=dict)
-    results: dict[tuple[str, str], Result] = field(default_factory=dict)
+    begun: list[Begun] = []
+    filled: dict[str, list[str]] = {}
+    results: dict[tuple[str, str], Result] = {}
     recorded: set[tuple[str, str, str]] = field(default_factory=set)
-    descriptions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
+    descriptions: dict[str, dict[str, Any]] = {}
+    seconds: dict[str, float] = {}
     all_seconds: float = 0.0
     whole: int = 0
     size: int = 0
     damaged: int = 0
     amiss: int = 0
-    problems: list[str] = field(default_factory=list)
-    _names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    problems: list[str] = []
+    _names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def take(self, line: Line, place: str = "") -> None:
         """Add what a line says; `place` names it where it contradicts another."""
@@ -137,8 +135,7 @@ def gist(result: Result) -> tuple[object, ...]:
     return result.verdict, result.reason, result.clause, result.accuracy
 
 
-@dataclass(frozen=True)
-class RunFolder:
+class RunFolder(Struct, frozen=True):
     """A run folder that was read.
 
     info
@@ -157,8 +154,7 @@ class RunFolder:
     filled: Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True)
-class DescribedRun(RunFolder):
+class DescribedRun(RunFolder, frozen=True, dict=True):
     """A run folder with a run.json that could be read."""
 
     info: RunRecord
@@ -174,7 +170,7 @@ def read_described(path: Path) -> DescribedRun:
     read = read_folder(path)
     if read.info is None:
         raise NoRun(f"{path}: {read.problems[0]}")
-    return DescribedRun(**vars(read))
+    return DescribedRun(**structs.asdict(read))
 
 
 def read_folder(path: Path) -> RunFolder:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...reference import topic_of
 from ..judging.judgement import DECLINED, FAILING, Verdict
@@ -14,8 +15,7 @@ from .support import ResultsAlike, ShortFinding, listed
 _FORBIDDEN = Verdict.NOT_REJECTED.value
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """Users whom a finding hits, and how: those who rely on ``on``, which is empty where nobody knows.
 
     ``why`` explains it where only its list of known failures does; ``where`` has the operators and types that show it,

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ...reference import FORMATS
 from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, UNTRIED, Verdict
@@ -83,8 +84,7 @@ def short_finding(finding: Finding, reason: str) -> ShortFinding:
     )
 
 
-@dataclass(frozen=True)
-class Lack:
+class Lack(Struct, frozen=True):
     """A feature that is not supported; ``problem`` is the place of the finding that says so, None without one."""
 
     what: str

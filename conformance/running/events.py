@@ -6,8 +6,9 @@ Each has the ``lines`` that the journal keeps of it, if any: what happens and wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
+
+from msgspec import Struct
 
 from ..probes.probe import Probe
 from ..probes.stream import Tried
@@ -16,16 +17,14 @@ from ..results.result import Result
 from .run import Run, TargetRun
 
 
-@dataclass(frozen=True)
-class RunBegun:
+class RunBegun(Struct, frozen=True):
     """A run begins, or goes on with what it holds already."""
 
     lines: ClassVar[Sequence[Line]] = ()
     run: Run
 
 
-@dataclass(frozen=True)
-class TargetBegun:
+class TargetBegun(Struct, frozen=True):
     """A target's turn has come; nothing of it has been started yet."""
 
     lines: ClassVar[Sequence[Line]] = ()
@@ -33,8 +32,7 @@ class TargetBegun:
     target: TargetRun
 
 
-@dataclass(frozen=True)
-class TargetAtWork:
+class TargetAtWork(Struct, frozen=True):
     """A target has started; its description is known from now on."""
 
     run: Run
@@ -45,8 +43,7 @@ class TargetAtWork:
         return (TargetStarted(target=self.target.target.name, description=self.target.description),)
 
 
-@dataclass(frozen=True)
-class CaseJudged:
+class CaseJudged(Struct, frozen=True):
     """A case has its verdict.
 
     one
@@ -61,8 +58,7 @@ class CaseJudged:
         return (Observed(result=self.result),)
 
 
-@dataclass(frozen=True)
-class CasesFilled:
+class CasesFilled(Struct, frozen=True):
     """Cases follow on a target, which the run's plan has from now on."""
 
     run: Run
@@ -74,8 +70,7 @@ class CasesFilled:
         return (Filled(target=self.target.target.name, cases=[probe.text for probe in self.probes]),)
 
 
-@dataclass(frozen=True)
-class SampleTried:
+class SampleTried(Struct, frozen=True):
     """A case was run once more, in a fresh process."""
 
     lines: ClassVar[Sequence[Line]] = ()
@@ -83,8 +78,7 @@ class SampleTried:
     one: Tried
 
 
-@dataclass(frozen=True)
-class ResultsAmended:
+class ResultsAmended(Struct, frozen=True):
     """More is known of results that were there already. ``by`` says what made it known: `fresh-sample`, `diagnosis`."""
 
     target: TargetRun
@@ -92,8 +86,7 @@ class ResultsAmended:
     lines: Sequence[Amended]
 
 
-@dataclass(frozen=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """More is known of a target, beside its results: experiments that were made, or that its turn is over."""
 
     target: TargetRun

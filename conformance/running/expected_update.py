@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from ...reference import FORMATS, operator_names
 from ..border.typed_toml import line_of
@@ -25,8 +26,7 @@ MOST_CASES = 30  # named one by one; beyond that an entry says what they have in
 _HEADER = "# Failures that are known. Each entry gives its reason; docs/targets.md has the keys.\n"
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(Struct, frozen=True):
     """The changes to a file: how many entries stayed, the reasons of those that went, the titles of those that came."""
 
     kept: int

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from typing import Any
+
+from msgspec import Struct
 
 from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import DECLINED, UNTRIED, Verdict
@@ -37,8 +39,7 @@ _EXPLAINABLE = frozenset(verdict.value for verdict in DIAGNOSED - {Verdict.INACC
 """Verdicts of which it is said that no fault explains them. Of what is inaccurate the title names the wider class."""
 
 
-@dataclass(frozen=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """One thing about a target, behind a label: ``NEW``, ``fails``, ``known``, a verdict, ``remark``, ``note``.
 
     extent
@@ -56,8 +57,7 @@ class Remark:
     command: str = ""
 
 
-@dataclass(frozen=True)
-class Shelf:
+class Shelf(Struct, frozen=True):
     """Remarks that belong together, below a line of their own; empty where they need none."""
 
     heading: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from dataclasses import dataclass
 from importlib import metadata
 from importlib.machinery import ModuleSpec
+
+from msgspec import Struct
 
 GROUP = "onnxspec.targets"
 """The group of entry points."""
@@ -21,8 +22,7 @@ class ThirdPartyError(ValueError):
     """An adapter that another package promises cannot be had; the text says which, whose, and why, in one line."""
 
 
-@dataclass(frozen=True)
-class ThirdParty:
+class ThirdParty(Struct, frozen=True):
     """An adapter of another package: its name, the module and class that hold it, and the distribution's name and
     version."""
 

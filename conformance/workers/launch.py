@@ -17,8 +17,9 @@ import re
 import sys
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ..targets.target import Target
 from . import worker
@@ -28,8 +29,7 @@ PLACEHOLDERS = ("{worker}", "{source}", "{stdin}")
 _CONSOLE = ("-m", "code")
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """A command, and the bytes that are to be written to it before anything else.
 
     Where there are such bytes, nothing may follow them until the worker has spoken: what reads them may read on.

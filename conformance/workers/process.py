@@ -13,9 +13,11 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from ...cases import ABILITIES
 from ..targets.target import Target
@@ -40,8 +42,7 @@ REPEATS = 2
 _BATCHES_UNDER_WAY = 2
 
 
-@dataclass
-class _Numbered:
+class _Numbered(Struct):
     """A job under way: `begun` once the worker has decoded its batch, `last` if it is the last one of that. One that is
     not run only keeps its place: `left_out` is what becomes of it."""
 

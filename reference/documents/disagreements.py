@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from .clauses import clause_named
 
@@ -18,8 +19,7 @@ else:
 DISAGREEMENT_KINDS = ("numbers", "state", "interface", "memory", "producer")
 
 
-@dataclass(frozen=True)
-class Disagreement:
+class Disagreement(Struct, frozen=True):
     """One place where document and kernel part.
 
     clause

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 Default = int | float | str | tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Erratum:
+class Erratum(Struct, frozen=True):
     """A default value that a schema registers and its own document contradicts.
 
     registered

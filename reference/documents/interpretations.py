@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Question:
+
+class Question(Struct, frozen=True):
     """One question that a document leaves open.
 
     name

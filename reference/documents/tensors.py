@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 HIDDEN_SIZE = "hidden_size"
 INPUT_SIZE = "input_size"
 SEQ_LENGTH = "seq_length"
@@ -17,8 +19,7 @@ LENGTHS = "T1"
 """The type parameter of sequence_lens, as ONNX's documents call it."""
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """An extent of a formal shape: so many times a size."""
 
     size: str
@@ -31,8 +32,7 @@ class Extent:
 Shape = tuple[Extent, ...]
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """A codec: integers, each of which stands for (level - zero point) * scale. Channels are the last axis.
 
     scale, zero_point
@@ -44,15 +44,13 @@ class Levels:
     zero_point: str
 
 
-@dataclass(frozen=True)
-class Dynamic:
+class Dynamic(Struct, frozen=True):
     """A codec: numbers that the operator itself quantizes, by their range, whenever it runs."""
 
     bits: int = 8
 
 
-@dataclass(frozen=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """A codec: numbers that the operator itself quantizes, by what attributes of the node say.
 
     scale, zero_point

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.clauses import base_of, clause_named, clauses_of
@@ -116,8 +117,7 @@ Alteration = Callable[[Any], Any]
 """A function from a computation to another one, which is then made rightly."""
 
 
-@dataclass(frozen=True)
-class Altering:
+class Altering(Struct, frozen=True):
     """A fault where another computation is made rightly, and nothing else."""
 
     change: Alteration

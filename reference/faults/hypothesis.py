@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
@@ -87,8 +88,7 @@ class Run:
         return memory
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """The verdict that a hypothesis explains what was returned.
 
     evidence

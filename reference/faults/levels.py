@@ -7,10 +7,11 @@ right one returns, from the start and step by step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..numbers.affine import Affine
@@ -33,8 +34,7 @@ STATE_CODEC = "state"
 """The name, among a node's codecs, of one that the state goes from step to step in."""
 
 
-@dataclass(frozen=True)
-class AtLevels:
+class AtLevels(Struct, frozen=True):
     """A fault of a quantized node. A node of numbers is computed as it must be."""
 
     change: Levels

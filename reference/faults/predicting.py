@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..numbers.accuracy import Budget, budget
@@ -120,8 +121,7 @@ def _reach(number: Bounded) -> NDArray[np.float64]:
     return radius if number.doubt is None else np.where(number.doubt, np.inf, radius)
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(Struct, frozen=True, dict=True):
     """One run, resolved by some interpretations.
 
     observed
@@ -132,7 +132,7 @@ class Scene:
     observed: NDArray[np.float64] | None
     accuracy: str
     plain_numbers: Remembering
-    _known: list[tuple[Computation, dict[str, Bounded]]] = field(default_factory=list)
+    _known: list[tuple[Computation, dict[str, Bounded]]] = []
 
     @cached_property
     def budget(self) -> Budget:

@@ -8,8 +8,10 @@ from outside, by what it computes from and what it returns, so each has every sc
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
+
+from msgspec import Struct
 
 from ..documents.operators import document_of, operator_names, operator_version, versions_of
 from ..documents.tensors import LENGTHS, Levels, TensorForm
@@ -37,8 +39,7 @@ __all__ = ["IN_PART", "Scope", "base_id", "fault_named", "merging", "scoped_name
 _MARK = "@"
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The place where a fault is made.
 
     id

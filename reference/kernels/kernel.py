@@ -7,10 +7,10 @@ and cell in another arithmetic, one that rounds as a *style* says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
@@ -64,16 +64,14 @@ def _half_up(x: Array, form: Format) -> Array:
     return np.where(np.isfinite(x), np.ldexp(whole, exponent - form.precision), x)
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(Struct, frozen=True):
     """A matrix product not yet summed: x (..., K) and weights (K, G)."""
 
     x: Array
     weights: Array
 
 
-@dataclass(frozen=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """A sum whose groups are still apart; the kernel decides the order when it needs the number."""
 
     parts: tuple[Any, ...]

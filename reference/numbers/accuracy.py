@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from msgspec import Struct
+
 from .formats import FORMATS, Format
 
 __all__ = ["ACCURACY_CLASSES", "WIDER_PRESETS", "AccuracyClass", "Budget", "accuracy_class", "any_of", "budget"]
 
 
-@dataclass(frozen=True)
-class AccuracyClass:
+class AccuracyClass(Struct, frozen=True):
     """(operands, accumulator, storage, activation envelope, subnormals) of an arithmetic.
 
     operands, accumulator, storage

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from .accuracy import ORACLE_UNIT, Budget
@@ -21,8 +22,7 @@ __all__ = ["LEAST_SINGLE", "Bounding", "Weights"]
 LEAST_SINGLE = 1 << 20
 
 
-@dataclass(frozen=True)
-class Weights:
+class Weights(Struct, frozen=True, dict=True):
     """A weight matrix (rows, columns), prepared once for many products.
 
     transposed, absolute, sums

@@ -9,10 +9,10 @@ piecewise-linear activations stays in that state for some steps; as long as it d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from .activations import Activation
@@ -56,8 +56,7 @@ def _fits(magnitude: Array, digit: NDArray[np.int64], form: Format) -> Mask:
     return within & fits
 
 
-@dataclass(frozen=True)
-class Dyadic:
+class Dyadic(Struct, frozen=True):
     """Numbers, or sums of terms still apart, with the proof that they are exact.
 
     exact

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 __all__ = ["FORMATS", "Format", "format_of"]
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(Struct, frozen=True, dict=True):
     """One binary floating-point format.
 
     ``unit`` is the unit roundoff u: rounding to nearest changes a normal number x by at most u|x|. Below

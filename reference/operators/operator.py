@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.disagreements import Disagreement
@@ -89,8 +89,7 @@ def dtype_of(resolved: Resolved, output: str) -> np.dtype[Any]:
     return resolved.format.dtype if codec is None else codec.dtype
 
 
-@dataclass(frozen=True)
-class Classes:
+class Classes(Struct, frozen=True):
     """Names of the arithmetics by which a target is judged.
 
     right
@@ -110,8 +109,7 @@ class Classes:
     widest: str = ""
 
 
-@dataclass(frozen=True)
-class Conforming:
+class Conforming(Struct, frozen=True):
     """A right implementation, with roundings that real ones have: none may ever be accused.
 
     run
@@ -124,8 +122,7 @@ class Conforming:
     accuracy: str = "standard"
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Bits that must speak for a fault before it is believed (:class:`..faults.hypothesis.Fit`).
 
     new

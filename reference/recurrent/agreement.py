@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
@@ -56,8 +57,7 @@ class Agreement:
     largest: float = 0.0
 
 
-@dataclass(frozen=True)
-class _Weighed:
+class _Weighed(Struct, frozen=True):
     """An output beside an expectation, element by element; arrays of its shape.
 
     ratio
@@ -227,8 +227,7 @@ def compare_each(
     return agreements
 
 
-@dataclass(frozen=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """Values that the outputs of one run must have, by a class and interpretations, and how they agree with that.
 
     outputs

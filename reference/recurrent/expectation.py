@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.clauses import clause_named
@@ -36,8 +37,7 @@ from .recurrence import Computation, Shared, collect, sums_of_inputs, trace
 WIDEST_SHARE = 0.01
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """The unit in which errors of a quantized output are told, beside numbers: the attribute that holds it, and its
     size."""
 

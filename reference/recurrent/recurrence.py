@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..numbers.accuracy import budget
@@ -92,8 +93,7 @@ def reported(computation: Computation, observed: NDArray[Any] | None) -> NDArray
     return observed if fits else None
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """The states of one direction after every step, in processing order: arrays (T, N, H) of the arithmetic's
     numbers."""
 
@@ -153,8 +153,7 @@ def trace(
     return tuple(_walked(computation, arithmetic, d, observed, shared) for d in directions)
 
 
-@dataclass
-class Inputs:
+class Inputs(Struct):
     """The operands of one direction: its tensors in some arithmetic, its sums for all gates where every state before
     a step is known, of the blocks of steps that were asked for so far.
 
@@ -174,14 +173,13 @@ class Inputs:
     before: Number | None
     multiplied: Number | None
     wait: NDArray[np.int64] | None
-    sums: dict[int, tuple[Number, Number]] = field(default_factory=dict)
+    sums: dict[int, tuple[Number, Number]] = {}
 
 
 _Asked = tuple[int, bool, Operands | None]
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """Parts of computations that interpretations of one node have in common.
 
     inputs
@@ -191,8 +189,8 @@ class Shared:
         none of it.
     """
 
-    inputs: dict[_Asked, Inputs] = field(default_factory=dict)
-    walks: dict[Hashable, Trace] = field(default_factory=dict)
+    inputs: dict[_Asked, Inputs] = {}
+    walks: dict[Hashable, Trace] = {}
 
 
 def sums_of_inputs(computation: Computation, arithmetic: Any, shared: Shared) -> Iterator[Number]:

@@ -9,10 +9,10 @@ may overflow on its way to a result that is finite (e^x in Softplus): the equati
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
@@ -41,8 +41,7 @@ Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Departure:
+class Departure(Struct, frozen=True):
     """Elements of one output that are not what the equations give.
 
     flag

@@ -8,7 +8,6 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -129,8 +128,7 @@ class _Stack:
             yield Expectation(each.output, each.number[own], each.clause, about, weak, each.measure)
 
 
-@dataclass(frozen=True)
-class _Placed(Expected):
+class _Placed(Expected, frozen=True):
     """A run of a stack."""
 
     stack: _Stack

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ....reference import ACTIVATIONS, OperatorVersion, cell_named
 
 
-@dataclass(frozen=True)
-class ActivationSet:
+class ActivationSet(Struct, frozen=True):
     """f, g and h of one direction, and the coefficients that they are given: in order, for those that use them."""
 
     names: tuple[str, ...]

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from .tanhf import Tanhf, fdlibm
@@ -38,8 +39,7 @@ _HALF_RANGE = 32768
 NO_POWER = -(2**31)
 
 
-@dataclass(frozen=True)
-class KernelAttributes:
+class KernelAttributes(Struct, frozen=True):
     """The attributes that the kernel reads: hidden_size, and scale and zero point of x, w, r, b and y.
 
     Scales are values of float32; zero points, int64 attributes, are taken modulo 2^16.
@@ -120,8 +120,7 @@ def shifted(x: Integers, count: int, bounds: tuple[int, int]) -> Integers:
     return np.clip(x, *bounds, out=x)
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(Struct, frozen=True):
     """A number as a 16-bit mantissa and a power of two: number = mantissa * 2^-power.
 
     The mantissa's size is in (2^14, 2^15] and kept in int16, where 2^15, which every power of two has, becomes -2^15:
@@ -313,8 +312,7 @@ def _check_shapes(X: Any, W: Any, R: Any, B: Any, H: int) -> None:
             raise ValueError(f"the kernel takes float32 only, and {name} is {array.dtype}")
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """A case with everything computed that does not wait for states.
 
     input_sums

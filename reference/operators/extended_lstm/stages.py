@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...numbers.affine import Affine
@@ -81,8 +82,7 @@ class Operand:
         return replace(self, value=value, centred=centred)
 
 
-@dataclass(frozen=True)
-class Sums:
+class Sums(Struct, frozen=True):
     """All that pre-activations are made of, in one direction and in processing order.
 
     x, w

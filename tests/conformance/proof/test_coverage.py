@@ -3,6 +3,7 @@ stood beside it."""
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 
 from onnxspec.cases.profiles import pool_of
 from onnxspec.conformance.proof import CaseTable, Cover, Shares, faults_of, lacking_of, named, pool_tally, space_of
@@ -39,9 +40,7 @@ def test_what_a_case_is_worth_is_what_it_adds() -> None:
         if len(case.held) == 1:  # what both directions show counts for each of them
             worth = cover.worth(case)
             cover.add(case)
-            gained = [
-                now[0] - then[0] for now, then in zip(vars(cover.shares).values(), vars(before).values(), strict=True)
-            ]
+            gained = [now[0] - then[0] for now, then in zip(astuple(cover.shares), astuple(before), strict=True)]
             assert worth == 10 * gained[0] + 4 * gained[1] + gained[2]
         assert other.shares == before
 
