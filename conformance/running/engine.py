@@ -49,6 +49,7 @@ def execute(plan: Plan, journal: Journal, observe: Callable[[Event], None] = lam
         stack.callback(_write_end, run, journal, clock)
         recorder = stack.enter_context(Recorder(journal.folder)) if plan.record else None
         run.pool = stack.enter_context(Pool(plan.jobs))
+        run.pool.expect(sum(len(plan.probes_of(one.target)) - len(one.results) for one in run.targets))
         for event in stack.enter_context(contextlib.closing(run_events(run))):
             write_down(event, journal, recorder)
             observe(event)

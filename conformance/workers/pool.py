@@ -82,6 +82,14 @@ class Pool:
                 child.terminate()
         executor.shutdown(cancel_futures=True)
 
+    def expect(self, pieces: int) -> None:
+        """Have the process that forks others load what they need meanwhile, where so many pieces will ask for them."""
+        if self._jobs > 1 and pieces > self._alone and _context().get_start_method() == "forkserver":
+            from multiprocessing.forkserver import ensure_running  # not every system has it
+
+            with one_thread(), _interrupts_ignored():
+                ensure_running()
+
     def map(
         self, work: Callable[[Piece], Done], pieces: Iterable[Piece], weigh: Callable[[Piece], int] = lambda piece: 1
     ) -> Generator[Done, None, None]:

@@ -105,3 +105,21 @@ def _lives(pid: int) -> bool:
         return status.read_text().rpartition(") ")[2][0] != "Z"  # nobody may be there to bury it
     except OSError:
         return False
+
+
+EXPECTING = """
+import os
+from onnxspec.conformance.workers import Pool
+
+with Pool(2, alone=3) as pool:
+    for pieces in (3, 4):
+        pool.expect(pieces)
+        print(len(open(f"/proc/self/task/{os.getpid()}/children").read().split()))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system does not say which processes one has")
+def test_what_forks_is_loaded_ahead_where_there_is_enough_to_do_and_not_otherwise() -> None:
+    few, enough = subprocess.check_output([sys.executable, "-c", EXPECTING], text=True, timeout=60).split()
+    assert few == "0"
+    assert int(enough) > 0
