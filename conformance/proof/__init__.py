@@ -11,6 +11,6 @@ __getattr__, __dir__ = face(
     power="least_rejected power_of",
     proof="Proof prove",
     reach="Reach",
-    staged="Implementation judge_staged staged_outcome",
+    staged="Implementation Stage judge_staged staged_outcome",
     tolerance="shown_to_runner",
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -16,7 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
-from ...reference import FAULTS, LOSES_NAN, Clause, Fault, Node, clauses_of, faults_of, operator_for, operator_names
+from ...reference import FAULTS, LOSES_NAN, Clause, Fault, clauses_of, faults_of, operator_for, operator_names
 from ...reference.operators.mishap import told_mishap
 from ..judging.judgement import FAILING, Judgement
 from ..judging.verdict import judge_each
@@ -25,7 +25,7 @@ from ..results.result import result_of
 from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
 from ..workers.pool import spread
 from ..workers.process import Outcome
-from .staged import Arrays, staged_outcome
+from .staged import Stage, staged_outcome
 from .undecided import MovedLevels, OpenLevels, Undecided, levels_of, undecided
 
 ENOUGH = 4.0
@@ -218,21 +218,22 @@ def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[s
 def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | None, shown: _Shown) -> None:
     case = build_case(spec)
     trials = case.trials
-    right = [_content(staged_outcome(trial, _right)) for trial in trials]
+    stages = [Stage(trial) for trial in trials]
+    right = [_content(stage.outcome()) for stage in stages]
     tried = []
     for fault in faults_of(spec.op, spec.version):
         wanted = _at_home(fault, spec) if faults is None else fault.id in faults
         if not wanted or not _can_show(fault, spec, case.trial):
             continue
         try:
-            outcomes = [staged_outcome(trial, fault) for trial in trials]
+            outcomes = [stage.outcome(fault) for stage in stages]
         except Exception as error:  # as above: it costs what this fault shows in this case
             shown.mishaps.append(f"fault {fault.id} in {spec.id}: {told_mishap(error)}")
             continue
         # A fault that returns the same as a right implementation is not caught, and most do in most cases.
         if [_content(outcome) for outcome in outcomes] != right:
             tried.append((fault, outcomes))
-    judgements = judge_each(trials, [outcomes for _, outcomes in tried], wider=False, answers=False)
+    judgements = _judged(trials, [outcomes for _, outcomes in tried], "standard")
     for (fault, _), judgement in zip(tried, judgements, strict=True):
         if fault.drifts:
             shown.drifts.append(Drift(fault.id, spec, judgement))
@@ -256,15 +257,21 @@ def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[Accu
         by_class[conforming[style].accuracy].append(style)
     for accuracy, alike in by_class.items():
         returned = [[staged_outcome(trial, conforming[style].run) for trial in case.trials] for style in alike]
-        judgements = judge_each(case.trials, returned, accuracy, wider=False, answers=False)
+        judgements = _judged(case.trials, returned, accuracy)
         for style, judgement in zip(alike, judgements, strict=True):
             if judgement.verdict in FAILING or LOSES_NAN in judgement.flags:
                 yield Accusation(style, id, f"{judgement.verdict.value}: {judgement.message}")
 
 
-def _right(node: Node, inputs: Arrays) -> Arrays:
-    """The reference's own numbers, rounded to the node's type."""
-    return operator_for(node).answer(node, inputs)
+def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accuracy: str) -> list[Judgement]:
+    """The verdicts on a case of several implementations. Those that returned the same share one."""
+    alike: dict[Hashable, list[int]] = {}
+    for number, outcomes in enumerate(several):
+        alike.setdefault(tuple(map(_content, outcomes)), []).append(number)
+    distinct = [several[numbers[0]] for numbers in alike.values()]
+    judgements = judge_each(trials, distinct, accuracy, wider=False, answers=False)
+    shared = {k: one for numbers, one in zip(alike.values(), judgements, strict=True) for k in numbers}
+    return [shared[number] for number in range(len(several))]
 
 
 def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
@@ -294,13 +301,13 @@ def _levels_of(trial: Trial, judgement: Judgement) -> tuple[int, float]:
     return bits, float((judgement.where or {}).get("units") or inf)
 
 
-def _content(outcome: Outcome) -> tuple[object, ...]:
+def _content(outcome: Outcome) -> Hashable:
     """All that an outcome says of what was returned, bit for bit."""
-    outputs = [[list(map(_bits, arrays)) for arrays in lists] for lists in outcome.outputs]
+    outputs = tuple(tuple(tuple(map(_bits, arrays)) for arrays in lists) for lists in outcome.outputs)
     return outcome.status, outcome.changed, outcome.malformed, outcome.altered, outputs
 
 
-def _bits(array: NDArray[Any] | None) -> object:
+def _bits(array: NDArray[Any] | None) -> Hashable:
     return None if array is None else (array.dtype, array.shape, array.tobytes())
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...cases import Case, Course, Step, Trial
 from ...cases.specs.subject import Bound
-from ...reference import Fault, IllegalNode, Node, run_fault
+from ...reference import Fault, IllegalNode, Node, operator_for
 from ...reference.faults.memory import Sessions
 from ..judging.judgement import Judgement
 from ..judging.verdict import judge
@@ -28,20 +28,63 @@ Lists = tuple[NDArray[Any] | None, ...]
 
 
 def staged_outcome(trial: Trial, implementation: Implementation | Fault) -> Outcome:
-    """The answer of an implementation to a trial, in the form in which targets answer.
-
-    A fault has a session: what it keeps from run to run, and inputs that it may change. Every implementation
-    refuses a forbidden model, but for a fault that consists in accepting it.
-    """
-    if trial.violation is not None:
-        return _forbidden(trial, implementation)
-    try:
-        return _session(trial, implementation) if isinstance(implementation, Fault) else _runs(trial, implementation)
-    except IllegalNode as error:
-        return Outcome(trial.key, "refused", "run", message=str(error))
+    """The answer of an implementation to a trial, in the form in which targets answer."""
+    return Stage(trial).outcome(implementation)
 
 
-def _forbidden(trial: Trial, implementation: Implementation | Fault) -> Outcome:
+class Stage:
+    """A trial that implementations answer in this process, one after the other: see :func:`staged_outcome`. What
+    several faults leave as it is is computed once."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._answering: dict[tuple[int, int], Callable[..., Arrays]] = {}
+
+    def outcome(self, implementation: Implementation | Fault | None = None) -> Outcome:
+        """The answer of an implementation; without one the reference's own numbers, rounded to the node's type.
+
+        A fault has a session: what it keeps from run to run, and inputs that it may change. Every implementation
+        refuses a forbidden model, but for a fault that consists in accepting it.
+        """
+        trial = self._trial
+        if trial.violation is not None:
+            return _forbidden(trial, implementation)
+        try:
+            if isinstance(implementation, Fault):
+                return _session(trial, implementation, self._answered)
+            return self._runs(implementation)
+        except IllegalNode as error:
+            return Outcome(trial.key, "refused", "run", message=str(error))
+
+    def _runs(self, implementation: Implementation | None) -> Outcome:
+        outputs = []
+        for number, feed in enumerate(self._trial.feeds):
+
+            def answer(bound: Bound, inputs: Arrays, number: int = number) -> Arrays:
+                if implementation is not None:
+                    return implementation(bound.node, inputs)
+                return self._answered(number, bound, inputs)(fed=inputs)
+
+            tensors = self._trial.subject.answered(feed.inputs, answer)
+            outputs.append((tuple(tensors.get(name) for name in self._trial.subject.shown),))
+        return Outcome(self._trial.key, "ran", "run", tuple(outputs))
+
+    def _answered(self, number: int, bound: Bound, inputs: Arrays) -> Callable[..., Arrays]:
+        """The answers of a node in a run. What another node hands over is another matter each time."""
+        node, subject = bound.node, self._trial.subject
+        if not bound.is_given(self._trial.feeds[number].inputs):
+            return operator_for(node).answering(node, inputs)
+        key = number, subject.nodes.index(bound)
+        if key not in self._answering:
+            self._answering[key] = operator_for(node).answering(node, inputs)
+        return self._answering[key]
+
+
+Answered = Callable[[int, Bound, Arrays], Callable[..., Arrays]]
+"""A function from the number of a run, a node and its inputs to what implementations answer there."""
+
+
+def _forbidden(trial: Trial, implementation: Implementation | Fault | None) -> Outcome:
     assert trial.violation is not None
     broken = trial.violation
     fault = implementation if isinstance(implementation, Fault) and implementation.accepts else None
@@ -52,18 +95,10 @@ def _forbidden(trial: Trial, implementation: Implementation | Fault) -> Outcome:
     return Outcome(trial.key, "refused", "run" if broken.due == "run" else "load", message=broken.summary)
 
 
-def _runs(trial: Trial, implementation: Implementation) -> Outcome:
-    outputs = []
-    for feed in trial.feeds:
-        tensors = trial.subject.answered(feed.inputs, lambda bound, inputs: implementation(bound.node, inputs))
-        outputs.append((tuple(tensors.get(name) for name in trial.subject.shown),))
-    return Outcome(trial.key, "ran", "run", tuple(outputs))
-
-
-def _session(trial: Trial, chosen: Fault) -> Outcome:
+def _session(trial: Trial, chosen: Fault, answered: Answered) -> Outcome:
     """All steps in turn, as often as the worker goes through them; once where nothing is kept, for then they cannot
     differ. Each session keeps things of its own."""
-    followed = _Followed(trial, chosen)
+    followed = _Followed(trial, chosen, answered)
     course = trial.course or Course(frozenset(), tuple(Step("run", 0, number) for number in range(len(trial.feeds))))
     for _ in range(REPEATS):
         followed.follow(course)
@@ -75,8 +110,9 @@ def _session(trial: Trial, chosen: Fault) -> Outcome:
 class _Followed:
     """The sessions of an implementation with a fault, and what has come out of them."""
 
-    def __init__(self, trial: Trial, chosen: Fault) -> None:
-        self._trial, self._chosen = trial, chosen
+    def __init__(self, trial: Trial, chosen: Fault, answered: Answered) -> None:
+        # What takes forbidden models computes legal ones as it must.
+        self._trial, self._faults, self._answered = trial, () if chosen.accepts else (chosen,), answered
         self.sessions = Sessions()
         self._seen: list[list[Lists]] = [[] for _ in trial.feeds]
         self._returned: list[list[int]] = [[] for _ in trial.feeds]
@@ -105,7 +141,7 @@ class _Followed:
         def answer(bound: Bound, inputs: dict[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
             memory = self.sessions[step.session * len(subject.nodes) + subject.nodes.index(bound)]
             own = bound.fed_from(fed) if bound.inputs is not None else fed
-            return run_fault(self._chosen, bound.node, inputs, fed=own, memory=memory)
+            return self._answered(step.number, bound, inputs)(self._faults, fed=own, memory=memory)
 
         tensors = subject.answered(feed.inputs, answer)
         self._changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import UserDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -24,11 +24,10 @@ from ..numbers.bounded import Bounded
 from ..numbers.formats import FORMATS, Format
 from ..recurrent.evaluation import computation_of
 from ..recurrent.node import Node
-from ..recurrent.recurrence import Computation
 from .fault import Compute, Fault, Outputs
-from .predicting import BoundedPass, layered, same
+from .predicting import BoundedPass, Known, Remembering, layered, same
 
-__all__ = ["Computable", "Computed", "answered", "expected", "left_alone", "run_recurrent_fault"]
+__all__ = ["Answering", "Computable", "Computed", "answered", "expected", "left_alone", "run_recurrent_fault"]
 
 
 class Computable(Protocol):
@@ -151,6 +150,7 @@ def answered(
     fed: Mapping[str, NDArray[Any]],
     observed: Any = None,
     memory: dict[str, Any] | None = None,
+    known: Known | None = None,
 ) -> Outputs:
     """The outputs that a node asks for, as an implementation with these faults computes them, the first one innermost:
     rounded to the type of its tensors, except for what a fault gives in another one than float64. What faults leave out
@@ -162,13 +162,37 @@ def answered(
         What a target reported, in the computation's own form. Then each step starts from its state of the step before.
     memory
         What the implementation keeps from one run of a session to the next: the same dictionary for each.
+    known
+        What was computed before, from the same `observed`; it is added to.
     """
     compute = Compute(observed, fed, attributes=node.attributes)
+    if known is not None:
+        compute = Remembering(observed, fed, attributes=node.attributes, known=known)
     dtype = computation.format.dtype
     with np.errstate(all="ignore"):
         computed = layered(compute, faults, {} if memory is None else memory)(computation)
         outputs = {name: computed[name] for name in node.outputs if name in computed}
-        return {n: a.astype(dtype, copy=False) if a.dtype == np.float64 else a for n, a in outputs.items()}
+        returned = {n: a.astype(dtype, copy=False) if a.dtype == np.float64 else a for n, a in outputs.items()}
+        return {n: a if a.flags.writeable else a.copy() for n, a in returned.items()}
+
+
+class Answering:
+    """:func:`answered` of one computation for many implementations, which mostly compute what others do: that is
+    computed once."""
+
+    def __init__(
+        self, computation: Computable, node: Node, together: Callable[[Sequence[Fault]], Sequence[Fault]]
+    ) -> None:
+        """`together`: see :meth:`..operators.operator.Operator.together`."""
+        self._computation, self._node, self._together = computation, node, together
+        self._known: Known = []
+
+    def __call__(
+        self, faults: Sequence[Fault] = (), *, fed: Mapping[str, NDArray[Any]], memory: dict[str, Any] | None = None
+    ) -> Outputs:
+        return answered(
+            self._computation, self._together(faults), self._node, fed=fed, memory=memory, known=self._known
+        )
 
 
 class _Awaited(UserDict[str, NDArray[Any]]):
@@ -209,10 +233,7 @@ def left_alone(
         outputs: Any = layered(_Awaiting(None, fed, attributes=node.attributes), faults, memory)(computation)
     if not isinstance(outputs, _Awaited) or outputs.seen:
         return False
-    asked = outputs.computation
-    # Fields that another class adds to a computation are not compared.
-    alike = type(asked) is Computation and type(computation) is Computation and same(asked, computation)
-    return asked is computation or alike
+    return same(outputs.computation, computation)
 
 
 def expected(

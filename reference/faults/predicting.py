@@ -19,10 +19,13 @@ from ..recurrent.recurrence import Computation
 from .fault import Compute, Fault, Outputs
 from .memory import Memory
 
-__all__ = ["BoundedPass", "Remembering", "Scene", "layered", "same"]
+__all__ = ["BoundedPass", "Known", "Remembering", "Scene", "layered", "same"]
 
 # Computations that are remembered of a case: most faults leave it as it is, or do what another did before.
 _REMEMBERED = 16
+
+Known = list[tuple[Any, Outputs]]
+"""Computations with their outputs; the first one is the conforming one."""
 
 
 @dataclass
@@ -70,14 +73,14 @@ class Remembering(Compute):
     """Plain numbers, worked out once for each computation: most faults leave most cases as they are.
 
     known
-        Computations with their outputs; the first one is the conforming one.
+        What was worked out before.
     last
         The outputs that were asked for last.
     worked
         How often something was worked out.
     """
 
-    known: list[tuple[Computation, Outputs]] = field(default_factory=list)
+    known: Known = field(default_factory=list)
     last: Outputs = field(default_factory=dict)
     worked: int = 0
 
@@ -96,8 +99,12 @@ class Remembering(Compute):
         return dict(self.last)
 
 
-def same(one: Computation, other: Computation) -> bool:
+def same(one: Any, other: Any) -> bool:
     """Tell whether two computations are of the same numbers by the same equations, as far as that can be seen."""
+    if one is other:
+        return True
+    if not type(one) is type(other) is Computation:
+        return False  # fields that another class has are not compared
     a, b = one.configuration, other.configuration
     if a is not b and any(x is not y and not _equal(x, y) for x, y in zip(_FIELDS(a), _FIELDS(b), strict=True)):
         return False

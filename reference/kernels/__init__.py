@@ -5,6 +5,6 @@ from ..._face import face
 __getattr__, __dir__ = face(
     __name__,
     activations="EVALUATIONS",
-    kernel="rounded run_kernel",
+    kernel="Kernel rounded run_kernel",
     style="INTERPOLATIONS ORDERS RESETS STYLES Style",
 )

@@ -44,8 +44,9 @@ def rounded(x: Array, form: Format | str) -> Array:
 
 
 def _through(x: Array, form: Format) -> Array:
-    """The same, where NumPy has been told already that numbers may overflow."""
-    return x.astype(form.dtype).astype(np.float64)
+    """The same, where NumPy has been told already that numbers may overflow. Those of the format's own type, which
+    float32 alone can be here, are rounded already."""
+    return x if x.dtype == form.dtype else x.astype(form.dtype).astype(np.float64)
 
 
 def _cut(x: Array, form: Format) -> Array:
@@ -64,11 +65,36 @@ def _half_up(x: Array, form: Format) -> Array:
     return np.where(np.isfinite(x), np.ldexp(whole, exponent - form.precision), x)
 
 
-class Product(Struct, frozen=True):
-    """A matrix product not yet summed: x (..., K) and weights (K, G)."""
+class Product(Struct, eq=False):
+    """A matrix product not yet summed: x (..., K) and weights (K, G).
+
+    whole, steps
+        The product that this one is some steps of, and which; None where it is no part of one.
+    total
+        The sums, once somebody has asked for them: those of all steps are worked out together.
+    blocks
+        The products with some columns of the weights, by what these are.
+    """
 
     x: Array
     weights: Array
+    whole: Product | None = None
+    steps: Any = None
+    total: Array | None = None
+    blocks: dict[tuple[Any, Any], Product] = {}
+
+    def of_steps(self, steps: Any) -> Product:
+        """The product of some steps."""
+        return Product(self.x[steps], self.weights, self, steps)
+
+    def of_block(self, block: slice) -> Product:
+        """The product with some columns of the weights."""
+        if self.whole is not None:
+            return self.whole.of_block(block).of_steps(self.steps)
+        key = block.start, block.stop
+        if key not in self.blocks:
+            self.blocks[key] = Product(self.x, self.weights[:, block])
+        return self.blocks[key]
 
 
 class Groups(Struct, frozen=True):
@@ -95,16 +121,10 @@ class Groups(Struct, frozen=True):
     def __getitem__(self, index: Any) -> Groups:
         if isinstance(index, tuple):  # a gate's block: the last axis
             block = index[-1]
-            return Groups(
-                tuple(
-                    Product(p.x, p.weights[:, block]) if isinstance(p, Product) else p[..., block] for p in self.parts
-                ),
-                self.kernel,
-            )
-        # Steps: products have them, biases do not.
-        return Groups(
-            tuple(Product(p.x[index], p.weights) if isinstance(p, Product) else p for p in self.parts), self.kernel
-        )
+            parts = (p.of_block(block) if isinstance(p, Product) else p[..., block] for p in self.parts)
+        else:  # steps: products have them, biases do not
+            parts = (p.of_steps(index) if isinstance(p, Product) else p for p in self.parts)
+        return Groups(tuple(parts), self.kernel)
 
     def __len__(self) -> int:
         return len(self.parts[0].x)
@@ -122,6 +142,10 @@ class Kernel(Joining):
         self.accumulator = FORMATS[style.accumulator or ("float32" if half else form.name)]
         if self.accumulator.precision < form.precision:
             self.accumulator = form
+        # Sums in float32 are those in float64, each rounded, of numbers that it holds as they are; states are some.
+        self._single = (
+            self.accumulator.name == "float32" and self.work.precision <= 24 and style.order not in ("fused", "chained")
+        )
         # The last gates, each with its complement: what interpolates knows only the gate.
         self._complements: list[tuple[Array, Array]] = []
 
@@ -154,7 +178,9 @@ class Kernel(Joining):
         return self.stored(state).astype(self.work.dtype) if self.style.stores_state else state
 
     def weights(self, matrix: Array) -> Array:
-        return self._operand(matrix.astype(np.float64).T)
+        operand = self._operand(matrix.astype(np.float64).T)
+        single = operand.astype(np.float32) if self._single else operand
+        return single if np.array_equal(single, operand) else operand
 
     def _operand(self, x: Array) -> Array:
         x = self._flushed(x)
@@ -245,7 +271,7 @@ class Kernel(Joining):
             for bias in biases[1:]:
                 start = rounded(start + bias, acc)
             for product in products:
-                start = self._dot(product, start)
+                start = self._added(product, start)
             return self._flushed(start, acc).astype(self.work.dtype)
         if style.bias_first and len(biases) > 1:
             joined = biases[0]
@@ -270,10 +296,22 @@ class Kernel(Joining):
             total = rounded(total + part, between)
         return self._flushed(total).astype(self.work.dtype)
 
-    def _dot(self, product: Product, start: Array | None = None) -> Array:
+    def _dot(self, product: Product) -> Array:
+        """The sums of a product, by :meth:`_added`."""
+        if product.total is None:
+            whole = product.whole
+            product.total = self._added(product) if whole is None else self._dot(whole)[product.steps]
+        return product.total
+
+    def _added(self, product: Product, start: Array | None = None) -> Array:
         """x @ weights with every rounding of the style's order, added to `start` term by term if there is one."""
-        x, weights, acc, order = product.x, product.weights, self.accumulator, self.style.order
-        terms = x.shape[-1]
+        x, weights = product.x, product.weights
+        if weights.dtype == np.float32:
+            x = x.astype(np.float32)
+        return self._sums(x, weights, start).astype(np.float64, copy=False)
+
+    def _sums(self, x: Array, weights: Array, start: Array | None) -> Array:
+        acc, order, terms = self.accumulator, self.style.order, x.shape[-1]
         with np.errstate(over="ignore", invalid="ignore"):
             if order == "library" or acc.name == "float64":
                 total: Array = x.astype(acc.dtype) @ weights.astype(acc.dtype)
@@ -309,13 +347,14 @@ class Kernel(Joining):
 
     def _paired(self, parts: list[Array]) -> Array:
         while len(parts) > 1:
-            parts = [_through(sum(parts[j : j + 2], np.zeros(())), self.accumulator) for j in range(0, len(parts), 2)]
+            pairs = (parts[j : j + 2] for j in range(0, len(parts), 2))
+            parts = [_through(sum(pair, np.zeros((), pair[0].dtype)), self.accumulator) for pair in pairs]
         (total,) = parts
         return total
 
     def _compensated(self, x: Array, weights: Array) -> Array:
         form = self.accumulator
-        total = np.zeros((*x.shape[:-1], weights.shape[1]))
+        total = np.zeros((*x.shape[:-1], weights.shape[1]), x.dtype)
         lost = np.zeros_like(total)
         for k in range(x.shape[-1]):
             term = _through(_through(x[..., k, np.newaxis] * weights[k], form) - lost, form)
@@ -325,9 +364,9 @@ class Kernel(Joining):
         return total
 
     def _chain(self, x: Array, weights: Array, steps: Sequence[int] | Array, start: Array | None = None) -> Array:
-        total, form = np.zeros((*x.shape[:-1], weights.shape[1])), self.accumulator
+        total, form = np.zeros((*x.shape[:-1], weights.shape[1]), x.dtype), self.accumulator
         if start is not None:
-            total = total + start
+            total = total + start.astype(x.dtype)
         many = max(1, _TERMS // max(1, total.size))
         for first in range(0, len(steps), many):
             some = steps[first : first + many]

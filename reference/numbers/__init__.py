@@ -11,6 +11,6 @@ __getattr__, __dir__ = face(
     bounded="Bounded RADIUS_SLACK",
     bounding="Bounding",
     dyadic="Dyadic LINEAR Proving provable",
-    formats="FORMATS",
+    formats="FORMATS Format",
     plain="Plain ordered_product",
 )

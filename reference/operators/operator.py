@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..documents.disagreements import Disagreement
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
-from ..faults.computing import Computable, answered, expected, left_alone
+from ..faults.computing import Answering, Computable, answered, expected, left_alone
 from ..faults.fault import FAULTS, Fault
 from ..faults.hypothesis import Run
 from ..faults.part import Part
@@ -245,6 +245,11 @@ class Operator(ABC):
         computation = self.computation(node, inputs, interpretations)
         handed = inputs if fed is None else fed
         return answered(computation, self.together(faults), node, fed=handed, memory=memory)
+
+    def answering(self, node: Node, inputs: Arrays) -> Callable[..., Outputs]:
+        """:meth:`answer` to the same inputs of one implementation after the other, the one without faults first: asked
+        with faults, `fed` and `memory`. What several of them compute is worked out once, as far as that is known."""
+        return Answering(self.computation(node, inputs), node, self.together)
 
     def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
         """Tell whether it is seen without its numbers that an implementation with these faults answers what is right:

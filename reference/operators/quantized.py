@@ -9,7 +9,7 @@ three nodes say, and ``quantized``, as kernels have it that hold nothing but lev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -237,6 +237,10 @@ class Quantized(Operator):
             answer = self.operator.answer(_plain(node), numbers, faults, interpretations, fed=numbers, memory=memory)
         shown = _shown(node, answer)
         return {name: _typed(array, node.codecs.get(name)) for name, array in shown.items()}
+
+    def answering(self, node: Node, inputs: Arrays) -> Callable[..., Outputs]:
+        """Each by itself: faults between numbers and levels change the node."""
+        return partial(self.answer, node, inputs)
 
     def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
         """Nobody knows: levels and numbers have faults of their own."""

@@ -181,7 +181,7 @@ def compare_each(
     together
         What they must be side by side along an axis; `each` says the same of one of them.
     """
-    if together.about is not None or together.number.doubt is not None:
+    if together.number.doubt is not None:
         return [compare(expectation, output) for expectation, output in zip(each, outputs, strict=True)]
     weighed = _weighed(together, np.concatenate(outputs, axis).astype(np.float64))
     one = outputs[0].shape
@@ -192,15 +192,19 @@ def compare_each(
         return np.moveaxis(apart, axis, 0).reshape(len(outputs), -1)
 
     ratio, error, value = rows(weighed.ratio), rows(weighed.error), rows(weighed.value)
-    count = ratio.shape[1]
+    size_of_one = ratio.shape[1]
+    steady = np.full(len(outputs), True) if weighed.all_finite else np.isfinite(error).all(axis=1)
+    if weighed.certain is not None:  # which is said of each alike
+        certain = rows(np.broadcast_to(weighed.certain, weighed.ratio.shape))[0]
+        error, value = np.compress(certain, error, axis=1), np.compress(certain, value, axis=1)
+    count = error.shape[1]
     judged = np.full(len(outputs), count) if weighed.judged is None else rows(weighed.judged).sum(axis=1)
-    worst, place = ratio.max(axis=1, initial=0.0), ratio.argmax(axis=1) if count else judged
+    worst, place = ratio.max(axis=1, initial=0.0), ratio.argmax(axis=1) if size_of_one else judged
     failing, largest = (ratio > 1).sum(axis=1), np.abs(error).max(axis=1, initial=0.0)
     shift, scale = error.sum(axis=1), (error * np.sign(value)).sum(axis=1)
     square, size = (error * error).sum(axis=1), np.abs(value).sum(axis=1)
     size *= together.number.budget.tensor.unit
-    index = np.transpose(np.unravel_index(place, one)).tolist() if count else [[]] * len(outputs)
-    steady = np.full(len(outputs), True) if weighed.all_finite else np.isfinite(error).all(axis=1)
+    index = np.transpose(np.unravel_index(place, one)).tolist() if size_of_one else [[]] * len(outputs)
     figures = (worst, judged, failing, largest, shift, scale, square, size, steady)
     agreements = []
     for number, own in enumerate(zip(*(figure.tolist() for figure in figures), strict=True)):

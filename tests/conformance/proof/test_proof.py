@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onnxspec.cases import CaseSpec, operator_versions, profile
 from onnxspec.conformance.cli import main
+from onnxspec.conformance.judging import judge_each
 from onnxspec.conformance.proof import Proof, prove
 from onnxspec.conformance.proof import proof as proving
 from onnxspec.reference import CELLS as OPERATORS
@@ -49,6 +51,22 @@ def test_a_fault_is_caught_by_the_cases_in_which_it_shows() -> None:
 def test_one_case_alone_is_not_enough() -> None:
     proof = proof_of(TWO[:1], ["lengths.ignored"])
     assert proof.survivors == proof.rows
+
+
+def test_faults_that_return_the_same_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+
+    def judging(trials: Any, several: Any, *rest: Any, **given: Any) -> Any:
+        judged.append(len(several))
+        return judge_each(trials, several, *rest, **given)
+
+    monkeypatch.setattr(proving, "judge_each", judging)
+    again = dataclasses.replace(FAULTS["lengths.ignored"], id="lengths.ignored-again")
+    monkeypatch.setitem(FAULTS._known, again.id, again)
+    proof = proof_of(TWO[:1], ["lengths.ignored", again.id])
+    assert [row.cases for row in proof.rows] == [1, 1]
+    assert proof.rows[0].best == proof.rows[1].best
+    assert judged == [1]
 
 
 def test_a_broken_convention_counts_as_caught() -> None:

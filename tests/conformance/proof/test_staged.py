@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases import Case, CaseSpec, build_case, operator_versions, profile
+from onnxspec.cases import Case, CaseSpec, build_case, family_of, operator_versions, profile
 from onnxspec.cases.specs import illegal_cases
 from onnxspec.conformance.judging import FAILING, Judgement, Verdict
-from onnxspec.conformance.proof import Implementation, judge_staged, staged_outcome
+from onnxspec.conformance.proof import Implementation, Stage, judge_staged, staged_outcome
 from onnxspec.conformance.results import BIAS_ERRORS, BIAS_UNITS
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import FAULTS, FORMATS, Fault, IllegalNode, Interpretations, Node, configure
+from onnxspec.reference import FAULTS, FORMATS, Fault, IllegalNode, Interpretations, Node, configure, faults_of
 from onnxspec.reference.kernels import STYLES, Style, run_kernel
 
 ALL = ("Y", "Y_h", "Y_c")
@@ -155,6 +155,28 @@ def test_a_session_is_run_again_only_where_something_is_kept() -> None:
     assert [len(lists) for lists in staged_outcome(trial, FAULTS["session.varies"]).outputs] == [2]
     assert [len(lists) for lists in staged_outcome(trial, FAULTS["session.initial-h-kept"]).outputs] == [1]
     assert [len(lists) for lists in staged_outcome(trial, FAULTS["bias.ignored"]).outputs] == [1]
+
+
+SHARING = {
+    "LSTM": replace(PLAIN, type="float64", lengths="ragged", bias=True, beside=True, after_refusal=True, kept=True),
+    "GRU": CaseSpec("GRU", 14, T=3, N=2, I=2, H=3, direction="bidirectional", reruns="sizes", dimensions="symbolic"),
+    "RNN": CaseSpec("RNN", 14, T=3, N=2, I=2, H=3, neighbours="twins"),
+    "ExtendedLSTM": family_of("ExtendedLSTM").spec("ExtendedLSTM", 1, about="sharing", T=3, N=2, I=2, H=3),
+}
+
+
+@pytest.mark.parametrize("op", SHARING)
+def test_faults_on_one_stage_answer_what_each_answers_alone(op: str) -> None:
+    """Whatever another one has computed before, or kept, or written to."""
+    trial = build_case(SHARING[op]).trial
+    stage = Stage(trial)
+    right = stage.outcome()
+    faults = [fault for fault in faults_of(op, trial.node.since_version) if not fault.accepts]
+    for fault in [*faults, *reversed(faults)]:
+        outcome, alone = stage.outcome(fault), staged_outcome(trial, fault)
+        assert (outcome.status, outcome.changed, outcome.altered) == (alone.status, alone.changed, alone.altered)
+        np.testing.assert_equal(outcome.outputs, alone.outputs, fault.id)
+    np.testing.assert_equal(stage.outcome().outputs, right.outputs)
 
 
 def test_what_a_fault_keeps_ends_with_its_session() -> None:

@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from onnxspec.reference import ACTIVATIONS, CELLS, FORMATS, Interpretations, Node, configure, evaluate
-from onnxspec.reference.kernels import EVALUATIONS, INTERPOLATIONS, ORDERS, RESETS, STYLES, Style, rounded, run_kernel
-from onnxspec.reference.numbers import Activation, Coefficient
+from onnxspec.reference.kernels import (
+    EVALUATIONS,
+    INTERPOLATIONS,
+    ORDERS,
+    RESETS,
+    STYLES,
+    Kernel,
+    Style,
+    rounded,
+    run_kernel,
+)
+from onnxspec.reference.numbers import Activation, Coefficient, Format
 
 from ..situations import (
     OPERATORS,
@@ -33,6 +43,26 @@ TYPES = tuple(FORMATS)
 NO_COMPLEMENT = ("difference", "in-turn")
 MIXED = ["HardSigmoid", "ScaledTanh", "LeakyRelu", "Sigmoid", "Softsign", "Affine"]
 OTHERS = ["Elu", "Softplus", "Relu", "ThresholdedRelu", "Elu", "Relu"]
+
+
+class Wide(Kernel):
+    """A kernel that rounds each sum from float64."""
+
+    def __init__(self, style: Style, form: Format) -> None:
+        super().__init__(style, form)
+        self._single = False
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_sums_in_float32_are_those_of_float64_each_rounded(order: str, kind: str) -> None:
+    inputs = inputs_for(kind, (3, 2, 41, 5), op="LSTM", directions=2, optional=optional_of("LSTM"), lengths=[3, 1])
+    inputs["W"][0] *= FORMATS[kind].dtype.type(2.0**-100)  # some products are subnormal, or vanish
+    node = Node("LSTM", 22, {"direction": "bidirectional"}, outputs_of("LSTM"))
+    for work in (None, "float32", "float64"):
+        style = Style("s", work=work, order=order)
+        single, wide = run_kernel(node, inputs, style), run_kernel(node, inputs, style, arithmetic=Wide)
+        assert {n: a.tobytes() for n, a in single.items()} == {n: a.tobytes() for n, a in wide.items()}, work
 
 
 @pytest.mark.parametrize("op", OPERATORS)
