@@ -248,8 +248,9 @@ def budget(class_name: str, type_name: str) -> Budget:
     )
 
 
-_MORE = 1 + 2.0**-20
-"""Beyond all that bounds of two classes, each rounded on its own way, can be apart by their roundings."""
+_MORE = 1 + 2.0**-16
+"""Beyond all that bounds of two classes, each rounded on its own way, can be apart by their roundings, in float32
+too."""
 
 
 _COSTS = (

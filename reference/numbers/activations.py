@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +47,8 @@ class ActivationKind:
         (place, value) pairs that belong to the image of an interval around `place`, for functions that are not
         monotone or not continuous.
     slope, curvature
-        For smooth functions: |f'| from the function's own value, and a bound on |f''|. They bound the image of an
-        interval without two more evaluations.
+        For smooth functions: |f'| from the function's own value and a number that is 1, or above it by what |f'| is to
+        be above itself; and a bound on |f''|. They bound the image of an interval without two more evaluations.
     overflows
         True where the document's own formula has an intermediate (e^x) that overflows before its result does.
     """
@@ -60,7 +61,7 @@ class ActivationKind:
     default_alpha: float | None = None
     default_beta: float | None = None
     corners: Callable[[float], tuple[tuple[float, float], ...]] = lambda alpha: ()
-    slope: Callable[[Array], Array] | None = None
+    slope: Callable[[NDArray[Any], float], NDArray[Any]] | None = None
     curvature: float = 0.0
     overflows: bool = False
 
@@ -221,7 +222,7 @@ ACTIVATIONS: dict[str, ActivationKind] = {
             False,
             _tanh,
             _primitive_cost,
-            slope=lambda f: np.maximum(1 - f * f, 0.0),
+            slope=lambda f, one: np.maximum(one - f * f, 0.0),
             curvature=0.76981,
         ),
         ActivationKind(
@@ -230,7 +231,7 @@ ACTIVATIONS: dict[str, ActivationKind] = {
             False,
             _sigmoid,
             _primitive_cost,
-            slope=lambda f: np.maximum(f * (1 - f), 0.0),
+            slope=lambda f, one: np.maximum(f * (one - f), 0.0),
             curvature=0.09623,
         ),
         # Affine and ScaledTanh have no ONNX operator with defaults any more: see the interpretation `defaults`.
@@ -315,15 +316,21 @@ class Activation:
         assert self.kind.slope is not None
         centre = self(value)
         # 2^-50: what the slope is off for a value that is itself off by a rounding.
-        radius = self.kind.slope(centre)
+        size, one = (centre, 1.0) if reach.dtype == centre.dtype else (centre.astype(reach.dtype), _ONE_IN_SINGLE)
+        radius = self.kind.slope(size, one)
         radius += self.kind.curvature * reach + 2.0**-50
         radius *= reach
-        size = np.abs(centre)
+        size = np.abs(size, out=size if size is not centre else None)
         if radius.max(initial=0.0) > 1:
             np.minimum(radius, 1 + size, out=radius)
         size += radius
         radius += self.kind.cost(value, value, np.minimum(size, 1.0, out=size), self.alpha, self.beta, w)
         return centre, radius
+
+
+_ONE_IN_SINGLE = 1 + 2.0**-22
+"""The number in the place of 1 in slopes of values rounded to float32: 1 - f^2 is off by 2^-23 there, f (1 - f) by
+2^-22 f, with all roundings on the way."""
 
 
 def kind_named(name: str) -> ActivationKind | None:

@@ -22,6 +22,7 @@ from .accuracy import ORACLE_UNIT, Budget
 __all__ = ["RADIUS_SLACK", "Array", "Bounded", "Mask", "Sum", "either"]
 
 Array = NDArray[np.float64]
+Radii: TypeAlias = NDArray[Any]
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 
 
@@ -30,7 +31,16 @@ def either(first: Mask, second: Mask) -> Mask:
     return second if first is None else first if second is None else first | second
 
 
-def _aligned(parts: Array, dimensions: int) -> Array:
+def size_like(radius: Radii, value: Array) -> Radii:
+    """|value|, in the type of a radius."""
+    if radius.dtype == value.dtype:
+        return np.abs(value)
+    size: Radii = value.astype(radius.dtype)
+    np.abs(size, out=size)
+    return size
+
+
+def _aligned(parts: Radii, dimensions: int) -> Radii:
     """Parts of a sum with as many dimensions: a bias has fewer axes than the sum that it takes part in."""
     missing = dimensions - parts.ndim
     return parts if missing <= 0 else parts.reshape(len(parts), *(1,) * missing, *parts.shape[1:])
@@ -53,7 +63,7 @@ class Bounded:
     """Values with radii, elementwise: shapes broadcast as NumPy's do."""
 
     value: Array
-    radius: Array
+    radius: Radii
     budget: Budget
     doubt: Mask = None
     # Where radius is share * |value| + rest, share and rest constant along the last axis: (..., 1) each. A product then
@@ -61,7 +71,7 @@ class Bounded:
     proportion: tuple[Array, Array] | None = None
 
     @staticmethod
-    def in_range(value: Array, radius: Array, doubt: Mask, reach: Array, budget: Budget) -> Bounded:
+    def in_range(value: Array, radius: Radii, doubt: Mask, reach: Radii, budget: Budget) -> Bounded:
         """A number with those elements in doubt whose `reach` may have left the class's range; their value and radius
         then mean nothing, and are zero."""
         if reach.size and not reach.max() < budget.largest:
@@ -89,8 +99,8 @@ class Bounded:
             return other.scaled(self)
         # (v + r)(w + s) = vw + |v|s + r(|w| + s) and one rounding.
         value = self.value * other.value
-        radius = np.abs(self.value) * other.radius
-        radius += self.radius * (np.abs(other.value) + other.radius)
+        radius = size_like(self.radius, self.value) * other.radius
+        radius += self.radius * (size_like(other.radius, other.value) + other.radius)
         return self._rounded(value, radius, either(self.doubt, other.doubt))
 
     def __add__(self, other: Bounded | Sum) -> Any:
@@ -102,10 +112,10 @@ class Bounded:
     def __rsub__(self, number: float) -> Bounded:
         return self._rounded(number - self.value, self.radius.copy(), self.doubt)
 
-    def _rounded(self, value: Array, radius: Array, doubt: Mask) -> Bounded:
+    def _rounded(self, value: Array, radius: Radii, doubt: Mask) -> Bounded:
         """One storage rounding; whatever may have left the range is in doubt."""
         w = self.budget
-        magnitude = np.abs(value)
+        magnitude = size_like(radius, value)
         magnitude += radius
         radius += w.unit * magnitude
         radius += w.floor
@@ -115,11 +125,11 @@ class Bounded:
 class Sum:
     """A sum of groups (matrix products, biases, peepholes) that may be added in any order, and partly stored.
 
-    parts
-        (4, ...): value, error, magnitude and spread, in one array, since a cell takes sums apart and adds them gate by
-        gate, and four small arrays cost four times as much as one.
     value
         The sum.
+    parts
+        (3, ...): error, magnitude and spread, in one array, since a cell takes sums apart and adds them gate by gate,
+        and three small arrays cost three times as much as one.
     error
         What the terms' own radii amount to.
     magnitude
@@ -129,78 +139,71 @@ class Sum:
         within it.
     """
 
-    __slots__ = ("budget", "doubt", "groups", "parts", "terms")
+    __slots__ = ("budget", "doubt", "groups", "parts", "terms", "value")
 
-    def __init__(self, parts: Array, terms: int, groups: int, budget: Budget, doubt: Mask = None) -> None:
-        self.parts, self.terms, self.groups, self.budget, self.doubt = parts, terms, groups, budget, doubt
+    def __init__(self, value: Array, parts: Radii, terms: int, groups: int, budget: Budget, doubt: Mask = None) -> None:
+        self.value, self.parts, self.terms, self.groups = value, parts, terms, groups
+        self.budget, self.doubt = budget, doubt
 
     @staticmethod
     def of(number: Bounded) -> Sum:
         """A number as a sum of one."""
-        parts = np.empty((4, *number.value.shape))
-        parts[0], parts[1] = number.value, number.radius
-        np.abs(number.value, out=parts[2])
-        parts[3] = parts[2]
-        return Sum(parts, 1, 1, number.budget, number.doubt)
+        parts = np.empty((3, *number.value.shape), number.radius.dtype)
+        parts[0], parts[1:] = number.radius, np.abs(number.value)
+        return Sum(number.value, parts, 1, 1, number.budget, number.doubt)
 
     @property
-    def value(self) -> Array:
-        part: Array = self.parts[0]
+    def error(self) -> Radii:
+        part: Radii = self.parts[0]
         return part
 
     @property
-    def error(self) -> Array:
-        part: Array = self.parts[1]
+    def magnitude(self) -> Radii:
+        part: Radii = self.parts[1]
         return part
 
     @property
-    def magnitude(self) -> Array:
-        part: Array = self.parts[2]
-        return part
-
-    @property
-    def spread(self) -> Array:
-        part: Array = self.parts[3]
+    def spread(self) -> Radii:
+        part: Radii = self.parts[2]
         return part
 
     def __getitem__(self, index: Any) -> Sum:
         doubt = None if self.doubt is None else self.doubt[index]
         each = (slice(None), *index) if isinstance(index, tuple) else (slice(None), index)
-        return Sum(self.parts[each], self.terms, self.groups, self.budget, doubt)
+        return Sum(self.value[index], self.parts[each], self.terms, self.groups, self.budget, doubt)
 
     def __add__(self, other: Sum | Bounded) -> Sum:
         if isinstance(other, Bounded):
             other = Sum.of(other)
         elif not isinstance(other, Sum):
             return NotImplemented
+        value = self.value + other.value
         parts = _aligned(self.parts, other.parts.ndim) + _aligned(other.parts, self.parts.ndim)
         doubt = either(self.doubt, other.doubt)
-        doubt = doubt if doubt is None else _spread(doubt, parts[0])
-        return Sum(parts, self.terms + other.terms, self.groups + other.groups, self.budget, doubt)
+        doubt = doubt if doubt is None else _spread(doubt, value)
+        return Sum(value, parts, self.terms + other.terms, self.groups + other.groups, self.budget, doubt)
 
     def __iadd__(self, other: Sum | Bounded) -> Sum:
         """Add like `+`, for a sum that nothing else holds: its numbers are added to where they are."""
-        if not isinstance(other, Bounded) or other.value.ndim > self.parts.ndim - 1 or other.doubt is not None:
+        value = self.value
+        if not isinstance(other, Bounded) or other.doubt is not None:
             return self + other
-        value, error, magnitude, spread = self.parts
-        if np.broadcast_shapes(value.shape, other.value.shape) != value.shape:
+        if value.shape[max(0, value.ndim - other.value.ndim) :] != other.value.shape:
             return self + other
-        size = np.abs(other.value)
         value += other.value
-        if other.radius.any():
-            error += other.radius
-        magnitude += size
-        spread += size
-        return Sum(self.parts, self.terms + 1, self.groups + 1, self.budget, self.doubt)
+        if np.count_nonzero(other.radius):
+            self.parts[0] += other.radius
+        self.parts[1:] += size_like(self.parts, other.value)
+        return Sum(value, self.parts, self.terms + 1, self.groups + 1, self.budget, self.doubt)
 
     def __len__(self) -> int:
-        return int(self.parts.shape[1])
+        return len(self.value)
 
-    def with_error(self, error: Array) -> Sum:
+    def with_error(self, error: Radii) -> Sum:
         """The same sum, whose terms' own radii amount to something else."""
         parts = self.parts.copy()
-        parts[1] = error
-        return Sum(parts, self.terms, self.groups, self.budget, self.doubt)
+        parts[0] = error
+        return Sum(self.value, parts, self.terms, self.groups, self.budget, self.doubt)
 
     def scaled(self, factor: Bounded) -> Sum:
         """factor * sum, multiplied out or not: kernels may store each group, multiply it, and store the product.
@@ -209,12 +212,14 @@ class Sum:
         which the first is |r| times the radius of the settled sum at most; and one rounding of each product.
         """
         w, number = self.budget, self.settled()
-        spread = (np.abs(factor.value) + factor.radius) * (self.spread + number.radius)
-        error = np.abs(factor.value) * number.radius + factor.radius * (np.abs(number.value) + number.radius)
+        size, own = size_like(factor.radius, factor.value), size_like(number.radius, number.value)
+        spread = (size + factor.radius) * (self.spread + number.radius)
+        error = size * number.radius + factor.radius * (own + number.radius)
         error += w.unit * spread + self.groups * w.floor
         value = factor.value * number.value
         doubt = _spread(either(factor.doubt, number.doubt), value)
-        return Sum(np.stack(np.broadcast_arrays(value, error, spread, spread)), self.groups, self.groups, w, doubt)
+        parts = np.stack(np.broadcast_arrays(error, spread, spread))
+        return Sum(value, parts, self.groups, self.groups, w, doubt)
 
     def settled(self) -> Bounded:
         """The sum as a number.
@@ -228,10 +233,11 @@ class Sum:
         if gamma == np.inf:
             zero = np.zeros_like(self.value)
             return Bounded(zero, zero.copy(), w, np.ones(self.value.shape, bool))
-        radius = gamma * self.magnitude
-        radius += self.error
-        reach = self.magnitude + radius
-        radius += (self.groups * w.unit) * (self.spread + radius)
+        error, magnitude, spread = self.parts
+        radius = gamma * magnitude
+        radius += error
+        reach = magnitude + radius
+        radius += (self.groups * w.unit) * (spread + radius)
         # Underflow adds one floor for each rounding, of which products and sums have two a term.
         radius += 2 * self.terms * w.accumulator_floor + 2 * self.groups * w.floor
         return Bounded.in_range(self.value, radius, self.doubt, reach, w)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -14,12 +14,32 @@ from numpy.typing import NDArray
 
 from .accuracy import ORACLE_UNIT, Budget
 from .activations import Activation
-from .bounded import Array, Bounded, Mask, Sum, either
+from .bounded import Array, Bounded, Mask, Radii, Sum, either, size_like
 
-__all__ = ["LEAST_SINGLE", "Bounding", "Weights"]
+__all__ = ["LEAST_SINGLE", "Bounding", "Radius", "Weights", "in_double"]
+
+Radius: TypeAlias = type[np.float64] | type[np.float32]
+"""The type of radii: float32, of large cases, is half as much to pass through."""
 
 # Multiplications of a product from which on float32 is worth its conversions.
 LEAST_SINGLE = 1 << 20
+
+
+# Radii in float32: every operation is off by 2^-24 of its result at most, and chains of them, from a product to a
+# state, are shorter than 128 operations. Of what passes from step to step each step has its own share: four roundings
+# of the growth, one of its product, one of the sum.
+_SINGLE_SLACK = 1 + 2.0**-17
+_EACH_STEP = {np.dtype(np.float64): 1.0, np.dtype(np.float32): 1 + 2.0**-21}
+
+
+def in_double(number: Bounded, budget: Budget) -> Bounded:
+    """A number with radii in float32, as it is without them, in the class itself.
+
+    What is below float32's range is lost on the way, 2^-149 an operation, and is not made up for. So such radii are for
+    numbers that are products and sums of functions, each of which is off by 2^-52 or more (:func:`._primitive`): no
+    radius is below 2^-104 then. What is lost of a sum, up to 2^-149 n times weights of 2^50, goes into a function.
+    """
+    return replace(number, radius=number.radius.astype(np.float64) * _SINGLE_SLACK, budget=budget)
 
 
 class Weights(Struct, frozen=True, dict=True):
@@ -52,9 +72,19 @@ class Weights(Struct, frozen=True, dict=True):
 class Bounding:
     """The arithmetic of bounded numbers: how the scan makes, joins and takes apart what the cells compute with."""
 
-    def __init__(self, budget: Budget, *, formulas: bool = True) -> None:
-        """`formulas`: whether a kernel may follow the formula that a document prints where that overflows."""
-        self.budget, self._formulas = budget, formulas
+    def __init__(self, budget: Budget, *, formulas: bool = True, radii: Radius = np.float64) -> None:
+        """Bounds in a class.
+
+        formulas
+            Whether a kernel may follow the formula that a document prints where that overflows.
+        radii
+            The type of radii and of all that goes into them. In float32 they mean what :func:`in_double` makes of
+            them, and overflow is expected a little earlier, by more than roundings come to.
+        """
+        self.budget, self._formulas, self._radii = budget, formulas, radii
+        self._largest = budget.largest
+        if radii is np.float32:
+            self.budget = replace(budget, largest=budget.largest * (1 - 2.0**-10))
 
     def _clean(self, value: Array, largest: float) -> tuple[Array, Mask]:
         """Numbers that are not finite, or too large for the class's operands, are in doubt from the start."""
@@ -66,7 +96,7 @@ class Bounding:
     def given(self, value: Array) -> Bounded:
         """A tensor that the case gives: exact, but for what a flushing target takes from it."""
         w = self.budget
-        value, doubt = self._clean(value, w.largest)
+        value, doubt = self._clean(value, self._largest)
         # A class that stores in a narrower format than the tensors' rounds what is given as it comes in.
         narrower = w.unit > 2 * w.tensor.unit + 2 * ORACLE_UNIT
         if narrower or w.input_floor:
@@ -86,7 +116,10 @@ class Bounding:
         value, doubt = self._clean(value, float(np.nextafter(w.tensor.largest, 0.0)))
         share, rest = w.unit * (1 + 2 * w.unit), max(w.floor, w.input_floor)
         line = (*value.shape[:-1], 1)
-        return Bounded(value, share * np.abs(value) + rest, w, doubt, (np.full(line, share), np.full(line, rest)))
+        radius: Radii = np.abs(value).astype(self._radii, copy=False)
+        radius = radius * share
+        radius += rest
+        return Bounded(value, radius, w, doubt, (np.full(line, share), np.full(line, rest)))
 
     def fed_back(self, hidden: Bounded) -> Bounded:
         """The hidden state as it goes into the next step of a free run."""
@@ -98,11 +131,13 @@ class Bounding:
 
     def weights(self, matrix: Array) -> Weights:
         """A weight matrix (rows, columns) for :meth:`product`."""
-        matrix, doubt = self._clean(matrix, min(self.budget.tensor.largest, self.budget.operand_largest))
-        rows_in_doubt: Mask = None if doubt is None else np.any(doubt, axis=-1)
         transposed = np.ascontiguousarray(matrix.T)
         absolute = np.abs(transposed)
-        largest = float(absolute.max(initial=0.0))
+        largest, rows_in_doubt = float(absolute.max(initial=0.0)), None
+        if not largest <= (most := min(self.budget.tensor.largest, self.budget.operand_largest)):
+            transposed, doubt = self._clean(transposed, most)
+            rows_in_doubt, absolute = np.any(doubt, axis=0), np.abs(transposed)
+            largest = float(absolute.max())
         single = self.budget.tensor.precision <= 24 and 2.0**-50 < largest < 2.0**50
         return Weights(transposed, absolute, rows_in_doubt, absolute.sum(axis=0), single)
 
@@ -110,22 +145,37 @@ class Bounding:
         """x (..., columns) times the transposed weight matrix: (..., rows)."""
         w = self.budget
         size = np.abs(x.value)
-        parts = np.empty((4, *x.value.shape[:-1], weights.transposed.shape[1]))
-        value, error, magnitude, spread = parts
+        shape = (*x.value.shape[:-1], weights.transposed.shape[1])
+        value, parts = np.empty(shape), np.empty((3, *shape), self._radii)
+        error, magnitude, spread = parts
         _times(x.value, weights.transposed, value)
         self._magnitude(size, weights, magnitude)
-        np.abs(value, out=spread)
+        if spread.dtype == value.dtype:
+            np.abs(value, out=spread)
+        else:
+            spread[...] = value
+            np.abs(spread, out=spread)
         # Each operand may be rounded first: |xw| (2o + o^2), and o_min where it is tiny. Flushing takes whole weights.
         rounded, grown = w.operand_unit * (2 + w.operand_unit), (1 + w.operand_unit) ** 2
         if x.proportion is not None:
             share, rest = x.proportion
-            np.multiply(magnitude, rounded + grown * share, out=error)
-            if rest.any():
-                error += grown * rest * weights.sums
+            share = (rounded + grown * share).astype(self._radii, copy=False)
+            if np.count_nonzero(share):
+                np.multiply(magnitude, share, out=error)
+            else:
+                error.fill(0.0)
+            rest = (grown * rest).astype(self._radii, copy=False)
+            if np.count_nonzero(rest):
+                error += rest * weights.sums.astype(self._radii, copy=False)
         else:
             np.multiply(magnitude, rounded, out=error)
             if x.radius.any():
-                error += grown * _times(x.radius, weights.absolute, np.empty_like(value))
+                off = np.empty_like(error)
+                if self._radii is np.float32:
+                    self._magnitude(x.radius, weights, off)
+                else:
+                    _times(x.radius, weights.absolute, off)
+                error += grown * off
         lost = max(w.operand_floor, w.input_floor)
         if lost:
             error += lost * (size + x.radius + lost).sum(axis=-1, keepdims=True)
@@ -137,20 +187,23 @@ class Bounding:
             doubt = np.broadcast_to(doubt.any(axis=-1, keepdims=True), value.shape)
         if weights.doubt is not None:
             doubt = np.broadcast_to(weights.doubt, value.shape) if doubt is None else doubt | weights.doubt
-        return Sum(parts, weights.columns, 1, w, doubt)
+        return Sum(value, parts, weights.columns, 1, w, doubt)
 
-    def _magnitude(self, size: Array, weights: Weights, total: Array) -> None:
+    def _magnitude(self, size: Radii, weights: Weights, total: Radii) -> None:
         """|x| @ |W|, from above, into `total`. Large ones in float32, which is as good for a bound: n terms are off by
         gamma_n there, n*2^-23 at most for n up to 2^22; operands whose largest is beyond 2^-50 ... 2^50 stay in
         float64."""
         worth_it = size.size * weights.transposed.shape[1] >= LEAST_SINGLE and weights.single
         if not worth_it or not 2.0**-50 < size.max() < 2.0**50:
-            _times(size, weights.absolute, total)
+            wide = total.dtype == np.float64
+            total[...] = _times(size, weights.absolute, total if wide else np.empty(total.shape))
             return
-        narrow = _times(size.astype(np.float32), weights.narrow, np.empty(total.shape, np.float32))
-        np.multiply(narrow, 1 + (weights.columns + 2) * 2.0**-23, out=total, dtype=np.float64)
-        # Underflow on the way: at most 2^-149 of an operand or product, times 2^50 at most.
-        total += weights.columns * 2.0**-64
+        own = total if total.dtype == np.float32 else np.empty(total.shape, np.float32)
+        narrow = _times(size.astype(np.float32, copy=False), weights.narrow, own)
+        np.multiply(narrow, 1 + (weights.columns + 2) * 2.0**-23, out=total, dtype=total.dtype)
+        if total is not own:
+            # Underflow on the way: at most 2^-149 of an operand or product, times 2^50 at most.
+            total += weights.columns * 2.0**-64
 
     def activate(self, activation: Activation, argument: Sum | Bounded, clip: float | None) -> Bounded:
         """The activation of an argument, clipped first where `clip` is a threshold."""
@@ -186,7 +239,7 @@ class Bounding:
             parts = [np.zeros(n.value.shape, bool) if n.doubt is None else n.doubt for n in numbers]
             doubt = np.concatenate(parts, axis)
         value = np.concatenate([n.value for n in numbers], axis)
-        radius = np.concatenate([n.radius for n in numbers], axis)
+        radius = np.concatenate([n.radius for n in numbers], axis, dtype=self._radii)
         shares = [n.proportion for n in numbers if n.proportion is not None]
         proportion = None
         if len(shares) == len(numbers):
@@ -227,13 +280,14 @@ class Bounding:
         the b of its envelope is that of z, which the radius of z holds already.
         """
         w = self.budget
-        rest, z = np.abs(1.0 - share.value) + share.radius, np.abs(share.value) + share.radius
-        h, H = np.abs(new.value) + new.radius, np.abs(old.value) + old.radius
+        left = 1.0 - share.value
+        rest, z = size_like(share.radius, left) + share.radius, size_like(share.radius, share.value) + share.radius
+        h, H = size_like(new.radius, new.value) + new.radius, size_like(old.radius, old.value) + old.radius
         with np.errstate(over="ignore", invalid="ignore"):
-            value = (1.0 - share.value) * new.value + share.value * old.value
+            value = left * new.value + share.value * old.value
             radius = share.radius * (h + H) + rest * new.radius + z * old.radius
             # Second order: a rounding acts on what three others at most have changed already.
-            roundings = ((2 + max(1.0, w.a)) * rest + 2 * z) * (h + H) + np.abs(value)
+            roundings = ((2 + max(1.0, w.a)) * rest + 2 * z) * (h + H) + size_like(radius, value)
             radius += w.unit * (roundings + radius) * (1 + w.unit) ** 3
             # Underflow: of 1 - z and of H - h, which are multiplied then, of two products and of two sums.
             radius += (4 + h + H + rest + z) * w.floor
@@ -252,14 +306,14 @@ class Bounding:
         with np.errstate(over="ignore", invalid="ignore"):
             values = _scan(factor.value, term.value, start.value)
             before = np.concatenate((start.value[np.newaxis], values[:-1])) if len(values) else values
-            size, growth = np.abs(before), np.abs(factor.value)
+            size, growth = size_like(term.radius, before), size_like(term.radius, factor.value)
             product = growth * size
             known = factor.radius * size
             known += w.unit * (product + known) + w.floor + term.radius
-            size = np.abs(values)
+            size = size_like(known, values)
             known += w.unit * (size + known) + w.floor
             growth += factor.radius
-            growth *= (1 + w.unit) ** 2
+            growth *= (1 + w.unit) ** 2 * _EACH_STEP[growth.dtype]
             radii = _scan(growth, known, start.radius)
             reach = np.maximum(size, product, out=size)
             reach += radii
@@ -278,7 +332,7 @@ def _between(value: Array, low: float, high: float) -> Array:
     return np.minimum(kept, high, out=kept)
 
 
-def _scan(factor: Array, term: Array, start: Array) -> Array:
+def _scan(factor: Radii, term: Radii, start: Radii) -> Radii:
     """All s_t = factor_t * s_(t-1) + term_t."""
     out = np.empty_like(term)
     for t in range(len(out)):

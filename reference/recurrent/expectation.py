@@ -25,12 +25,12 @@ from ..documents.clauses import clause_named
 from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import Bounded, Mask
-from ..numbers.bounding import Bounding
+from ..numbers.bounding import LEAST_SINGLE, Bounding, Radius, in_double
 from ..numbers.dyadic import Dyadic, Proving, provable
 from .configuration import Configuration, configure
 from .evaluation import computation_of, tensors_of
 from .node import Node
-from .recurrence import Computation, Shared, collect, sums_of_inputs, trace
+from .recurrence import Computation, Shared, collect, is_large, sums_of_inputs, trace
 
 # A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
 # kernel whose every output is 1 % too large would.
@@ -130,8 +130,8 @@ class Expecting:
         """`runs`: how many stand side by side in the batch (:mod:`.stacking`)."""
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
         self._tensors: Mapping[str, NDArray[Any]] | None = None
-        self._shared: dict[str, Shared] = {}
-        self._sums: dict[Budget, Shared] = {}
+        self._shared: dict[tuple[str, Radius], Shared] = {}
+        self._sums: dict[tuple[Budget, Radius], Shared] = {}
         self._proving = Shared()
 
     def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
@@ -141,10 +141,12 @@ class Expecting:
             configuration = replace(configuration, operands=configuration.operands.beside(self._runs))
         if self._tensors is None:
             self._tensors = tensors_of(self._inputs, self._node.operator.tensors)
-        if accuracy not in self._shared:
-            sums = self._sums.setdefault(_of_sums(accuracy, configuration.format.name), Shared())
-            self._shared[accuracy] = Shared(sums.inputs)
-        computation, shared = Computation(configuration, self._tensors), self._shared[accuracy]
+        computation = Computation(configuration, self._tensors)
+        key = accuracy, _radii(computation, self._observed)
+        if key not in self._shared:
+            sums = self._sums.setdefault((_of_sums(accuracy, configuration.format.name), key[1]), Shared())
+            self._shared[key] = Shared(sums.inputs)
+        shared = self._shared[key]
         with np.errstate(over="ignore", invalid="ignore"):
             return _expect(computation, self._observed, accuracy, shared, self._proving, self._runs)
 
@@ -182,15 +184,19 @@ def _expect(
     runs: int = 1,
 ) -> list[Expectation]:
     c = computation.configuration
-    arithmetic = Bounding(budget(accuracy, c.format.name))
+    allowed, radii = budget(accuracy, c.format.name), _radii(computation, observed)
+    arithmetic = Bounding(allowed)
     reported = observed.get("Y")
     Y = None
     if reported is not None:
         Y = reported.astype(np.float64)
         if c.layout == 1:
             Y = Y.transpose(1, 2, 0, 3)
-    numbers = collect(c, trace(computation, arithmetic, Y, shared), arithmetic)
-    if arithmetic.budget.exact_possible and not computation.handed:
+    stepping = arithmetic if radii is np.float64 else Bounding(allowed, radii=radii)
+    numbers = collect(c, trace(computation, stepping, Y, shared), arithmetic)
+    if stepping is not arithmetic:
+        numbers = {name: in_double(number, allowed) for name, number in numbers.items()}
+    if allowed.exact_possible and not computation.handed:
         numbers = _proved_exact(proofs_of(computation, runs, proving), numbers)
     prefix = c.cell.prefix
     expectations = []
@@ -212,6 +218,22 @@ def _expect(
             continue
         expectations.append(Expectation(name, number, f"{prefix}.equations", weak=too_wide(number)))
     return expectations
+
+
+def _radii(computation: Computation, observed: Mapping[str, NDArray[Any]]) -> Radius:
+    """The type of radii on the way to outputs: float32 for what is large, so that memory is most of its cost, and where
+    every state is made of functions that float32 is fit for, see :func:`..numbers.bounding.in_double`."""
+    c = computation.configuration
+    fit = (
+        "Y" in observed  # the radii of a free run grow with its length, and so would their roundings
+        and is_large(c)
+        and c.T * c.N * max(c.I, c.H) * len(c.cell.gates) * c.H >= LEAST_SINGLE  # which no stack of runs has
+        and c.format.precision == 24
+        and not (c.cell.domain or c.operands or computation.handed or computation.peeps)
+        and all(clip is None for clip in c.clips)
+        and all(function.kind.slope is not None for functions in c.activations for function in functions)
+    )
+    return np.float32 if fit else np.float64
 
 
 def proofs_of(computation: Computation, runs: int = 1, shared: Shared | None = None) -> dict[str, Dyadic]:

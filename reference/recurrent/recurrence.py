@@ -61,6 +61,11 @@ class Computation:
         """Directions in the order of Y's axis."""
         return self.configuration.directions
 
+    @property
+    def peeps(self) -> bool:
+        """Tell whether gates see inner states."""
+        return "P" in self.inputs
+
     def direction_axis(self, output: str) -> int:
         """The axis of an output that has the directions."""
         batch_first = self.configuration.layout == 1
@@ -212,7 +217,7 @@ def _given(computation: Computation, arithmetic: Any, d: int, observed: Any, sha
 def _walked(computation: Computation, arithmetic: Any, d: int, observed: Any, shared: Shared) -> Trace:
     """The trace of one direction, which other interpretations may have asked for."""
     c = computation.configuration
-    if not _is_shared(c):
+    if is_large(c):
         return _run(computation, arithmetic, d, observed, shared)
     key = d, c.activations[d], c.clips, c.coupled, c.transposes, c.operands
     known = shared.walks.get(key)
@@ -221,8 +226,9 @@ def _walked(computation: Computation, arithmetic: Any, d: int, observed: Any, sh
     return known
 
 
-def _is_shared(c: Configuration) -> bool:
-    return c.T * c.N * len(c.cell.gates) * c.H <= _SHARED
+def is_large(c: Configuration) -> bool:
+    """Tell whether a direction has more numbers than are kept for other interpretations."""
+    return c.T * c.N * len(c.cell.gates) * c.H > _SHARED
 
 
 def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) -> Inputs:
@@ -289,7 +295,7 @@ def _run(
         nothing = arithmetic.given(np.zeros((0, c.N, c.H)))
         return Trace(given.positions, nothing, (nothing,) * len(inner), given.initial)
     steps: list[tuple[Number, ...]] = []
-    if not (small := _is_shared(c)):
+    if large := is_large(c):
         _hold_memory()
     block = max(1, _BLOCK // max(1, c.N * rows))
     for start in range(0, c.T, block):
@@ -301,7 +307,7 @@ def _run(
             if given.multiplied is not None:
                 HR = _plus(arithmetic.product(given.multiplied[start : start + block], given.R), Rb)
             sums = XW, HR
-            if known is not None and small:
+            if known is not None and not large:
                 given.sums[start] = sums
         XW, HR = sums
         if known is not None:  # one walk takes all steps of the block

@@ -201,5 +201,5 @@ class Leveled(Bounding):
             parts = levels @ np.abs(w.centred).T + abs(w.centre) * levels.sum(-1, keepdims=True)
             radius = radius + _MANTISSA * x.scale * w.scale * parts
         # The sum itself is exact: one term, as far as roundings of a sum go.
-        fixed = np.stack((product.value, radius, product.spread, product.spread))
-        return Sum(fixed, 1, product.groups, product.budget, product.doubt)
+        fixed = np.stack((radius, product.spread, product.spread))
+        return Sum(product.value, fixed, 1, product.groups, product.budget, product.doubt)
