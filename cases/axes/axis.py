@@ -334,6 +334,13 @@ def acting(axes: tuple[Axis, ...], method: str) -> tuple[Callable[..., Any], ...
     return tuple(own for axis in axes if getattr(own := getattr(axis, method), "__func__", own) is not usual)
 
 
+@cache
+def marking(axes: tuple[Axis, ...]) -> tuple[Callable[..., str], ...]:
+    """The method that marks cases, of those axes that mark any."""
+    own = acting(axes, "mark")
+    return tuple(axis.mark for axis in axes if axis.marked or axis.mark in own)
+
+
 def choices_of(domain: Domain) -> tuple[Any, ...]:
     """All values that a domain lists."""
     return (*domain.values, *domain.rare)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 Value = TypeVar("Value", bound=Hashable)
 Row = dict[str, Value]
 
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
 
 class Counter:
     """Deterministic choices from a counter, the same on every platform and Python version (splitmix64)."""
@@ -34,11 +36,20 @@ class Counter:
 
     def below(self, bound: int) -> int:
         """A number from 0 on, below the bound."""
-        self.state = (self.state + 0x9E3779B97F4A7C15) & (2**64 - 1)
+        self.state = (self.state + _STEP) & (2**64 - 1)
         z = self.state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & (2**64 - 1)
+        z = ((z ^ (z >> 30)) * _FIRST) & (2**64 - 1)
+        z = ((z ^ (z >> 27)) * _SECOND) & (2**64 - 1)
         return ((z ^ (z >> 31)) >> 16) % bound
+
+    def below_each(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The numbers that :meth:`below` gives for these bounds, one after the other."""
+        z = np.arange(1, bounds.size + 1, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(self.state)
+        self.state = (self.state + bounds.size * _STEP) & (2**64 - 1)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
+        numbers: NDArray[np.uint64] = ((z ^ (z >> np.uint64(31))) >> np.uint64(16)).reshape(bounds.shape) % bounds
+        return numbers
 
 
 def cover(
@@ -59,25 +70,16 @@ def cover(
     A combination that none of the candidates made for it keeps through `settle` is taken to be illegal.
     """
     choose = Counter(seed)
-    names = list(axes)
     combinations = _Combinations(axes, strength)
+    bounds = np.array([[len(values) for values in axes.values()]] * candidates, np.uint64)
     while (wanted := combinations.first_missing()) is not None:
-        best: Row[Value] = {}
-        gain: NDArray[np.intp] = _NONE
-        for _ in range(candidates):
-            row = {n: choose.one_of(axes[n]) for n in names}
-            row.update(wanted)
-            row = settle(row)
-            covered = combinations.missing_in(row)
-            if len(covered) > len(gain):
-                best, gain = row, covered
+        drawn = ({n: axes[n][k] for n, k in zip(axes, row, strict=True)} for row in choose.below_each(bounds).tolist())
+        rows = [settle(row | wanted) for row in drawn]
+        best, gain = combinations.missing_in(rows)
         combinations.strike_first()  # a combination that no candidate keeps is illegal
         combinations.strike(gain)
         if len(gain):
-            yield best
-
-
-_NONE: NDArray[np.intp] = np.empty(0, np.intp)
+            yield rows[best]
 
 
 class _Combinations(Generic[Value]):
@@ -97,6 +99,9 @@ class _Combinations(Generic[Value]):
         self._steps = np.concatenate([after[:, 1:], np.ones((len(sizes), 1), np.intp)], axis=1)
         ends = np.cumsum(after[:, 0]) if strength else np.arange(1, len(sizes) + 1)
         self._begins = ends - (after[:, 0] if strength else 1)
+        # What the number of an axis's value adds to that of each combination: a product of floats, which BLAS makes.
+        self._weights = np.zeros((len(lengths), len(sizes)))
+        np.put_along_axis(self._weights.T, self._groups, self._steps, axis=1)
         self._missing = np.ones(int(ends[-1]) if len(ends) else 0, np.bool_)
         self._first = 0
 
@@ -113,14 +118,19 @@ class _Combinations(Generic[Value]):
             row[names[axis]] = self._values[names[axis]][place]
         return row
 
-    def missing_in(self, row: Row[Value]) -> NDArray[np.intp]:
-        """Combinations of a row that no row before has had. Values that no axis has are in none."""
-        numbers = np.array([known.get(row[name], -1) for name, known in zip(self._values, self._numbers, strict=True)])
-        chosen = numbers[self._groups]
-        places: NDArray[np.intp] = self._begins + (chosen * self._steps).sum(axis=1)
+    def missing_in(self, rows: Sequence[Row[Value]]) -> tuple[int, NDArray[np.intp]]:
+        """The first of those rows that have most combinations that no row before has had, and these. Values that no
+        axis has are in none."""
+        known = list(zip(self._values, self._numbers, strict=True))
+        numbers = np.array([[of.get(row[name], -1) for name, of in known] for row in rows], np.float64)
+        places: NDArray[np.intp] = self._begins + (numbers @ self._weights).astype(np.intp)
         if (numbers < 0).any():
-            places = places[(chosen >= 0).all(axis=1)]
-        return places[self._missing[places]]
+            there = (numbers[:, self._groups] >= 0).all(axis=2)
+            missing = there & self._missing[np.where(there, places, 0)]
+        else:
+            missing = self._missing[places]
+        best = int(missing.sum(axis=1).argmax())
+        return best, places[best][missing[best]]
 
     def strike(self, places: NDArray[np.intp]) -> None:
         """These are not missing any more."""

@@ -12,7 +12,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from ...reference import OperatorVersion, operator_version
-from ..axes.axis import Axis, Domain, Rule
+from ..axes.axis import Axis, Domain, Rule, acting
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.tensors.size import SIZES
 from .spec import CaseSpec
@@ -68,10 +68,17 @@ def settle(row: Mapping[str, Hashable], *, search: bool = False, axes: tuple[Axi
     settled = dict(row)
     if "T" not in settled and "size" in settled:
         settled |= dict(zip("TN", SIZES[str(settled["size"])], strict=False))
-    for rule in in_order(axes):
-        if not (search and rule.kind == "open") and rule.hit(settled):
+    for rule in _applying(axes, search, tuple(settled)):
+        if (rule.values is None or settled[rule.field] in rule.values) and rule.clashes(settled):
             settled[rule.field] = rule.instead
     return {name: settled[name] for name in row}
+
+
+@cache
+def _applying(axes: tuple[Axis, ...], search: bool, names: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules that a row with these fields may break: few are asked of the thousands of rows of a design."""
+    rules = (rule for rule in in_order(axes) if not (search and rule.kind == "open"))
+    return tuple(rule for rule in rules if {rule.field, *rule.reads} <= set(names))
 
 
 def spec_from(op: str, version: int, row: Mapping[str, Any], kind: type[CaseSpec] = CaseSpec, **extra: Any) -> CaseSpec:
@@ -81,6 +88,6 @@ def spec_from(op: str, version: int, row: Mapping[str, Any], kind: type[CaseSpec
         The class of the operator's cases.
     """
     operator, fields = operator_version(op, version), dict(row)
-    for axis in kind.axes:
-        fields = axis.written(fields, operator)
+    for written in acting(kind.axes, "written"):
+        fields = written(fields, operator)
     return kind(op, version, **{**fields, **extra})

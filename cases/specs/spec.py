@@ -14,9 +14,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...reference import CELLS, Node, document_of, operator_version, versions_of
-from ..axes.axis import Axis, acting
+from ..axes.axis import Axis, acting, marking
 from ..axes.recurrent import RECURRENT_AXES
 from ..axes.session.turns import CourseDraft
+
+_CANONICAL = json.JSONEncoder(sort_keys=True)
 
 FEW = 3
 """Steps and units of which fewer show no pattern."""
@@ -80,7 +82,7 @@ class Specification:
     @cached_property
     def marks(self) -> tuple[str, ...]:
         """The words that a reader should know of the case at a glance."""
-        marks = [axis.mark(self) for axis in self.axes]
+        marks = [mark(self) for mark in marking(self.axes)]
         marks.append(f"illegal-{self.illegal.replace('.', '-')}" if self.illegal else "")
         return tuple(m for m in marks if m)
 
@@ -92,12 +94,12 @@ class Specification:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form, in hexadecimal."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(_CANONICAL.encode(self.to_json()).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as plain values."""
-        usual = defaults_of(self._own)
-        given = {n: v for n, default in usual if (v := getattr(self, n)) != default or n in ("op", "version", "type")}
+        pairs = zip(defaults_of(self._own), _values_of(self._own)(self), strict=True)
+        given = {n: v for (n, default), v in pairs if v != default or n in ("op", "version", "type")}
         return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:

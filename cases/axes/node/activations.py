@@ -167,7 +167,7 @@ class _Activations(Axis):
             return {**row, "activations": chosen}
         if chosen == "default":
             return row
-        return row | activations_of(chosen, operator.known_as, row.get("direction") == "bidirectional")
+        return {**row, **activations_of(chosen, operator.known_as, row.get("direction") == "bidirectional")}
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         named = {"activations": "activations", "activation_alpha": "alpha", "activation_beta": "beta"}

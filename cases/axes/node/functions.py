@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from msgspec import Struct
@@ -86,7 +88,8 @@ _BACKWARD = {
 }
 
 
-def activations_of(chosen: str, op: str, both: bool) -> dict[str, Any]:
+@cache
+def activations_of(chosen: str, op: str, both: bool) -> Mapping[str, Any]:
     """The fields of a case for the named set, with another one in the backward direction of a node that has both."""
     names = [chosen, _BACKWARD[chosen]] if both else [chosen]
     sets = [ACTIVATION_SETS[name].of(len(cell_named(op).activations)) for name in names]
