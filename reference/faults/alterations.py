@@ -86,7 +86,7 @@ def with_lengths(c: Computation, lengths: Any) -> Computation:
 
 def with_walk(c: Computation, walk: Walk) -> Computation:
     """The computation with other equations."""
-    return configured(c, cell=replace(c.configuration.cell, walk=walk))
+    return configured(c, cell=replace(c.configuration.cell, walk=walk, read=None))
 
 
 def with_recurrent_state(c: Computation, change: Callable[[Number], Number]) -> Computation:

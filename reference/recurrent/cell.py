@@ -146,6 +146,9 @@ class Cell:
     walk
         walk(parameters, sums over Xt, sums over Ht-1, inner states before the first step) -> H and inner states after
         every step. The H_(t-1) of every step is known, so both sums cover all steps.
+    read
+        read(linear_before_reset) -> letters, the first ones of `gates`, of the only sums over Ht-1 that the walk reads;
+        None where it may read all.
     without_defaults
         Versions whose document does not say what an activation's coefficients are where the lists hold none.
     operands
@@ -163,6 +166,7 @@ class Cell:
     peepholes: str
     unmarked: frozenset[int]
     walk: Callable[[Parameters, Gates, Recurrent, tuple[Number, ...]], States]
+    read: Callable[[bool], str] | None = None
     without_defaults: frozenset[int] = frozenset()
     operands: OperandRules | None = None
     questions: OpenQuestions = lambda *_: frozenset()

@@ -236,8 +236,12 @@ def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) ->
     rows = len(cell.gates) * c.H
     positions = processing_order(c, c.directions[d])
     bias = inputs.get("B")
-    biases = (ABSENT, ABSENT) if bias is None else (arithmetic.given(bias[d, :rows]), arithmetic.given(bias[d, rows:]))
-    R = arithmetic.weights(_recurrent_weights(computation, d))
+    # For what the walk leaves alone a large node has a product too many at every step.
+    read = rows if cell.read is None or not is_large(c) else len(cell.read(c.linear_before_reset)) * c.H
+    biases = (ABSENT, ABSENT)
+    if bias is not None:
+        biases = arithmetic.given(bias[d, :rows]), arithmetic.given(bias[d, rows : rows + read])
+    R = arithmetic.weights(_recurrent_weights(computation, d)[:read])
     X: Number = computation.handed.get("X", inputs["X"])
     X = ordered(X if c.layout == 0 else X.transpose(1, 0, 2), positions)
     X = X if "X" in computation.handed else arithmetic.given(X)

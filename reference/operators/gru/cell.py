@@ -15,9 +15,7 @@ def candidate(p: Parameters, X: Gates, H: Recurrent, r: Number) -> Number:
 
 def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
     """Ht after every step: (1 - zt) (.) ht + zt (.) Ht-1."""
-    both = X + H
-    z = p.f(both.z)
-    r = p.f(both.r)
+    z, r = p.f(X.z + H.z), p.f(X.r + H.r)
     h = candidate(p, X, H, r)
     return (p.arithmetic.interpolation(z, h, H.state),)
 
@@ -30,5 +28,6 @@ GRU = Cell(
     peepholes="",
     unmarked=frozenset({1, 3}),
     walk=walk,
+    read=lambda linear_before_reset: "zrh" if linear_before_reset else "zr",
     without_defaults=frozenset({1}),
 )

@@ -8,9 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import build_case, profile, strategies
-from onnxspec.reference import Interpretations, configure, evaluate
-from onnxspec.reference.numbers import Proving, provable
-from onnxspec.reference.recurrent import Expecting, collect, computation_of, expect, proofs_of, trace, valid_elements
+from onnxspec.reference import Interpretations, Node, configure, evaluate, evaluate_in_order
+from onnxspec.reference.numbers import Plain, Proving, provable
+from onnxspec.reference.recurrent import (
+    Expecting,
+    collect,
+    computation_of,
+    expect,
+    proofs_of,
+    recurrence,
+    trace,
+    valid_elements,
+)
+
+from ..situations import OPERATORS, inputs_for, outputs_of, variants_of
 
 
 def bits(expectations):
@@ -59,3 +70,32 @@ def test_where_no_proof_is_begun_nothing_would_be_proved(op):
             started = (c.lengths > 0)[:, np.newaxis]
             assert not any((state & (started if c.layout == 0 else started[:, np.newaxis])).any() for state in states)
     assert {*begun} == {False, True}
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_sums_that_no_walk_reads_are_left_out_of_large_nodes_and_change_nothing(op, monkeypatch):
+    inputs = inputs_for("float32", (9, 3, 5, 6), op=op, optional=("B", "initial_h"), lengths=[9, 4, 0])
+    columns = []
+
+    class Counting(Plain):
+        def weights(self, matrix):
+            columns.append(len(matrix))
+            return super().weights(matrix)
+
+    for attributes in variants_of(op):
+        node = Node(op, 22, attributes, outputs_of(op))
+        outputs, products = [], []
+        for large in (False, True):
+            monkeypatch.setattr(recurrence, "is_large", lambda c, large=large: large)
+            columns.clear()
+            trace(computation_of(node, inputs), Counting())
+            products.append(sum(columns))
+            outputs.append((evaluate_in_order(node, inputs), expect(node, inputs, {}), evaluate(node, inputs)))
+        (ordered, bounded, plain), others = outputs[0], outputs[1]
+        for name in node.outputs:
+            assert ordered[name].tobytes() == others[0][name].tobytes()
+            np.testing.assert_allclose(plain[name], others[2][name], rtol=0, atol=1e-14)
+        for one, other in zip(bounded, others[1], strict=True):
+            np.testing.assert_allclose(one.number.radius, other.number.radius, rtol=1e-9)
+        waits = op == "GRU" and not attributes.get("linear_before_reset")
+        assert products[0] - products[1] == (6 if waits else 0) * len(configure(node, inputs).directions)
