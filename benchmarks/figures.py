@@ -317,11 +317,13 @@ def _tiny() -> Any:
 def _conforming(trials: Any, off: float = 0.0) -> list[Any]:
     """What a conforming target answers, all of it too large by a share `off`."""
     from onnxspec.conformance.proof import staged_outcome
-    from onnxspec.reference import evaluate, format_of
+    from onnxspec.reference import evaluate, resolve
+    from onnxspec.reference.operators.operator import dtype_of
 
     def implementation(node: Any, inputs: Any) -> dict[str, Any]:
-        dtype = format_of(inputs["X"].dtype).dtype
-        return {name: (array * (1 + off)).astype(dtype) for name, array in evaluate(node, inputs).items()}
+        own = resolve(node, inputs)
+        numbers = evaluate(node, inputs)
+        return {name: (number * (1 + off)).astype(dtype_of(own, name)) for name, number in numbers.items()}
 
     return [staged_outcome(trial, implementation) for trial in trials]
 
