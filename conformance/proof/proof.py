@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, clauses_of, faults_of, operator_for, operator_names
+from ...reference.operators.asking import readings
 from ...reference.operators.mishap import told_mishap
 from ..judging.judgement import FAILING, Judgement
 from ..judging.verdict import judge_each
@@ -37,6 +38,10 @@ _FINE = 1.15
 
 FEWEST = 2
 """Cases that must catch each fault, so that none hangs on a single one."""
+
+_EXPECTED = 1 << 20  # numbers that are expected at a time: some forty megabytes
+
+_FEWEST_TOGETHER = 24  # implementations: to work out what is expected costs hardly more for so many than for one
 
 _PIECE = 12  # cases that a process takes at a time
 
@@ -269,9 +274,25 @@ def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accur
     for number, outcomes in enumerate(several):
         alike.setdefault(tuple(map(_content, outcomes)), []).append(number)
     distinct = [several[numbers[0]] for numbers in alike.values()]
-    judgements = judge_each(trials, distinct, accuracy, wider=False, answers=False)
+    most = _together(trials, distinct)
+    judgements: list[Judgement] = []
+    for start in range(0, len(distinct), most):
+        some = distinct[start : start + most]
+        judgements += judge_each(trials, some, accuracy, wider=False, answers=False)
     shared = {k: one for numbers, one in zip(alike.values(), judgements, strict=True) for k in numbers}
     return [shared[number] for number in range(len(several))]
+
+
+def _together(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]]) -> int:
+    """How many of some implementations are judged together: what is expected of them, by each interpretation, is in
+    memory at a time."""
+    if trials[0].violation is not None or not several:
+        return max(1, len(several))
+    outputs = (array for outcomes in several for o in outcomes for lists in o.outputs for run in lists for array in run)
+    numbers = sum(array.size for array in outputs if array is not None)
+    first = trials[0].first
+    ways = sum(1 for _ in readings([(first.node, feed.inputs) for feed in first.feeds], first.touched))
+    return max(_FEWEST_TOGETHER, len(several) * _EXPECTED // max(1, numbers * ways))
 
 
 def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:

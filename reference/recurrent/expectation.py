@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from ..documents.clauses import clause_named
@@ -30,7 +30,7 @@ from ..numbers.dyadic import Dyadic, Proving, provable
 from .configuration import Configuration, configure
 from .evaluation import computation_of, tensors_of
 from .node import Node
-from .recurrence import Computation, Shared, collect, is_large, sums_of_inputs, trace
+from .recurrence import Computation, Factors, Shared, collect, is_large, sums_of_inputs, trace
 
 # A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
 # kernel whose every output is 1 % too large would.
@@ -117,7 +117,21 @@ def expect_behind(
     within bounds alone. It is a free run; otherwise like :func:`expect`."""
     computation = replace(computation_of(node, inputs, interpretations), handed=handed)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _expect(computation, {}, accuracy, Shared(), Shared())
+        return _expect(computation, {}, accuracy, Shared())
+
+
+class _Common(Struct):
+    """What runs on the same inputs have in common.
+
+    tensors
+        In float64; empty until somebody asks.
+    factors
+        Of products, by the part of a class that is about sums, and the type of radii.
+    """
+
+    tensors: dict[str, NDArray[Any]] = {}
+    factors: dict[tuple[Budget, Radius], dict[Any, Factors]] = {}
+    proving: Shared = field(default_factory=Shared)
 
 
 class Expecting:
@@ -125,30 +139,50 @@ class Expecting:
     depend on these is worked out once."""
 
     def __init__(
-        self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]], runs: int = 1
+        self,
+        node: Node,
+        inputs: Mapping[str, NDArray[Any]],
+        observed: Mapping[str, NDArray[Any]],
+        runs: int = 1,
+        beside: Expecting | None = None,
     ) -> None:
-        """`runs`: how many stand side by side in the batch (:mod:`.stacking`)."""
+        """
+        runs
+            How many on the same inputs have their outputs side by side in the batch (:mod:`.stacking`).
+        beside
+            Those of another run on the same inputs: what depends on nothing else is worked out once for both.
+        """
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
-        self._tensors: Mapping[str, NDArray[Any]] | None = None
+        self._common = _Common() if beside is None else beside._common
         self._shared: dict[tuple[str, Radius], Shared] = {}
         self._sums: dict[tuple[Budget, Radius], Shared] = {}
-        self._proving = Shared()
 
     def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
         """See :func:`expect`."""
         configuration = configure(self._node, self._inputs, interpretations)
-        if configuration.operands is not None:
-            configuration = replace(configuration, operands=configuration.operands.beside(self._runs))
-        if self._tensors is None:
-            self._tensors = tensors_of(self._inputs, self._node.operator.tensors)
-        computation = Computation(configuration, self._tensors)
+        common = self._common
+        if not common.tensors:
+            common.tensors |= tensors_of(self._inputs, self._node.operator.tensors)
+        one = Computation(configuration, common.tensors)
+        computation = one if self._runs == 1 else _side_by_side(one, self._runs)
         key = accuracy, _radii(computation, self._observed)
         if key not in self._shared:
-            sums = self._sums.setdefault((_of_sums(accuracy, configuration.format.name), key[1]), Shared())
-            self._shared[key] = Shared(sums.inputs)
+            of_sums = _of_sums(accuracy, configuration.format.name), key[1]
+            sums = self._sums.setdefault(of_sums, Shared(factors=common.factors.setdefault(of_sums, {})))
+            self._shared[key] = Shared(sums.inputs, factors=sums.factors)
         shared = self._shared[key]
         with np.errstate(over="ignore", invalid="ignore"):
-            return _expect(computation, self._observed, accuracy, shared, self._proving, self._runs)
+            return _expect(computation, self._observed, accuracy, shared, partial(proofs_of, one, common.proving))
+
+
+def _side_by_side(one: Computation, runs: int) -> Computation:
+    """The computation of so many runs in one batch; X, which is the same for each, is that of one."""
+    c = one.configuration
+    operands = None if c.operands is None else c.operands.beside(runs)
+    several = replace(c, N=runs * c.N, lengths=np.tile(c.lengths, runs), operands=operands)
+    initial = {f"initial_{name}" for name in ("h", *c.cell.inner)} & one.inputs.keys()
+    tiled = {name: np.concatenate([one.inputs[name]] * runs, 1 - c.layout) for name in initial}
+    return Computation(several, {**one.inputs, **tiled}, runs=runs)
 
 
 @cache
@@ -180,8 +214,7 @@ def _expect(
     observed: Mapping[str, NDArray[Any]],
     accuracy: str,
     shared: Shared,
-    proving: Shared,
-    runs: int = 1,
+    proofs: Callable[[], Mapping[str, Dyadic]] | None = None,
 ) -> list[Expectation]:
     c = computation.configuration
     allowed, radii = budget(accuracy, c.format.name), _radii(computation, observed)
@@ -196,8 +229,8 @@ def _expect(
     numbers = collect(c, trace(computation, stepping, Y, shared), arithmetic)
     if stepping is not arithmetic:
         numbers = {name: in_double(number, allowed) for name, number in numbers.items()}
-    if allowed.exact_possible and not computation.handed:
-        numbers = _proved_exact(proofs_of(computation, runs, proving), numbers)
+    if allowed.exact_possible and proofs is not None:
+        numbers = _proved_exact(proofs(), numbers)
     prefix = c.cell.prefix
     expectations = []
     valid = valid_elements(c) if c.ragged else None
@@ -206,7 +239,8 @@ def _expect(
         if name == "Y":
             expectations.append(Expectation("Y", number, f"{prefix}.equations", valid, too_wide(number)))
             if valid is not None:
-                zero = Bounded(np.zeros_like(number.value), np.zeros_like(number.value), number.budget)
+                nothing = np.broadcast_to(0.0, number.value.shape)
+                zero = Bounded(nothing, nothing, number.budget)
                 expectations.append(Expectation("Y", zero, f"{prefix}.padding.zero", ~valid))
             continue
         if name == "Y_h" and Y is not None and c.T:
@@ -236,18 +270,15 @@ def _radii(computation: Computation, observed: Mapping[str, NDArray[Any]]) -> Ra
     return np.float32 if fit else np.float64
 
 
-def proofs_of(computation: Computation, runs: int = 1, shared: Shared | None = None) -> dict[str, Dyadic]:
+def proofs_of(computation: Computation, shared: Shared | None = None) -> dict[str, Dyadic]:
     """All outputs, with the elements of which it is proved that no conforming implementation rounds on the way to them.
     Nothing where functions are none of piecewise linear ones, a proof costs more than it tells, or every sum over X
     takes more digits than there are: what is added to it takes no fewer, and all states come from such sums.
 
-    runs
-        How many stand side by side in the batch (:mod:`.stacking`).
-    shared
-        See :func:`.recurrence.trace`.
+    `shared`: see :func:`.recurrence.trace`.
     """
     c = computation.configuration
-    terms = c.T * c.N // runs * (c.I + c.H) * len(c.cell.gates) * c.H
+    terms = c.T * c.N * (c.I + c.H) * len(c.cell.gates) * c.H
     if c.operands is not None or not provable(c.activations, terms):
         return {}
     proving, shared = Proving(c.format), Shared() if shared is None else shared
@@ -258,14 +289,17 @@ def proofs_of(computation: Computation, runs: int = 1, shared: Shared | None = N
 
 
 def _proved_exact(proofs: Mapping[str, Dyadic], numbers: dict[str, Bounded]) -> dict[str, Bounded]:
-    """The numbers with radius zero where there is a proof."""
+    """The numbers with radius zero where there is a proof; of several runs side by side it is that of one."""
     proved = {}
     for name, number in numbers.items():
         if name not in proofs:
             return numbers
-        proof = proofs[name]
-        exact = proof.exact if number.doubt is None else proof.exact & ~number.doubt
-        value = np.where(exact, proof.value, number.value)
+        known, exact = proofs[name].value, proofs[name].exact
+        if known.shape != number.value.shape:
+            runs = [n // own for n, own in zip(number.value.shape, known.shape, strict=True)]
+            known, exact = np.tile(known, runs), np.tile(exact, runs)
+        exact = exact if number.doubt is None else exact & ~number.doubt
+        value = np.where(exact, known, number.value)
         proved[name] = replace(number, value=value, radius=np.where(exact, 0.0, number.radius))
     return proved
 

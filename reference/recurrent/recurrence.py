@@ -45,11 +45,14 @@ class Computation:
 
     handed
         Inputs with their bounds, in the node's layout, that are outputs of another node: X, or initial states.
+    runs
+        How many stand side by side in the batch (:mod:`.stacking`); X, which is the same for all, is that of one.
     """
 
     configuration: Configuration
     inputs: Mapping[str, NDArray[Any]] = field(hash=False)
     handed: Mapping[str, Bounded] = field(default_factory=dict, hash=False, compare=False, kw_only=True)
+    runs: int = field(default=1, kw_only=True)
 
     @property
     def format(self) -> Format:
@@ -158,9 +161,29 @@ def trace(
     return tuple(_walked(computation, arithmetic, d, observed, shared) for d in directions)
 
 
+class Factors(Struct):
+    """The part of one direction's operands that is the same whatever a target reported, in some arithmetic.
+
+    X, biases
+        X in processing order; of several runs side by side (:mod:`.stacking`), for which it is the same, that of one.
+    gates
+        Of single gates the weights of states and their bias, so far as somebody asked for them.
+    sums
+        Xt*(W^T) + Wb for all gates, of the blocks of steps that were asked for so far, by where one begins and how
+        many steps it may have.
+    """
+
+    X: Number
+    W: Any
+    R: Any
+    biases: tuple[Number, Number]
+    gates: dict[str, tuple[Any, Number]] = {}
+    sums: dict[tuple[int, int], Number] = {}
+
+
 class Inputs(Struct):
-    """The operands of one direction: its tensors in some arithmetic, its sums for all gates where every state before
-    a step is known, of the blocks of steps that were asked for so far.
+    """The operands of one direction: its tensors in some arithmetic, and Ht-1*(R^T) + Rb for all gates where every
+    state before a step is known, of the blocks of steps that were asked for so far.
 
     before, multiplied
         Every state before a step, where they are known, and what goes into products in their place.
@@ -168,17 +191,14 @@ class Inputs(Struct):
         Where rows wait (:class:`.operands.Operands`), how many steps of the others each lets go by.
     """
 
+    factors: Factors
     positions: NDArray[np.int64] | slice
-    X: Number
-    W: Any
-    R: Any
-    biases: tuple[Number, Number]
     initial: tuple[Number, ...]
     peepholes: dict[str, Number]
     before: Number | None
     multiplied: Number | None
     wait: NDArray[np.int64] | None
-    sums: dict[int, tuple[Number, Number]] = {}
+    sums: dict[int, Number] = {}
 
 
 _Asked = tuple[int, bool, Operands | None]
@@ -192,17 +212,20 @@ class Shared(Struct, frozen=True):
     walks
         Traces by direction and all that interpretations say of its steps: what they say of empty rows and of outputs is
         none of it.
+    factors
+        Like inputs, of all runs on these.
     """
 
     inputs: dict[_Asked, Inputs] = {}
     walks: dict[Hashable, Trace] = {}
+    factors: dict[Hashable, Factors] = {}
 
 
 def sums_of_inputs(computation: Computation, arithmetic: Any, shared: Shared) -> Iterator[Number]:
     """Xt*(W^T) + Wb of each direction, for all gates and steps."""
     for d in range(len(computation.configuration.directions)):
-        given = _given(computation, arithmetic, d, None, shared)
-        yield _plus(arithmetic.product(given.X, given.W), given.biases[0])
+        factors = _given(computation, arithmetic, d, None, shared).factors
+        yield _plus(arithmetic.product(factors.X, factors.W), factors.biases[0])
 
 
 def _given(computation: Computation, arithmetic: Any, d: int, observed: Any, shared: Shared) -> Inputs:
@@ -210,7 +233,7 @@ def _given(computation: Computation, arithmetic: Any, d: int, observed: Any, sha
     c = computation.configuration
     key = d, c.transposes, c.operands
     if key not in shared.inputs:
-        shared.inputs[key] = _inputs(computation, arithmetic, d, observed)
+        shared.inputs[key] = _inputs(computation, arithmetic, d, observed, shared)
     return shared.inputs[key]
 
 
@@ -231,23 +254,36 @@ def is_large(c: Configuration) -> bool:
     return c.T * c.N * len(c.cell.gates) * c.H > _SHARED
 
 
-def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) -> Inputs:
-    c, inputs, cell = computation.configuration, computation.inputs, computation.configuration.cell
-    rows = len(cell.gates) * c.H
-    positions = processing_order(c, c.directions[d])
+def _factors(computation: Computation, arithmetic: Any, d: int, shared: Shared) -> Factors:
+    """The factors of one direction, which another run may have asked for."""
+    c, inputs = computation.configuration, computation.inputs
+    operands = None if c.operands is None else c.operands.beside(1)
+    rows = read = len(c.cell.gates) * c.H
+    if c.cell.read is not None and is_large(c):  # for what the walk leaves alone there are too many products a step
+        read = len(c.cell.read(c.linear_before_reset)) * c.H
+    key = d, c.transposes, operands, read
+    if key in shared.factors:
+        return shared.factors[key]
     bias = inputs.get("B")
-    # For what the walk leaves alone a large node has a product too many at every step.
-    read = rows if cell.read is None or not is_large(c) else len(cell.read(c.linear_before_reset)) * c.H
     biases = (ABSENT, ABSENT)
     if bias is not None:
         biases = arithmetic.given(bias[d, :rows]), arithmetic.given(bias[d, rows : rows + read])
-    R = arithmetic.weights(_recurrent_weights(computation, d)[:read])
     X: Number = computation.handed.get("X", inputs["X"])
-    X = ordered(X if c.layout == 0 else X.transpose(1, 0, 2), positions)
+    order, own = processing_order(c, c.directions[d]), c.N // computation.runs
+    order = order if isinstance(order, slice) else order[:, :own]
+    X = ordered(X if c.layout == 0 else X.transpose(1, 0, 2), order)
     X = X if "X" in computation.handed else arithmetic.given(X)
-    if c.operands is not None:
-        X = c.operands.of_inputs(X, c.lengths, positions)
-    W = arithmetic.weights(inputs["W"][d])
+    if operands is not None:
+        X = operands.of_inputs(X, c.lengths[:own], order)
+    W, R = arithmetic.weights(inputs["W"][d]), arithmetic.weights(_recurrent_weights(computation, d)[:read])
+    shared.factors[key] = Factors(X, W, R, biases)
+    return shared.factors[key]
+
+
+def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any, shared: Shared) -> Inputs:
+    c, inputs, cell = computation.configuration, computation.inputs, computation.configuration.cell
+    factors = _factors(computation, arithmetic, d, shared)
+    positions = processing_order(c, c.directions[d])
     initial = tuple(_initial(computation, arithmetic, name, d) for name in ("h", *cell.inner))
     before = None
     if observed is not None and c.T:
@@ -257,7 +293,7 @@ def _inputs(computation: Computation, arithmetic: Any, d: int, observed: Any) ->
     if c.operands is not None and c.operands.by_clock and c.directions[d] == "reverse":
         wait = c.T - c.lengths
     multiplied = before if before is None or c.operands is None else _multiplied(c, c.operands, before, wait)
-    return Inputs(positions, X, W, R, biases, initial, _peepholes(c, inputs, d, arithmetic), before, multiplied, wait)
+    return Inputs(factors, positions, initial, _peepholes(c, inputs, d, arithmetic), before, multiplied, wait)
 
 
 def _recurrent_weights(computation: Computation, d: int) -> NDArray[Any]:
@@ -276,23 +312,23 @@ def _run(
     c, cell = computation.configuration, computation.configuration.cell
     rows = len(cell.gates) * c.H
     given = _given(computation, arithmetic, d, observed, shared)
-    R, bias = _recurrent_weights(computation, d), computation.inputs.get("B")
-    prepared: dict[str, tuple[Any, Number]] = {}
+    factors = given.factors
 
     def through(x: Number, letter: str) -> Number:
-        if letter not in prepared:
+        if letter not in factors.gates:
+            R, bias = _recurrent_weights(computation, d), computation.inputs.get("B")
             block = slice(position := cell.gates.index(letter) * c.H, position + c.H)
             own_bias = ABSENT if bias is None else arithmetic.given(bias[d, rows:][block])
-            prepared[letter] = arithmetic.weights(R[block]), own_bias
-        weights, own_bias = prepared[letter]
+            factors.gates[letter] = arithmetic.weights(R[block]), own_bias
+        weights, own_bias = factors.gates[letter]
         return _plus(arithmetic.product(x, weights), own_bias)
 
     functions = cell.bind(arithmetic, c.activations[d], c.clips)
     parameters = Parameters(functions, given.peepholes, c.coupled, c.linear_before_reset, arithmetic)
 
-    before, (Wb, Rb) = given.before, given.biases
+    before, (Wb, Rb) = given.before, factors.biases
     wait = given.wait if before is None else None
-    X = given.X if wait is None else given.X[_later(c, -wait)]
+    X = factors.X if wait is None else factors.X[_later(c, -wait)]
     state, inner = given.initial[0][np.newaxis], given.initial[1:]
     blocks = blocks_of(cell.gates, c.H)
     if c.T == 0:
@@ -304,17 +340,20 @@ def _run(
     block = max(1, _BLOCK // max(1, c.N * rows))
     for start in range(0, c.T, block):
         known = None if before is None else before[start : start + block]
-        sums = given.sums.get(start)
-        if sums is None:
-            XW = _plus(arithmetic.product(X[start : start + block], given.W), Wb)
-            HR = None
-            if given.multiplied is not None:
-                HR = _plus(arithmetic.product(given.multiplied[start : start + block], given.R), Rb)
-            sums = XW, HR
-            if known is not None and not large:
-                given.sums[start] = sums
-        XW, HR = sums
+        kept = known is not None and not large
+        XW = factors.sums.get((start, block)) if kept else None
+        if XW is None:
+            XW = _plus(arithmetic.product(X[start : start + block], factors.W), Wb)
+            if kept:
+                factors.sums[start, block] = XW
+        if computation.runs > 1:
+            XW = XW[:, np.arange(c.N) % (c.N // computation.runs or 1)]
         if known is not None:  # one walk takes all steps of the block
+            HR = given.sums.get(start)
+            if HR is None:
+                HR = _plus(arithmetic.product(given.multiplied[start : start + block], factors.R), Rb)
+                if kept:
+                    given.sums[start] = HR
             steps.append(cell.walk(parameters, Gates(XW, blocks), Recurrent(HR, blocks, known, through, start), inner))
             inner = tuple(arithmetic.kept(states[-1]) for states in steps[-1][1:])
             continue
@@ -323,7 +362,7 @@ def _run(
             if c.operands is not None:
                 had = _had(c, start + t, start + t + 1, wait)
                 operand = c.operands.of_states(state, had, c.lengths)
-            HR = _plus(arithmetic.product(operand, given.R), Rb)
+            HR = _plus(arithmetic.product(operand, factors.R), Rb)
             step = Recurrent(HR, blocks, state, through, start + t)
             steps.append(stepped := cell.walk(parameters, Gates(XW[t : t + 1], blocks), step, inner))
             last = state

@@ -34,7 +34,8 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
 
     Raises IllegalNode.
     """
-    free = _Kept(Expecting(node, inputs, {}))
+    alone = Expecting(node, inputs, {})
+    free = _Kept(alone)
     each = [Expected(free, outputs) for outputs in several]
     reported = [number for number, outputs in enumerate(several) if "Y" in outputs]
     c = configure(node, inputs)
@@ -44,9 +45,9 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
     for start in range(0, len(reported), most):
         numbers = reported[start : start + most]
         if len(numbers) == 1:
-            each[numbers[0]] = Expected(Expecting(node, inputs, several[numbers[0]]), several[numbers[0]])
+            each[numbers[0]] = Expected(Expecting(node, inputs, several[numbers[0]], beside=alone), several[numbers[0]])
             continue
-        stack = _Stack(c, node, inputs, [several[number] for number in numbers])
+        stack = _Stack(c, node, inputs, [several[number] for number in numbers], alone)
         for place, number in enumerate(numbers):
             each[number] = _Placed(partial(stack, place), several[number], stack, place)
     return each
@@ -69,21 +70,18 @@ class _Kept:
 class _Stack:
     """Runs side by side in one batch."""
 
-    def __init__(self, configuration: Configuration, node: Node, inputs: Arrays, several: Sequence[Arrays]):
-        c, runs = configuration, len(several)
-        self._configuration, self._several = c, several
+    def __init__(
+        self,
+        configuration: Configuration,
+        node: Node,
+        inputs: Arrays,
+        several: Sequence[Arrays],
+        alone: Expecting,
+    ) -> None:
+        self._configuration, self._several = configuration, several
         self._agreements: dict[tuple[str, Interpretations | None], list[list[Agreement]]] = {}
-        rows = {
-            "X": 1 - c.layout,
-            "sequence_lens": 0,
-            **{f"initial_{name}": 1 - c.layout for name in ("h", *c.cell.inner)},
-        }
-        tiled = {
-            name: np.concatenate([array] * runs, rows[name]) if name in rows and array is not None else array
-            for name, array in inputs.items()
-        }
         together = {"Y": np.concatenate([outputs["Y"] for outputs in several], self._rows("Y"))}
-        self._expecting = _Kept(Expecting(node, tiled, together, runs))
+        self._expecting = _Kept(Expecting(node, inputs, together, len(several), alone))
 
     def _rows(self, output: str) -> int:
         """The axis of an output along which rows stand."""

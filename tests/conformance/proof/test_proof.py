@@ -69,6 +69,24 @@ def test_faults_that_return_the_same_are_judged_once(monkeypatch: pytest.MonkeyP
     assert judged == [1]
 
 
+def test_a_proof_in_which_few_are_judged_together_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = ["lengths.ignored", "padding.state-repeated", "gates.order-zhr", "outputs.zero", "steps.skipped"]
+    faults = [id for id in faults if id in FAULTS]
+    whole = proof_of(TWO, faults, ["library", "lanes"])
+    judged: list[int] = []
+    monkeypatch.setattr(proving, "_EXPECTED", 1)
+    monkeypatch.setattr(proving, "_FEWEST_TOGETHER", 2)
+    monkeypatch.setattr(
+        proving, "judge_each", lambda *given, **more: (judged.append(len(given[1])), judge_each(*given, **more))[1]
+    )
+    parts = proof_of(TWO, faults, ["library", "lanes"])
+    assert max(judged) == 2 < len(faults)
+    for part, row in zip(parts.rows, whole.rows, strict=True):
+        assert dataclasses.replace(part, best=row.best) == row
+        assert part.best == pytest.approx(row.best, rel=1e-9)
+    assert parts.accusations == whole.accusations
+
+
 def test_a_broken_convention_counts_as_caught() -> None:
     (row,) = proof_of(TWO, ["padding.state-repeated"]).rows
     assert row.proved
