@@ -9,4 +9,5 @@ __getattr__, __dir__ = face(
     fair="fair_cases",
     fresh="fresh_specs fresh_stream",
     pool="Pooled pool_of",
+    profiles="case_named",
 )

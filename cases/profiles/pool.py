@@ -8,7 +8,7 @@ shows is pinned too, so that no choice waits for a measurement, or depends on th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
@@ -151,9 +151,9 @@ def pool_of(op: str) -> Pool:
     return Pool(op, tuple(held["parts"]), tuple(held["quick"]), dense, rows[pinned:])
 
 
-def pinned_dense(op: str, version: int) -> tuple[Any, ...]:
+def pinned_dense(op: str, version: int) -> Iterator[Any]:
     """The dense block of ``core`` for an operator version."""
-    return tuple(case.spec for case in pool_of(op).dense if case.version == version)
+    return (case.spec for case in pool_of(op).dense if case.version == version)
 
 
 def quick_dense(op: str, version: int) -> tuple[Any, ...]:

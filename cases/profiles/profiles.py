@@ -44,29 +44,43 @@ class NotListed(ValueError):
         )
 
 
-@cache
+_LISTED: dict[tuple[str, str, int], tuple[Any, ...]] = {}
+
+
 def profile(name: str, op: str, version: int) -> tuple[Any, ...]:
     """The cases of a profile for one operator version, in a fixed order. Raises KeyError for an unknown profile,
     NotListed for what the operator's own code raises."""
+    if (name, op, version) not in _LISTED:
+        case_named("", name, op, version)
+    return _LISTED[name, op, version]
+
+
+def case_named(id: str, name: str, op: str, version: int) -> Any | None:
+    """The case of a profile that has this id, None where none has: no more are made than it takes. Raises what
+    :func:`profile` does."""
     if name not in PROFILES:
         raise KeyError(name)
-    family = family_of(op)
-    if name == BLOCK and not any(axis.block == BLOCK for axis in getattr(family.spec, "axes", ())):
-        return ()
+    family, made = family_of(op), []
+    within = name != BLOCK or any(axis.block == BLOCK for axis in getattr(family.spec, "axes", ()))
     try:
-        return tuple(family.profile(name, op, version))
+        for spec in _LISTED.get((name, op, version)) or (family.profile(name, op, version) if within else ()):
+            if id and spec.id == id:
+                return spec
+            made.append(spec)
     except Exception as error:  # whatever it is, it is the operator's
         raise NotListed(op, version, error) from error
+    _LISTED[name, op, version] = tuple(made)
+    return None
 
 
 def recurrent_profile(name: str, op: str, version: int) -> Iterator[CaseSpec]:
     """The cases of a profile of one of ONNX's recurrent operators."""
     if name == BLOCK:
         return quantized_cases(op, version)
-    core = list(_unique(_core(op, version)))
+    core = _unique(_core(op, version))
     if name == "smoke":
         return _smoke(op, version, [spec for spec in core if not spec.illegal])
-    return iter(core) if name == "core" else _unique([*core, *_full(op, version)])
+    return core if name == "core" else _unique(itertools.chain(core, _full(op, version)))
 
 
 def _unique(specs: Any) -> Iterator[CaseSpec]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from random import Random
 from typing import Any
@@ -129,9 +129,9 @@ class RecurrentFamily(CellFamily):
     pool_design = staticmethod(recurrent_design)
     challenge = staticmethod(recurrent_challenge)
 
-    def profile(self, name: str, op: str, version: int) -> Sequence[CaseSpec]:
+    def profile(self, name: str, op: str, version: int) -> Iterable[CaseSpec]:
         """The profile by the rules of :mod:`.profiles`."""
-        return tuple(recurrent_profile(name, op, version))
+        return recurrent_profile(name, op, version)
 
     def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
         """See :func:`.pool.recurrent_pooled`."""

@@ -7,7 +7,7 @@ a case's operator, and never which one it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import islice
 from random import Random
@@ -72,9 +72,9 @@ class Family(ABC):
     larger: Mapping[str, int] = MappingProxyType({"T": 3, "N": 2, "I": 3, "H": 5})
 
     @abstractmethod
-    def profile(self, name: str, op: str, version: int) -> Sequence[Spec]:
+    def profile(self, name: str, op: str, version: int) -> Iterable[Spec]:
         """The cases of a profile (``smoke``, ``core``, ``full``; the block of axes that have one), in a fixed order,
-        all of them distinct."""
+        all of them distinct; one by one, if to make them takes long."""
 
     @abstractmethod
     def build(self, spec: Any) -> Case:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...cases import PROFILES, Spec, operator_versions, profile
-from ...cases.profiles.profiles import NotListed
+from ...cases.profiles.profiles import NotListed, case_named
 from ...cases.specs.family import pooled_operators
 from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called
@@ -338,6 +338,8 @@ def _named(selection: Selection, ops: Sequence[str], unlisted: list[tuple[str, i
     for pattern in selection.cases:
         own = _version_named(pattern, selection, ops)
         chosen, of = (replace(selection, versions=(own[1],)), own[:1]) if own else (selection, ops)
+        if own and len(selection.cases) == 1 and (only := _only(pattern, chosen, own)) is not None:
+            return [only]
         specs = _narrowed(chosen, of, unlisted)
         hits = _matching(pattern, specs)
         if not hits and (own or _WILD & set(pattern)):
@@ -354,6 +356,14 @@ def _named(selection: Selection, ops: Sequence[str], unlisted: list[tuple[str, i
 
 
 _WILD = frozenset("*?[")
+
+
+def _only(id: str, selection: Selection, own: tuple[str, int]) -> Spec | None:
+    """The case of the profile that has this id, before all others are made; None too where they cannot be."""
+    with suppress(NotListed):  # who lists them all tells it
+        spec: Spec | None = case_named(id, selection.profile, *own)
+        return spec if spec is not None and spec.type in (selection.types or (spec.type,)) else None
+    return None
 
 
 def _version_named(pattern: str, selection: Selection, ops: Sequence[str]) -> tuple[str, int] | None:

@@ -56,7 +56,7 @@ class UnlistedProbe(Struct, frozen=True):
         if nonce:
             challenge_probes(nonce, self.op, self.version)
         else:
-            family_of(self.op).profile(name, self.op, self.version)
+            tuple(family_of(self.op).profile(name, self.op, self.version))
         raise RuntimeError("its cases could not be listed before")
 
     def repeat(self, target: str) -> list[str]:

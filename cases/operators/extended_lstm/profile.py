@@ -188,7 +188,7 @@ def extended_profile(name: str) -> tuple[Any, ...]:
 
     Raises KeyError for an unknown profile.
     """
-    plain, dense = tuple(_extremes()), pinned_dense(OP_TYPE, VERSION)
+    plain, dense = tuple(_extremes()), tuple(pinned_dense(OP_TYPE, VERSION))
     wide = (_realistic, _zero_points, _scales, _outputs, _pre_activations, _numbers, _forms, _batches)
     cases = {
         "smoke": (*plain[::4], *quick_dense(OP_TYPE, VERSION)),

@@ -5,6 +5,7 @@ An entry that nothing needs any more is reported, but fails nothing: another ver
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -244,17 +245,20 @@ _KINDS: dict[str, tuple[str, Callable[[str], Sequence[str]]]] = {
 """Keys that hold names to what those are called, and to all that there are for an operator."""
 
 
+_PROVIDERS = re.compile(r'^provider = "(.*)"$', re.MULTILINE)
+
+
 @cache
-def _shipped(adapter: str) -> tuple[tuple[_About, tuple[Entry, ...]], ...]:
-    """Files that may be about an adapter. Only those that have its name in quotes are parsed: to take all of them apart
-    costs the shortest run a twentieth of a second."""
+def _shipped(adapter: str, provider: str) -> tuple[tuple[_About, tuple[Entry, ...]], ...]:
+    """Files that may be about an adapter with a provider. Only those that name both are parsed: to take all of them
+    apart costs the shortest run a twentieth of a second."""
     folder = resources.files(__package__ or "onnxspec.conformance.results.expected")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     texts = {file.name: file.read_text(encoding="utf-8") for file in files}
     return tuple(
         _entries(TomlDocument(text, name, ExpectedFailureError), own=True)
         for name, text in texts.items()
-        if f'"{adapter}"' in text
+        if f'"{adapter}"' in text and provider in (_PROVIDERS.findall(text) or (provider,))
     )
 
 
@@ -264,7 +268,7 @@ def shipped_for(target: Target) -> tuple[Entry, ...]:
     provider = str(target.options.get("provider", _CPU))
     return tuple(
         entry
-        for about, entries in _shipped(target.adapter)
+        for about, entries in _shipped(target.adapter, provider)
         if about.adapter == target.adapter and about.provider in ("", provider)
         if about.options.items() <= target.options.items()
         for entry in entries
