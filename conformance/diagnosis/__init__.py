@@ -4,11 +4,12 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
+    ahead="Ahead",
     causes="Subject",
     conditions="condition_of message_kind",
     disagreements="disagreements_of",
     experiments="Budget Shrunk alike shrink",
-    explainer="Explainer explained",
+    explainer="Diagnosis Explainer diagnose explained",
     explanations="Memory explaining explains leaving_open",
     failing_case="DIAGNOSED FailingCase failing_case_of",
     findings="findings_of joined titled",
@@ -17,7 +18,7 @@ __getattr__, __dir__ = face(
     needed_classes="with_needed_classes",
     needs="Need axis_of needs_in_words stated",
     places="Look places_in_words places_of telling_places",
-    search="Search diagnose",
+    search="Search",
     single="Single",
     telling="with_causes",
 )

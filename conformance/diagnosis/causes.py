@@ -26,11 +26,13 @@ from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
 from ..workers.job import ClusterError, TargetUnavailable
+from ..workers.pool import Pool
 from ..workers.process import Job, Outcome, TargetProcess
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
 from .explainer import Explainer, refuting_arithmetic
 from .explanations import (
+    Explaining,
     Memory,
     agreeing,
     altering,
@@ -88,6 +90,8 @@ class Subject:
         Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
     mishap
         Told of what the suite's own code or an operator's raises, which costs a finding its experiments.
+    pool
+        Whoever shares what is worked out between the target's answers.
     """
 
     process: TargetProcess
@@ -99,6 +103,7 @@ class Subject:
     observe: Callable[[str, Tried, str], None] = lambda smallest, one, changed: None
     arithmetics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mishap: Mishap = unheard
+    pool: Pool | None = None
 
     def run(self, probes: Sequence[CaseProbe], budget: Budget) -> Iterator[Tried]:
         """Run some cases, all of which are paid for."""
@@ -248,8 +253,8 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     thought = fault_named(finding["fault"]) if finding["fault"] else None
     others = _beside(finding, subject)
     memory = Memory(subject.accuracy, subject.arithmetics)
-    holds = _paid(explaining(memory, others), budget)
-    needs = _paid(explaining(memory, others, needed=True), budget) if others else holds
+    holds = _Paid(explaining(memory, others, pool=subject.pool), budget)
+    needs = _Paid(explaining(memory, others, True, subject.pool), budget) if others else holds
     refuted = refuting_arithmetic(subject.results, subject.probes)
 
     def needed(fault: Fault, one: Tried) -> bool:
@@ -258,6 +263,10 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     def explain(fault: Fault, one: Tried) -> bool:
         # Fresh cases may show the others alone; the smallest one must show the fault.
         return needed(fault, one) if one is shrunk.one else not refuted(fault, one.probe.op) and holds(fault, one)
+
+    def ahead(faults: Sequence[Fault], one: Tried) -> None:
+        asked = [d for d in faults if not refuted(d, one.probe.op)]
+        (needs if one is shrunk.one else holds).look_ahead(asked, one)
 
     left_open = leaving_open(subject.accuracy)
     # A look at what was returned costs nothing, and says it before the budget is spent on other names.
@@ -276,7 +285,8 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         needed,
         altering(memory),
         scopes_of(cause.places),
-        agreeing(shrunk.one.probe.op),
+        agreeing(shrunk.one.probe.op, subject.pool),
+        ahead,
     )
     if budget.left > 0:
         cause = replace(cause, passing=(*cause.passing, *fresh.passing))
@@ -322,7 +332,7 @@ def _measured(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> C
     functions = deviations_of(probe.spec, run, accuracies)
     sums = [] if functions else sources_of(probe.spec, run, accuracies)
     memory = Memory(subject.accuracy, subject.arithmetics)
-    holds = _paid(explaining(memory), budget)
+    holds = _Paid(explaining(memory), budget)
     answers = [cause.shrunk.one, *fresh.failing]
     if not functions and not sums and all(right_by_another(memory, answer) for answer in answers):
         # Functions are off by what is taken for the target's arithmetic, and nothing else is wrong.
@@ -379,17 +389,24 @@ def _without(shrunk: Shrunk) -> Iterator[tuple[str, CaseProbe]]:
                 yield need.field, other
 
 
-def _paid(explain: Callable[[Fault, Tried], bool], budget: Budget) -> Callable[[Fault, Tried], bool]:
-    asked: dict[tuple[Fault, int], tuple[Tried, bool]] = {}
+class _Paid:
+    """Whether faults explain cases, each asked once, and paid for."""
 
-    def explains(fault: Fault, one: Tried) -> bool:
+    def __init__(self, explain: Explaining, budget: Budget) -> None:
+        self._explain, self._budget = explain, budget
+        self._asked: dict[tuple[Fault, int], tuple[Tried, bool]] = {}
+
+    def __call__(self, fault: Fault, one: Tried) -> bool:
         key = fault, id(one)
-        if key not in asked:
-            budget.spend(HYPOTHESIS)
-            asked[key] = one, explain(fault, one)
-        return asked[key][1]
+        if key not in self._asked:
+            self._budget.spend(HYPOTHESIS)
+            self._asked[key] = one, self._explain(fault, one)
+        return self._asked[key][1]
 
-    return explains
+    def look_ahead(self, faults: Sequence[Fault], one: Tried) -> None:
+        """Have others work out what is asked next, as far as the budget goes."""
+        new = [d for d in faults if (d, id(one)) not in self._asked]
+        self._explain.look_ahead(new[: math.ceil(min(len(new), self._budget.left / HYPOTHESIS))], one)
 
 
 def _by_several(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:

@@ -7,6 +7,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 
 from ...reference import Fault, UnknownOperator, fault_named, faults_of, operator_of
@@ -16,16 +17,20 @@ from ..probes.probe import Probe
 from ..probes.stream import Tried
 from ..results.evidence import Kept
 from ..results.result import Result
+from ..workers.pool import Pool
 from ..workers.process import Outcome
+from .ahead import Ahead
 from .conditions import would_show
 from .failing_case import DIAGNOSED, FailingCase, failing_case_of
-from .fitting import Arithmetics
-from .search import Mishap, Search, Unharmed, diagnose, unheard
+from .fitting import Arithmetics, Explanation, Followed
+from .search import Mishap, Search, Unharmed, unheard
 
 __all__ = [
+    "Diagnosis",
     "Explainer",
     "accepting",
     "arithmetics_of",
+    "diagnose",
     "explained",
     "explained_by",
     "failing_cases_of",
@@ -41,6 +46,85 @@ _UNHARMED = 6
 """Cases that passed in which a fault is looked for that explains a failing one: the smallest of its clause."""
 
 
+@dataclass(frozen=True)
+class Diagnosis:
+    """The ids of the faults that explain each case together; cases that nothing explains are left out.
+
+    spent
+        How many times faults were tried on a small case, or as much work.
+    """
+
+    of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spent: float = 0.0
+
+
+def diagnose(
+    failing_cases: Sequence[FailingCase],
+    accuracy: str,
+    effort: float,
+    followed: Followed | None = None,
+    unharmed: Unharmed = lambda fault, op: 0,
+    suspects: Sequence[str] = (),
+    arithmetics: Arithmetics | None = None,
+    facts: Sequence[Fault] = (),
+    mishap: Mishap = unheard,
+    pool: Pool | None = None,
+) -> Diagnosis:
+    """Explain what can be explained.
+
+    effort
+        How many times faults may be tried on a small case, all in all: a diagnosis is to cost less than its run.
+    suspects
+        Patterns of ids of faults that the target is known for, which no case has to show first.
+    facts
+        Faults that the target has.
+    mishap
+        Told of what the suite's own code or an operator's raises, which costs the case its diagnosis.
+    pool
+        Whoever looks at cases ahead of their turn.
+    """
+    search = Ahead(accuracy, effort, followed, unharmed, suspects, arithmetics, pool=pool)
+
+    def asked(failing_case: FailingCase, by: Callable[..., Explanation | None]) -> Explanation | None:
+        try:
+            return by(failing_case, ordered)
+        except Exception as error:  # whatever it is, it costs this case alone
+            mishap(f"diagnosis of {failing_case.case}", error)
+            broken.add(failing_case.case)
+            return None
+
+    broken: set[str] = set()
+    for op in {failing_case.op for failing_case in failing_cases}:
+        search.known[op] += [d for d in facts if op in d.operators and d not in search.known[op]]
+    ordered = sorted(failing_cases, key=lambda failing_case: failing_case.telling)
+    explained: dict[str, Explanation] = {}
+    waiting: list[FailingCase] = []
+    for failing_case in search.in_turn(ordered):
+        explanation = asked(failing_case, search.explain)
+        if explanation is not None:
+            explained[failing_case.case] = explanation
+        elif failing_case.case not in broken:
+            waiting.append(failing_case)
+    while waiting:
+        # Of what came too early for it more is known now.
+        again = search.in_turn(waiting, settled=True)
+        explained |= {w.case: e for w in again if (e := asked(w, lambda w, _: search.by_known(w))) is not None}
+        waiting = [w for w in waiting if w.case not in explained and w.case not in broken]
+        explanation = None
+        while explanation is None and (next_one := search.asked_next(waiting)) is not None:
+            explanation = asked(next_one, search.by_one_more)
+            if explanation is not None:
+                explained[next_one.case] = explanation
+        if explanation is None:
+            break
+    try:
+        search.spare(explained, {w.case: w for w in ordered})
+    except Exception as error:  # whatever it is, what explains a case explains it all the same
+        mishap("diagnosis of all cases together", error)
+    names = {case: tuple(d.id for d in explanation) for case, explanation in explained.items()}
+    return Diagnosis(names, effort - search.effort)
+
+
 def explained(
     results: Sequence[Result],
     probes: Mapping[str, Probe],
@@ -50,6 +134,7 @@ def explained(
     own: Mapping[str, tuple[str, ...]] | None = None,
     mishap: Mishap = unheard,
     facts: Sequence[Fault] = (),
+    pool: Pool | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """The ids of the faults that explain all failing cases together, by case, as far as what the target
     returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
@@ -63,6 +148,8 @@ def explained(
         Told of an exception in the suite's own code or an operator's, which costs a case its diagnosis.
     facts
         Faults that the target was seen to have (:mod:`.measured.own_sums`).
+    pool
+        Whoever looks at cases ahead of their turn; this process without it.
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
@@ -76,8 +163,8 @@ def explained(
     # Arithmetic that shows in some results is in those, too, where other faults hide it, or functions that saturate.
     shown = [d for id in sorted({*itertools.chain(*by_class.values())}) if isinstance(d := fault_named(id), Fault)]
     shown += [d for d in facts if d not in shown]
-    causes = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics, shown, mishap).of
-    return {**accepted, **by_class, **causes}
+    diagnosis = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics, shown, mishap, pool)
+    return {**accepted, **by_class, **diagnosis.of}
 
 
 def _by_class(
@@ -121,12 +208,14 @@ def explained_by(
     kept: Kept,
     accuracy: str,
     arithmetics: Arithmetics,
+    pool: Pool | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """Results like :func:`explained`'s for those that are chosen, by these faults alone."""
-    search = Search(accuracy, _effort(results), _followed(results), arithmetics=arithmetics)
+    search = Ahead(accuracy, _effort(results), _followed(results), arithmetics=arithmetics, pool=pool)
     for op in {result.op for result in chosen}:
         search.known[op] = [fault for fault in faults if fault.concerns(op)]
-    explanations = {case.case: search.by_known(case) for case in failing_cases_of(chosen, probes, kept)}
+    cases = search.in_turn(failing_cases_of(chosen, probes, kept), settled=True)
+    explanations = {case.case: search.by_known(case) for case in cases}
     return {case: tuple(d.id for d in some) for case, some in explanations.items() if some is not None}
 
 
@@ -139,12 +228,14 @@ def searched_again(
     accuracy: str,
     arithmetics: Arithmetics,
     effort: float,
+    pool: Pool | None = None,
 ) -> tuple[dict[str, tuple[str, ...]], float]:
     """Results like :func:`explained`'s for those that are chosen, now that it is known which faults the target has; and
     how much of the effort it took."""
     failing = failing_cases_of(chosen, probes, kept)
     evidence = _followed(results), _unharmed(results, probes)
-    diagnosis = diagnose(failing, accuracy, min(effort, _effort(chosen)), *evidence, (), arithmetics, facts)
+    most = min(effort, _effort(chosen))
+    diagnosis = diagnose(failing, accuracy, most, *evidence, (), arithmetics, facts, pool=pool)
     return dict(diagnosis.of), diagnosis.spent
 
 

@@ -5,9 +5,11 @@ A case is looked at in the accuracy class that it is judged by, and then in thos
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +21,7 @@ from ...reference import FORMATS, Fault, Interpretations, operator_for, versions
 from ...reference.operators.observation import Observation
 from ..judging.view import view_of
 from ..probes.stream import Tried
+from ..workers.pool import Pool
 from .failing_case import FailingCase, failing_case_of
 from .places import Look, looks_of
 
@@ -39,21 +42,40 @@ _INTERPRETATIONS = 4
 
 @dataclass(frozen=True)
 class _Seen:
-    """The outputs of a target in a case, and how it may be read there."""
+    """The outputs of a target in a case, and how it may be read there.
+
+    number
+        Of all that were seen: another process that gets it again takes up what it knows of it.
+    """
 
     failing_case: FailingCase
-    observation: Observation
+    op: str
+    version: int
     choices: Sequence[Interpretations]
     accuracies: Sequence[str]
+    number: int = field(default_factory=itertools.count().__next__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _seen_again, tuple(getattr(self, own.name) for own in fields(self))
+
+    @cached_property
+    def observation(self) -> Observation:
+        return self.failing_case.observation(self.accuracies[0])
 
     def fits(self, faults: Sequence[Fault]) -> bool:
         ids = tuple(fault.id for fault in faults)
-        if ids not in self._known:
-            self._known[ids] = self._fits(faults)
-        return self._known[ids]
+        if ids not in self.known:
+            self.known[ids] = self._fits(faults)
+        return self.known[ids]
 
     @cached_property
-    def _known(self) -> dict[tuple[str, ...], bool]:
+    def known(self) -> dict[tuple[str, ...], bool]:
+        """Whether faults fit, by their ids, as far as that is known."""
+        return {}
+
+    @cached_property
+    def changing(self) -> dict[str, bool]:
+        """Whether a fault changes anything, likewise."""
         return {}
 
     def _fits(self, faults: Sequence[Fault]) -> bool:
@@ -83,7 +105,40 @@ class _Seen:
         return len(self._telling) < len(self.accuracies)
 
     def changed_by(self, fault: Fault) -> bool:
-        return self.observation.changes(fault, self.choices[0])
+        if fault.id not in self.changing:
+            self.changing[fault.id] = self.observation.changes(fault, self.choices[0])
+        return self.changing[fault.id]
+
+    def explained_by(self, fault: Fault, beside: Sequence[Fault], needed: bool) -> bool:
+        """Tell whether a fault, alone or beside others, explains what was returned; see :func:`explaining`."""
+        if not self.changed_by(fault):
+            return False
+        groups = (group for group in self._groups(fault, beside) if self.fits(group))
+        return any(not needed or len(group) == 1 or not self.fits(group[1:]) for group in groups)
+
+    def _groups(self, fault: Fault, beside: Sequence[Fault]) -> Iterator[tuple[Fault, ...]]:
+        yield (fault,)
+        base = fault.id.partition("@")[0]
+        others = [d for d in beside if d is not fault and d.id.partition("@")[0] != base]
+        together = [d for d in others if d.applies(self.op, self.version) and self.changed_by(d)]
+        if together:
+            yield fault, *together
+        if len(together) > 1:
+            yield from ((fault, other) for other in together)
+
+
+def _seen_again(*given: Any) -> _Seen:
+    """What was seen, in another process, which may know of it already."""
+    seen = _Seen(*given)
+    seen = _AGAIN.setdefault(seen.number, seen)
+    _AGAIN.move_to_end(seen.number)
+    while len(_AGAIN) > _HELD:  # each holds many numbers
+        _AGAIN.popitem(last=False)
+    return seen
+
+
+_AGAIN: OrderedDict[int, _Seen] = OrderedDict()
+_HELD = 24
 
 
 def _near(one: NDArray[Any], other: NDArray[Any]) -> bool:
@@ -104,7 +159,7 @@ def _seen(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -
         return None
     choices = itertools.islice(Interpretations().alternatives(trial.touched), _INTERPRETATIONS)
     accuracies = (accuracy, *arithmetics.get(one.probe.type, ()))
-    return _Seen(failing_case, failing_case.observation(accuracy), list(choices), accuracies)
+    return _Seen(failing_case, one.probe.op, one.probe.version, list(choices), accuracies)
 
 
 def looks_at(one: Tried, accuracy: str, arithmetics: Mapping[str, Sequence[str]]) -> list[Look]:
@@ -140,33 +195,67 @@ def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
     return holds
 
 
-def explaining(memory: Memory, beside: Sequence[Fault] = (), needed: bool = False) -> Callable[[Fault, Tried], bool]:
+class Explaining:
+    """Whether one fault or another, alone or beside those that the target has, explains what it returned in a case."""
+
+    def __init__(self, memory: Memory, beside: Sequence[Fault], needed: bool, pool: Pool | None) -> None:
+        self._memory, self._beside, self._needed, self._pool = memory, beside, needed, pool or Pool()
+
+    def __call__(self, fault: Fault, one: Tried) -> bool:
+        seen = self._memory.of(one)
+        return seen is not None and seen.explained_by(fault, self._beside, self._needed)
+
+    def look_ahead(self, faults: Sequence[Fault], one: Tried) -> None:
+        """Have others work out what is asked next of a case."""
+        seen = self._memory.of(one)
+        if seen is None or len(faults) <= _TOGETHER or not self._pool.shares(len(faults) // _TOGETHER):
+            return
+        starts = range(0, len(faults), _TOGETHER)
+        some = (faults[start : start + _TOGETHER] for start in starts)
+        pieces = (_Questions(seen, each, self._beside, self._needed) for each in some)
+        for known, changing in self._pool.map(_answered, pieces, together=1):
+            seen.known.update(known)
+            seen.changing.update(changing)
+
+
+_TOGETHER = 16
+"""Faults of which it is asked at once whether they explain a case."""
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """Faults of which it is asked whether they explain what was seen."""
+
+    seen: _Seen
+    faults: Sequence[Fault]
+    beside: Sequence[Fault]
+    needed: bool
+
+
+def _answered(asked: _Questions) -> tuple[dict[tuple[str, ...], bool], dict[str, bool]]:
+    """What becomes known by that. What breaks off does so once more where it is asked for."""
+    seen = asked.seen
+    before = len(seen.known), len(seen.changing)
+    for fault in asked.faults:
+        with contextlib.suppress(Exception):
+            seen.explained_by(fault, asked.beside, asked.needed)
+    known = itertools.islice(seen.known.items(), before[0], None)
+    changing = itertools.islice(seen.changing.items(), before[1], None)
+    return dict(known), dict(changing)
+
+
+def explaining(
+    memory: Memory, beside: Sequence[Fault] = (), needed: bool = False, pool: Pool | None = None
+) -> Explaining:
     """Tell whether one fault or another, alone or beside those that the target has, explains what it returned in a
     case.
 
     needed
         Whether a fault beside others explains only what these do not explain without it.
+    pool
+        Whoever works out ahead what is asked of many.
     """
-
-    def holds(fault: Fault, one: Tried) -> bool:
-        seen = memory.of(one)
-        if seen is None or not seen.changed_by(fault):
-            return False
-        groups = (group for group in _groups(fault, one, seen) if seen.fits(group))
-        return any(not needed or len(group) == 1 or not seen.fits(group[1:]) for group in groups)
-
-    def _groups(fault: Fault, one: Tried, seen: _Seen) -> Iterator[tuple[Fault, ...]]:
-        yield (fault,)
-        base = fault.id.partition("@")[0]
-        others = [d for d in beside if d is not fault and d.id.partition("@")[0] != base]
-        op, version = one.probe.op, one.probe.version
-        together = [d for d in others if d.applies(op, version) and seen.changed_by(d)]
-        if together:
-            yield fault, *together
-        if len(together) > 1:
-            yield from ((fault, other) for other in together)
-
-    return holds
+    return Explaining(memory, beside, needed, pool)
 
 
 def altering(memory: Memory) -> Callable[[Fault, Tried], bool]:
@@ -179,34 +268,70 @@ def altering(memory: Memory) -> Callable[[Fault, Tried], bool]:
     return alters
 
 
-def agreeing(op: str) -> Callable[[Fault, Fault], bool]:
-    """Tell whether targets with one fault or another return the same, but for roundings, in all cases of `core` that
-    are not large, of all versions: then they are two words for one thing."""
+def agreeing(op: str, pool: Pool | None = None) -> Callable[[Fault, Sequence[Fault]], list[Fault]]:
+    """Those of other faults with which a target returns the same as with one, but for roundings, in all cases of `core`
+    that are not large, of all versions: then they are two words for one thing."""
+    others_at_work = pool or Pool()
 
-    def same(fault: Fault, other: Fault) -> bool:
-        versions = [v for v in reversed(versions_of(op)) if fault.applies(op, v) and other.applies(op, v)]
-        specs = (spec for version in versions for spec in family_of(op).profile("core", op, version))
-        chosen = (s for s in specs if not s.illegal and s.size[0] <= _LARGE)
-        return all(_same_of(build_case(spec).trial.first, fault, other) for spec in chosen)
+    def same(fault: Fault, others: Sequence[Fault]) -> list[Fault]:
+        versions = [v for v in reversed(versions_of(op)) if fault.applies(op, v)] if others else []
+        every = (s for version in versions for s in family_of(op).profile("core", op, version))
+        specs = [s for s in every if not s.illegal and s.size[0] <= _LARGE]
+        # Most differ in the first cases.
+        left = _agreeing(_Words(fault, others, specs[:_FEW]))
+        pieces = [specs[start : start + _MANY] for start in range(_FEW, len(specs), _MANY)] if left else []
+        if others_at_work.shares(len(pieces)):
+            asked = [_Words(fault, left, piece) for piece in pieces]
+            for agree in others_at_work.map(_agreeing, asked, together=1):
+                left = [d for d in left if d in agree]
+            return left
+        for piece in pieces:
+            left = _agreeing(_Words(fault, left, piece))
+        return left
 
     return same
 
 
+_FEW, _MANY = 16, 32
+"""Cases that are looked at first, and those that are looked at together after that."""
+
 _LARGE = 4000.0
 """The size of cases beyond which a look costs more than it tells."""
 
+_Outputs = Mapping[str, NDArray[Any]]
 
-def _same_of(trial: Trial, fault: Fault, other: Fault) -> bool:
-    answer = operator_for(trial.node).answer
-    memories: list[dict[str, Any]] = [{}, {}]
+
+@dataclass(frozen=True)
+class _Words:
+    """A fault, others that may be words for the same thing, and cases in which that shows."""
+
+    fault: Fault
+    others: Sequence[Fault]
+    specs: Sequence[Any]
+
+
+def _agreeing(words: _Words) -> list[Fault]:
+    """Those of the others with which a target returns the same in all of the cases."""
+    left = [*words.others]
+    for spec in words.specs:
+        able = [d for d in left if d.applies(spec.op, spec.version)]
+        if able:
+            trial = build_case(spec).trial.first
+            right = [*_answers(trial, words.fault)]
+            differing = [d for d in able if not all(map(_alike, right, _answers(trial, d)))]
+            left = [d for d in left if d not in differing]
+    return left
+
+
+def _answers(trial: Trial, fault: Fault) -> Iterator[_Outputs]:
+    """The outputs of a target with a fault, run by run."""
+    memory: dict[str, Any] = {}
     for feed in trial.feeds:
-        one, two = (
-            answer(trial.node, feed.inputs, (d,), fed=feed.fed, memory=memory)
-            for d, memory in zip((fault, other), memories, strict=True)
-        )
-        if one.keys() != two.keys() or not all(_near(one[name], two[name]) for name in one):
-            return False
-    return True
+        yield operator_for(trial.node).answer(trial.node, feed.inputs, (fault,), fed=feed.fed, memory=memory)
+
+
+def _alike(one: _Outputs, other: _Outputs) -> bool:
+    return one.keys() == other.keys() and all(_near(one[name], other[name]) for name in one)
 
 
 def right_by_another(memory: Memory, one: Tried) -> bool:

@@ -49,6 +49,14 @@ class FailingCase:
     size: tuple[float, int]
     slight: bool = False
 
+    def __post_init__(self) -> None:
+        # Faults are tried on them one after the other, and some overwrite what they are handed where they can.
+        for array in (array for run in self.runs for given in (run.inputs, run.fed) for array in given.values()):
+            array.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FailingCase, (self.case, self.trial, self.runs, self.topics, self.size, self.slight)
+
     @property
     def op(self) -> str:
         return self.trial.node.operator.known_as

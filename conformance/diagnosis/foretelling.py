@@ -172,7 +172,8 @@ def foretold(
     needed: Callable[[Fault, Tried], bool] | None = None,
     alters: Callable[[Fault, Tried], bool] = lambda fault, one: True,
     places: Sequence[Sequence[str]] = (),
-    same: Callable[[Fault, Fault], bool] = lambda fault, other: False,
+    same: Callable[[Fault, Sequence[Fault]], Sequence[Fault]] = lambda fault, others: (),
+    ahead: Callable[[Sequence[Fault], Tried], None] = lambda faults, one: None,
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
@@ -196,7 +197,9 @@ def foretold(
     places
         Scopes outside of which nothing was seen to be wrong: ids that say the same, axis by axis.
     same
-        Whether two faults are two words for one thing.
+        Those of other faults that are another word for what one is.
+    ahead
+        Told of which faults it is asked next whether they explain a case.
     """
     needed = needed or explains
     assert isinstance(one.probe, CaseProbe)
@@ -215,11 +218,14 @@ def foretold(
     others = (variants, seen, (d for d in scoped_of(again) if d.concerns(spec.op)))
     for candidates in (known, *(() if misshapen else others)):
         fitting = []
-        for fault in candidates:
-            if hurry():
-                return None
-            if explains(fault, one):
-                fitting.append(fault)
+        several = iter(candidates)
+        while some := [*itertools.islice(several, _AHEAD)]:
+            ahead(some, one)
+            for fault in some:
+                if hurry():
+                    return None
+                if explains(fault, one):
+                    fitting.append(fault)
         if not fitting:
             continue
         failing = fresh.failing
@@ -227,7 +233,10 @@ def foretold(
             return None
         # Each may be made in fewer places than it is thought to be.
         narrow = [d for d in scoped_of(iter(fitting), seen=True) if d.concerns(spec.op) and d not in fitting]
-        right = [d for d in (*fitting, *narrow) if all(explains(d, answer) for answer in (one, *failing))]
+        right = [*fitting, *narrow]
+        for answer in (one, *failing):
+            ahead(right, answer)
+            right = [d for d in right if explains(d, answer)]
         right = [d for d in right if not is_constant(d, (one, *failing), left_open)]
         # Beside what the target does anyway much foretells it.
         own = {d.id: sum(needed(d, answer) for answer in failing) for d in right}
@@ -242,16 +251,20 @@ def foretold(
             if answer.judgement.verdict is Verdict.PASS and len(right) > 1:
                 right = [d for d in right if not refutes(d, answer)] or right
         # Where nothing but an output is asked for nobody sees that the others are right.
-        several = [answer for answer in (one, *failing, *richer) if len(_outputs(answer)) > 1]
-        right = [d for d in right if not _of_output(d, spec) or any(explains(d, answer) for answer in several)]
+        shown = [answer for answer in (one, *failing, *richer) if len(_outputs(answer)) > 1]
+        right = [d for d in right if not _of_output(d, spec) or any(explains(d, answer) for answer in shown)]
         if right:
             rivals = {base_id(d.id) for d in right} - {base_id(right[0].id)}
-            words = [right[0], *(d for d in right if base_id(d.id) in rivals and same(right[0], d))]
+            words = [right[0], *same(right[0], [d for d in right if base_id(d.id) in rivals])]
             # Of words for one thing the table has the plainest first.
             chosen = min(words, key=_place_of) if len(words) > 1 else right[0]
             rivals -= {base_id(d.id) for d in words}
             return Foretold(chosen, len(rivals), len(failing))
     return None
+
+
+_AHEAD = 256
+"""Faults of which it is asked one after the other whether they explain a case."""
 
 
 def _place_of(fault: Fault) -> int:

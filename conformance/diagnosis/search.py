@@ -17,7 +17,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from ...reference import FAULTS, Fault, fault_named, faults_of, operator_names, operator_of, versions_of
@@ -27,7 +26,7 @@ from ...reference.faults.scope import IN_PART, base_id, merging, scoped_of
 from .failing_case import FailingCase
 from .fitting import Arithmetics, Explanation, Fitting, Followed
 
-__all__ = ["Diagnosis", "Search", "diagnose"]
+__all__ = ["Mishap", "Search", "Unharmed", "unheard"]
 
 _VOTERS = 8
 """Further cases that choose between faults which explain a case equally well."""
@@ -74,81 +73,6 @@ Mishap = Callable[[str, Exception], None]
 def unheard(doing: str, error: Exception) -> None:
     """Raise what was raised: who asks for a diagnosis alone has it come through."""
     raise error
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """The ids of the faults that explain each case together; cases that nothing explains are left out.
-
-    spent
-        How many times faults were tried on a small case, or as much work.
-    """
-
-    of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    spent: float = 0.0
-
-
-def diagnose(
-    failing_cases: Sequence[FailingCase],
-    accuracy: str,
-    effort: float,
-    followed: Followed | None = None,
-    unharmed: Unharmed = lambda fault, op: 0,
-    suspects: Sequence[str] = (),
-    arithmetics: Arithmetics | None = None,
-    facts: Sequence[Fault] = (),
-    mishap: Mishap = unheard,
-) -> Diagnosis:
-    """Explain what can be explained.
-
-    effort
-        How many times faults may be tried on a small case, all in all: a diagnosis is to cost less than its run.
-    suspects
-        Patterns of ids of faults that the target is known for, which no case has to show first.
-    facts
-        Faults that the target has.
-    mishap
-        Told of what the suite's own code or an operator's raises, which costs the case its diagnosis.
-    """
-    search = Search(accuracy, effort, followed, unharmed, suspects, arithmetics)
-
-    def asked(failing_case: FailingCase, by: Callable[..., Explanation | None]) -> Explanation | None:
-        try:
-            return by(failing_case, ordered)
-        except Exception as error:  # whatever it is, it costs this case alone
-            mishap(f"diagnosis of {failing_case.case}", error)
-            broken.add(failing_case.case)
-            return None
-
-    broken: set[str] = set()
-    for op in {failing_case.op for failing_case in failing_cases}:
-        search.known[op] += [d for d in facts if op in d.operators and d not in search.known[op]]
-    ordered = sorted(failing_cases, key=lambda failing_case: failing_case.telling)
-    explained: dict[str, Explanation] = {}
-    waiting: list[FailingCase] = []
-    for failing_case in ordered:
-        explanation = asked(failing_case, search.explain)
-        if explanation is not None:
-            explained[failing_case.case] = explanation
-        elif failing_case.case not in broken:
-            waiting.append(failing_case)
-    while waiting:
-        # Of what came too early for it more is known now.
-        explained |= {w.case: e for w in waiting if (e := asked(w, lambda w, _: search.by_known(w))) is not None}
-        waiting = [w for w in waiting if w.case not in explained and w.case not in broken]
-        explanation = None
-        while explanation is None and (next_one := search.asked_next(waiting)) is not None:
-            explanation = asked(next_one, search.by_one_more)
-            if explanation is not None:
-                explained[next_one.case] = explanation
-        if explanation is None:
-            break
-    try:
-        search.spare(explained, {w.case: w for w in ordered})
-    except Exception as error:  # whatever it is, what explains a case explains it all the same
-        mishap("diagnosis of all cases together", error)
-    names = {case: tuple(d.id for d in explanation) for case, explanation in explained.items()}
-    return Diagnosis(names, effort - search.effort)
 
 
 class Search(Fitting):

@@ -230,7 +230,8 @@ class Turn:
                 for one in tried(process, [self._probes[case] for case in unseen], accuracy):
                     kept.offer(one)
         listed = suspects(self._entries)
-        causes = explained(results, self._probes, kept, accuracy, listed, own, self._run.mishap, facts)
+        pool = self._whole.pool
+        causes = explained(results, self._probes, kept, accuracy, listed, own, self._run.mishap, facts, pool)
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
     def _experiments(self, own: dict[str, tuple[str, ...]]) -> Events:
@@ -249,9 +250,8 @@ class Turn:
 
         with contextlib.suppress(TargetUnavailable), self._process() as process:
             arithmetics = arithmetics_of(run.results, accuracy, own)
-            subject = Subject(
-                process, accuracy, self._repeat, run.results, self._probes, self._kept, observe, arithmetics, run.mishap
-            )
+            asked = process, accuracy, self._repeat, run.results, self._probes, self._kept, observe
+            subject = Subject(*asked, arithmetics, run.mishap, self._whole.pool)
             with run.guarded("experiments"):
                 run.findings, better = with_causes(run.findings, subject, budget)
         if made:

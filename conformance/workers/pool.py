@@ -41,7 +41,11 @@ _AHEAD = 4
 _BYTES = 64 << 20
 """Bytes of pieces under way, but for one piece that has more."""
 
-_LOADED = ("onnxspec.conformance.probes.stream", "onnxspec.conformance.proof.proof")
+_LOADED = (
+    "onnxspec.conformance.probes.stream",
+    "onnxspec.conformance.proof.proof",
+    "onnxspec.conformance.diagnosis.ahead",
+)
 """Modules of what pieces are about, which are loaded once for all processes."""
 
 
@@ -90,13 +94,29 @@ class Pool:
             with one_thread(), _interrupts_ignored():
                 ensure_running()
 
+    @property
+    def jobs(self) -> int:
+        """The number of processes."""
+        return self._jobs
+
+    def shares(self, pieces: int = 1) -> bool:
+        """Tell whether others would take part in pieces of work; until then they count as ones that are done here."""
+        self._alone = max(0, self._alone - pieces)
+        return self._jobs > 1 and self._alone <= 0
+
     def map(
-        self, work: Callable[[Piece], Done], pieces: Iterable[Piece], weigh: Callable[[Piece], int] = lambda piece: 1
+        self,
+        work: Callable[[Piece], Done],
+        pieces: Iterable[Piece],
+        weigh: Callable[[Piece], int] = lambda piece: 1,
+        together: int | None = None,
     ) -> Generator[Done, None, None]:
         """The results of `work` on each piece, in order. Pieces are read ahead, as far as there is room.
 
         weigh
             The bytes of a piece. What weighs nothing is done here.
+        together
+            Pieces that are sent at once, where it is another number than the pool's.
         """
         source = iter(pieces)
         try:
@@ -106,13 +126,13 @@ class Pool:
                 if self._jobs > 1 and self._alone <= 0:
                     break
             if self._jobs > 1:
-                yield from self._shared(work, source, weigh)
+                yield from self._shared(work, source, weigh, together or self._together)
         finally:
             if isinstance(source, Generator):
                 source.close()
 
     def _shared(
-        self, work: Callable[[Piece], Done], source: Iterator[Piece], weigh: Callable[[Piece], int]
+        self, work: Callable[[Piece], Done], source: Iterator[Piece], weigh: Callable[[Piece], int], together: int
     ) -> Generator[Done, None, None]:
         waiting: deque[_Message] = deque()
         left = True
@@ -121,7 +141,7 @@ class Pool:
             if waiting and (full or not left or waiting[0].done):
                 yield from waiting.popleft().results()
                 continue
-            message = _Message(work, list(_at_once(source, self._together)), weigh)
+            message = _Message(work, list(_at_once(source, together)), weigh)
             left = bool(message.pieces)
             if left:
                 self._send(message)

@@ -7,6 +7,7 @@ from outside, by what it computes from and what it returns, so each has every sc
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -340,3 +341,14 @@ def _goes(fault: Fault, scope: Scope) -> bool:
 def fault_named(id: str) -> Fault | None:
     """The fault of that id, made everywhere or in one place only; None where there is none."""
     return FAULTS.get(id) or VARIANTS.get(id) or own_named(id) or scoped_named(id)
+
+
+def _of_that_id(id: str) -> Fault:
+    fault = fault_named(id)
+    if fault is None:
+        raise LookupError(f"no fault has the id {id!r} in this process")
+    return fault
+
+
+# An id is all that another process needs to have the same fault.
+copyreg.pickle(Fault, lambda fault: (_of_that_id, (fault.id,)))
