@@ -4,6 +4,7 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
+    asking="readings",
     discrimination="discrimination_of",
     observation="Predicted",
     operator="Conforming",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..documents.interpretations import QUESTIONS, Interpretations
+from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of
 from ..documents.tensors import recurrent_forms
 from ..faults.fault import Fault
@@ -78,11 +78,9 @@ class RecurrentOperator(Operator):
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
 
     def meaning(self, node: Node, inputs: Arrays, interpretations: Interpretations) -> Hashable:
-        """Of what an operator of its own leaves open only what that makes of the operands."""
-        if self._cell.operands is None:
-            return interpretations
-        operands = configure(node, inputs, interpretations).operands
-        return operands, interpretations.with_choices(**{name: QUESTIONS[name].options[0] for name in self.entangled})
+        """All of a configuration that interpretations have a part in."""
+        c = configure(node, inputs, interpretations)
+        return c.operands, c.activations, c.clips, c.coupled, c.empty, c.transposes
 
     @property
     def entangled(self) -> frozenset[str]:

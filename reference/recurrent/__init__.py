@@ -5,6 +5,7 @@ from ..._face import face
 __getattr__, __dir__ = face(
     __name__,
     agreement="Agreement compare",
+    configuration="Configuration",
     evaluation="computation_of dequantized evaluate",
     expectation="Expectation Expecting expect expect_behind proofs_of valid_elements",
     gates="Steps steps_of",

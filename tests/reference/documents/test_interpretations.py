@@ -1,15 +1,27 @@
 """Interpretations: every combination that the document leaves open is right, also where one opens another."""
 
 import itertools
+from dataclasses import fields
 from functools import lru_cache
+from typing import Any
 
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.proof import judge_staged
-from onnxspec.reference import Interpretations, configure, evaluate, format_of, interpretations_touched, versions_of
+from onnxspec.reference import (
+    Interpretations,
+    Node,
+    configure,
+    evaluate,
+    format_of,
+    interpretations_touched,
+    versions_of,
+)
 from onnxspec.reference.documents import QUESTIONS
+from onnxspec.reference.operators import readings
+from onnxspec.reference.recurrent import Configuration
 
 built = lru_cache(maxsize=None)(build_case)
 
@@ -29,6 +41,26 @@ def test_a_interpretation_that_only_another_one_opens_is_touched() -> None:
     names = ("Sigmoid", "LeakyRelu", "ScaledTanh")
     spec = CaseSpec("LSTM", 14, T=2, N=2, I=2, H=2, activations=names, alpha=(-0.5, -1.5), beta=(0.625,))
     assert interpretations_touched(spec.node, build_case(spec).trial.feeds[0].inputs) == {"coefficients", "defaults"}
+
+
+@pytest.mark.parametrize(("op", "version"), [("LSTM", 14), ("GRU", 14), ("RNN", 1), ("DynamicQuantizeLSTM", 1)])
+def test_interpretations_that_come_to_the_same_are_one_reading(op: str, version: int) -> None:
+    """By all that is resolved of a node: two readings differ in it, and each combination comes to one of them."""
+    named = [field.name for field in fields(Configuration) if field.name not in ("lengths", "touched")]
+    saved = 0
+    for spec, touched in opened(op, version)[::3]:
+        node, inputs = spec.node, built(spec).trial.feeds[0].inputs
+
+        def resolved(each: Interpretations, node: Node = node, inputs: Any = inputs) -> tuple[Any, ...]:
+            return tuple(getattr(configure(node, inputs, each), name) for name in named)
+
+        every = [resolved(each) for each in Interpretations().alternatives(touched)]
+        asked = [*map(resolved, readings([(node, inputs)], touched))]
+        assert len(set(asked)) == len(asked)
+        assert set(asked) == set(every)
+        assert asked[0] == every[0]
+        saved += len(every) - len(asked)
+    assert saved
 
 
 def follow(spec: CaseSpec, interpretations: Interpretations) -> None:
