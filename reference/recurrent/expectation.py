@@ -153,7 +153,7 @@ class Expecting:
             Those of another run on the same inputs: what depends on nothing else is worked out once for both.
         """
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
-        self._common = _Common() if beside is None else beside._common
+        self._common: _Common = _Common() if beside is None else beside._common
         self._shared: dict[tuple[str, Radius], Shared] = {}
         self._sums: dict[tuple[Budget, Radius], Shared] = {}
 

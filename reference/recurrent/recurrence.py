@@ -341,7 +341,7 @@ def _run(
     for start in range(0, c.T, block):
         known = None if before is None else before[start : start + block]
         kept = known is not None and not large
-        XW = factors.sums.get((start, block)) if kept else None
+        XW: Number = factors.sums.get((start, block)) if kept else None
         if XW is None:
             XW = _plus(arithmetic.product(X[start : start + block], factors.W), Wb)
             if kept:
@@ -351,6 +351,7 @@ def _run(
         if known is not None:  # one walk takes all steps of the block
             HR = given.sums.get(start)
             if HR is None:
+                assert given.multiplied is not None
                 HR = _plus(arithmetic.product(given.multiplied[start : start + block], factors.R), Rb)
                 if kept:
                     given.sums[start] = HR
