@@ -473,6 +473,7 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
         own: object = None,
         mishap: object = None,
         facts: object = (),
+        pool: object = None,
     ) -> object:
         tried.append(list(suspects))
         return {}
