@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.figures import judging
 from benchmarks.measuring import command_seconds, each_in_turn, onnxspec
-from benchmarks.report import dumped, reported, results
+from benchmarks.report import dumped, made_run, reported, results
 
 Curve = Sequence[tuple[float, float]]
 WIDTH, HEIGHT, MARGIN = 640, 400, 60
@@ -45,9 +45,7 @@ def _run(count: int) -> float:
 
 def _report(count: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / "run"
-        run.mkdir()
-        (run / "run.json").write_text('{"schema": 2, "complete": true, "targets": []}', encoding="utf-8")
+        run = made_run(Path(folder))
         dumped(results(count), run / "results.jsonl")
         return reported(run, Path(folder) / "report")[0]
 
