@@ -18,11 +18,15 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def _bits(key: str, count: int) -> NDArray[np.uint64]:
-    """`count` numbers of 64 random bits."""
-    start = np.uint64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+def start_of(key: str) -> int:
+    """The number of 64 bits that a key's counter starts from."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")
+
+
+def bits_from(start: int, count: int) -> NDArray[np.uint64]:
+    """`count` numbers of 64 random bits, of a counter that starts there."""
     # Arrays of integers wrap around without a warning.
-    z = _counted(count) + start
+    z = _counted(count) + np.uint64(start)
     shifted = z >> _30
     z ^= shifted
     z *= _FACTORS[0]
@@ -34,28 +38,31 @@ def _bits(key: str, count: int) -> NDArray[np.uint64]:
 
 # To make these anew took a seventh of what it takes to draw a small tensor.
 _30, _27, _31, _1, _63 = map(np.uint64, (30, 27, 31, 1, 63))
-_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+STEP, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+"""The step of splitmix64's counter, and the factors of its finalizer."""
+
+_FACTORS = np.uint64(FIRST), np.uint64(SECOND)
 
 
 def _counted(count: int) -> NDArray[np.uint64]:
     """The first multiples of splitmix64's step, from one on."""
     if count <= len(_FIRST):
         return _FIRST[:count]
-    return np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return np.arange(1, count + 1, dtype=np.uint64) * np.uint64(STEP)
 
 
-_FIRST = np.arange(1, 4097, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.arange(1, 4097, dtype=np.uint64) * np.uint64(STEP)
 
 
 def integers(key: str, count: int, low: int, high: int) -> NDArray[np.int64]:
     """`count` integers in [low, high]; the bias of the remainder does not matter here."""
-    return (_bits(key, count) >> np.uint64(16)).astype(np.int64) % (high - low + 1) + low
+    return (bits_from(start_of(key), count) >> np.uint64(16)).astype(np.int64) % (high - low + 1) + low
 
 
 def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> Array:
     """Numbers m * 2^(exponent - precision) with odd m, |m| < 2^precision: dense in (-2^exponent, 2^exponent), never 0,
     each using all digits of the format."""
-    bits = _bits(key, math.prod(shape))
+    bits = bits_from(start_of(key), math.prod(shape))
     m = bits >> np.uint64(64 - precision)
     m |= _1
     numbers = m.view(np.int64).astype(np.float64)  # below 2^53; from unsigned numbers takes twice the time

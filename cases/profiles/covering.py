@@ -5,7 +5,6 @@ Own code rather than a library, because the rows are pinned: they must not chang
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -13,10 +12,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..axes.generator import FIRST, SECOND, STEP, bits_from, start_of
+
 Value = TypeVar("Value", bound=Hashable)
 Row = dict[str, Value]
-
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Counter:
@@ -28,7 +27,7 @@ class Counter:
     @classmethod
     def of(cls, key: str) -> Counter:
         """The choices that belong to a text."""
-        return cls(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
+        return cls(start_of(key))
 
     def one_of(self, values: Sequence[Any]) -> Any:
         """One of them, each as often as it stands there."""
@@ -36,19 +35,17 @@ class Counter:
 
     def below(self, bound: int) -> int:
         """A number from 0 on, below the bound."""
-        self.state = (self.state + _STEP) & (2**64 - 1)
+        self.state = (self.state + STEP) & (2**64 - 1)
         z = self.state
-        z = ((z ^ (z >> 30)) * _FIRST) & (2**64 - 1)
-        z = ((z ^ (z >> 27)) * _SECOND) & (2**64 - 1)
+        z = ((z ^ (z >> 30)) * FIRST) & (2**64 - 1)
+        z = ((z ^ (z >> 27)) * SECOND) & (2**64 - 1)
         return ((z ^ (z >> 31)) >> 16) % bound
 
     def below_each(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The numbers that :meth:`below` gives for these bounds, one after the other."""
-        z = np.arange(1, bounds.size + 1, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(self.state)
-        self.state = (self.state + bounds.size * _STEP) & (2**64 - 1)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
-        numbers: NDArray[np.uint64] = ((z ^ (z >> np.uint64(31))) >> np.uint64(16)).reshape(bounds.shape) % bounds
+        bits = bits_from(self.state, bounds.size)
+        self.state = (self.state + bounds.size * STEP) & (2**64 - 1)
+        numbers: NDArray[np.uint64] = (bits >> np.uint64(16)).reshape(bounds.shape) % bounds
         return numbers
 
 

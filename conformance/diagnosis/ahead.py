@@ -41,7 +41,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What comes of a question.
+    """The outcome of a question.
 
     faults
         Those that explain the case; None where none do.

@@ -36,7 +36,6 @@ from .explanations import (
     Memory,
     agreeing,
     altering,
-    explaining,
     explains,
     leaving_open,
     looks_at,
@@ -253,8 +252,8 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     thought = fault_named(finding["fault"]) if finding["fault"] else None
     others = _beside(finding, subject)
     memory = Memory(subject.accuracy, subject.arithmetics)
-    holds = _Paid(explaining(memory, others, pool=subject.pool), budget)
-    needs = _Paid(explaining(memory, others, True, subject.pool), budget) if others else holds
+    holds = _Paid(Explaining(memory, others, pool=subject.pool), budget)
+    needs = _Paid(Explaining(memory, others, True, subject.pool), budget) if others else holds
     refuted = refuting_arithmetic(subject.results, subject.probes)
 
     def needed(fault: Fault, one: Tried) -> bool:
@@ -332,7 +331,7 @@ def _measured(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> C
     functions = deviations_of(probe.spec, run, accuracies)
     sums = [] if functions else sources_of(probe.spec, run, accuracies)
     memory = Memory(subject.accuracy, subject.arithmetics)
-    holds = _Paid(explaining(memory), budget)
+    holds = _Paid(Explaining(memory), budget)
     answers = [cause.shrunk.one, *fresh.failing]
     if not functions and not sums and all(right_by_another(memory, answer) for answer in answers):
         # Functions are off by what is taken for the target's arithmetic, and nothing else is wrong.
@@ -390,7 +389,7 @@ def _without(shrunk: Shrunk) -> Iterator[tuple[str, CaseProbe]]:
 
 
 class _Paid:
-    """Whether faults explain cases, each asked once, and paid for."""
+    """A test of whether faults explain cases, each asked once, and paid for."""
 
     def __init__(self, explain: Explaining, budget: Budget) -> None:
         self._explain, self._budget = explain, budget
@@ -475,10 +474,10 @@ def _why(finding: Finding, subject: Subject) -> Callable[[Tried], bool]:
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     others = _beside(finding, subject)
     memory = Memory(subject.accuracy, subject.arithmetics)
-    explain = explaining(memory, others, needed=True)
+    explain = Explaining(memory, others, needed=True)
     if isinstance(fault, Fault):
         return partial(explain, fault)
-    explain = explaining(memory, others)
+    explain = Explaining(memory, others)
     return lambda one: not any(explain(other, one) for other in others if other.concerns(one.probe.op))
 
 

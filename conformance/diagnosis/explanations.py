@@ -26,10 +26,10 @@ from .failing_case import FailingCase, failing_case_of
 from .places import Look, looks_of
 
 __all__ = [
+    "Explaining",
     "Memory",
     "agreeing",
     "altering",
-    "explaining",
     "explains",
     "leaving_open",
     "looks_at",
@@ -70,12 +70,12 @@ class _Seen:
 
     @cached_property
     def known(self) -> dict[tuple[str, ...], bool]:
-        """Whether faults fit, by their ids, as far as that is known."""
+        """By the ids of faults whether they fit, as far as that is known."""
         return {}
 
     @cached_property
     def changing(self) -> dict[str, bool]:
-        """Whether a fault changes anything, likewise."""
+        """By the id of a fault whether it changes anything, likewise."""
         return {}
 
     def _fits(self, faults: Sequence[Fault]) -> bool:
@@ -110,7 +110,7 @@ class _Seen:
         return self.changing[fault.id]
 
     def explained_by(self, fault: Fault, beside: Sequence[Fault], needed: bool) -> bool:
-        """Tell whether a fault, alone or beside others, explains what was returned; see :func:`explaining`."""
+        """Tell whether a fault, alone or beside others, explains what was returned; see :class:`Explaining`."""
         if not self.changed_by(fault):
             return False
         groups = (group for group in self._groups(fault, beside) if self.fits(group))
@@ -128,7 +128,7 @@ class _Seen:
 
 
 def _seen_again(*given: Any) -> _Seen:
-    """What was seen, in another process, which may know of it already."""
+    """A case as it was seen, in another process, which may know of it already."""
     seen = _Seen(*given)
     seen = _AGAIN.setdefault(seen.number, seen)
     _AGAIN.move_to_end(seen.number)
@@ -196,9 +196,18 @@ def explains(faults: Sequence[Fault], accuracy: str) -> Callable[[Tried], bool]:
 
 
 class Explaining:
-    """Whether one fault or another, alone or beside those that the target has, explains what it returned in a case."""
+    """A test of whether one fault or another, alone or beside those that the target has, explains what it returned in
+    a case."""
 
-    def __init__(self, memory: Memory, beside: Sequence[Fault], needed: bool, pool: Pool | None) -> None:
+    def __init__(
+        self, memory: Memory, beside: Sequence[Fault] = (), needed: bool = False, pool: Pool | None = None
+    ) -> None:
+        """
+        needed
+            Whether a fault beside others explains only what these do not explain without it.
+        pool
+            Whoever works out ahead what is asked of many.
+        """
         self._memory, self._beside, self._needed, self._pool = memory, beside, needed, pool or Pool()
 
     def __call__(self, fault: Fault, one: Tried) -> bool:
@@ -233,7 +242,7 @@ class _Questions:
 
 
 def _answered(asked: _Questions) -> tuple[dict[tuple[str, ...], bool], dict[str, bool]]:
-    """What becomes known by that. What breaks off does so once more where it is asked for."""
+    """Facts that become known by that. What breaks off does so once more where it is asked for."""
     seen = asked.seen
     before = len(seen.known), len(seen.changing)
     for fault in asked.faults:
@@ -242,20 +251,6 @@ def _answered(asked: _Questions) -> tuple[dict[tuple[str, ...], bool], dict[str,
     known = itertools.islice(seen.known.items(), before[0], None)
     changing = itertools.islice(seen.changing.items(), before[1], None)
     return dict(known), dict(changing)
-
-
-def explaining(
-    memory: Memory, beside: Sequence[Fault] = (), needed: bool = False, pool: Pool | None = None
-) -> Explaining:
-    """Tell whether one fault or another, alone or beside those that the target has, explains what it returned in a
-    case.
-
-    needed
-        Whether a fault beside others explains only what these do not explain without it.
-    pool
-        Whoever works out ahead what is asked of many.
-    """
-    return Explaining(memory, beside, needed, pool)
 
 
 def altering(memory: Memory) -> Callable[[Fault, Tried], bool]:

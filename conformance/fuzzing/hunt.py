@@ -24,7 +24,7 @@ from ...reference.operators.mishap import told_mishap
 from ..border.strict_json import MalformedJson, parse
 from ..diagnosis.experiments import Budget, Shrunk, alike, shrink
 from ..diagnosis.explainer import Explainer
-from ..diagnosis.explanations import Memory, explaining, explains, refuting
+from ..diagnosis.explanations import Explaining, Memory, explains, refuting
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import consistent
 from ..diagnosis.foretelling import Fresh, foretold
@@ -306,7 +306,7 @@ class Hunt:
         name = foretold(
             shrunk.one,
             Fresh(shrunk.one.probe, lambda probes: tried(self.process, probes, self.target.accuracy)),
-            explaining(Memory(self.target.accuracy)),
+            Explaining(Memory(self.target.accuracy)),
             lambda: budget.left <= 0,
             thought if isinstance(thought, Fault) else None,
             refuting(self.target.accuracy),

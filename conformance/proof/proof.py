@@ -284,7 +284,7 @@ def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accur
 
 
 def _together(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]]) -> int:
-    """How many of some implementations are judged together: what is expected of them, by each interpretation, is in
+    """The number of implementations that are judged together: what is expected of them, by each interpretation, is in
     memory at a time."""
     if trials[0].violation is not None or not several:
         return max(1, len(several))

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""What OpenBLAS reads while it is loaded, and never again."""
-
-
-def without_one_thread(environment: Mapping[str, str]) -> dict[str, str | None]:
-    """The variables of :data:`ONE_THREAD` as an environment has them, None where it has them not."""
-    return {name: environment.get(name) for name in ONE_THREAD}
+"""Variables that OpenBLAS reads while it is loaded, and never again."""
 
 
 @contextlib.contextmanager

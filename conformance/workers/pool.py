@@ -153,7 +153,7 @@ class Pool:
             return
         try:
             payload = pickle.dumps((message.work, message.sent), pickle.HIGHEST_PROTOCOL)
-            # also by the processes that start meanwhile: Ctrl-C is for this one to answer
+            # Also by the processes that start meanwhile: Ctrl-C is for this one to answer
             with one_thread(), _interrupts_ignored():
                 message.future = self._started().submit(_done_there, payload)
         except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, OSError):

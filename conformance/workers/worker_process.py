@@ -37,7 +37,7 @@ from .messages import (
     message_of,
     printed_lines,
 )
-from .one_thread import ONE_THREAD, without_one_thread
+from .one_thread import ONE_THREAD
 
 MEASURED = "measured"
 """The key of a target's description that holds what its worker measured of itself (:mod:`.measuring`)."""
@@ -118,7 +118,7 @@ class WorkerProcess:
         environment = {**os.environ, **target.environment, name: mark}
         again: dict[str, str | None] = dict(target.environment)  # ssh and docker do not pass it on
         if may_fork(target):  # NumPy is loaded like in what forks, before the caller's environment is there again
-            again |= without_one_thread(environment)
+            again |= {own: environment.get(own) for own in ONE_THREAD}
             environment |= ONE_THREAD
         launch = launch_of(target)
         self._opening = launch.opening

@@ -121,7 +121,7 @@ def expect_behind(
 
 
 class _Common(Struct):
-    """What runs on the same inputs have in common.
+    """Parts that runs on the same inputs have in common.
 
     tensors
         In float64; empty until somebody asks.

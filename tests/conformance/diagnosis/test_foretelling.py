@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.diagnosis import (
+    Explaining,
     Foretold,
     Fresh,
     Memory,
-    explaining,
     explains,
     foretold,
     fresh_specs,
@@ -111,7 +111,7 @@ def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None
     spec = CaseSpec("LSTM", 14, direction="bidirectional", initial="c")
     one = _one(SpecProbe(spec), target)
     thought = fault_named("initial-states.shared-directions")
-    name = foretold(one, Fresh(SpecProbe(spec), run), explaining(Memory("standard")), first=thought)
+    name = foretold(one, Fresh(SpecProbe(spec), run), Explaining(Memory("standard")), first=thought)
     assert name is not None
     assert (name.fault.id, name.others, name.cases) == (fault.id, 0, 10)
 
@@ -127,7 +127,7 @@ def test_a_fault_in_one_output_is_known_only_where_others_are_seen() -> None:
 
     spec = CaseSpec("RNN", 14, bias=True, outputs=("", "Y_h"))
     one, fresh = _one(SpecProbe(spec), target), Fresh(SpecProbe(spec), lambda probes: (_one(p, target) for p in probes))
-    holds = explaining(Memory("standard"))
+    holds = Explaining(Memory("standard"))
     assert foretold(one, fresh, lambda fault, answer: fault is alone and holds(fault, answer), first=alone) is None
 
 
@@ -137,7 +137,7 @@ def test_a_fault_that_changes_nothing_explains_nothing_beside_another() -> None:
     assert isinstance(fault, Fault)
     assert isinstance(other, Fault)
     one = _one(SpecProbe(CaseSpec("GRU", 14, bias=True)), lambda node, inputs: run_recurrent_fault(fault, node, inputs))
-    explained_by = explaining(Memory("standard"), [fault])
+    explained_by = Explaining(Memory("standard"), [fault])
     assert explained_by(fault, one)
     assert not explained_by(other, one)
 

@@ -23,7 +23,7 @@ def large_of(op: str, kind: str = "float32", **given: Any) -> Arrays:
 
 
 def returned(node: Node, inputs: Arrays) -> dict[str, np.ndarray]:
-    """What a target returns that computes in float64."""
+    """Outputs of a target that computes in float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         return {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
 
