@@ -8,7 +8,6 @@ __all__ = ["prepare", "read_runs", "report_on", "write_report"]
 
 __getattr__, __dir__ = face(
     __name__,
-    bytecode="kept_bytecode",
     certificate="certificate_of pages_of",
     comparison="Changes Comparison compare",
     disagreements="PAGE",

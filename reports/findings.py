@@ -244,7 +244,7 @@ def _finding(
         results.repeat(row) if row is not None else entry["repeat"],
         tuple(Counter(kind.diagnosis for kind in kinds if _asks_for_a_fault(kind)).most_common()),
         short._replace(operators=operators, types=types, cases=len(cases), smallest=smallest),
-        entry.get("searched", True),  # runs of 0.3 do not say
+        entry.get("searched", True),
     )
 
 

@@ -19,7 +19,6 @@ from msgspec import Struct
 from ..conformance.judging.vocabulary import DECLINES, STATES, STATUS_WORDS, VERDICTS, word
 from ..reference import document_saying
 from .answers import LACKS, SHOWN, told_of
-from .bytecode import kept_bytecode
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
 from .disagreements import PAGE as DISAGREEMENTS
 from .disagreements import copy_scripts, disagreements_of
@@ -185,17 +184,13 @@ def html_of(name: str, *styles: str, scripts: Sequence[str] = ("theme.js",), **c
 @cache
 def _environment() -> Environment:
     """The templates of the folder assets, with the filters that pages have."""
-    settings: dict[str, Any] = {
-        "autoescape": True,
-        "trim_blocks": True,
-        "lstrip_blocks": True,
-        "keep_trailing_newline": True,
-    }
     environment = Environment(
         loader=FunctionLoader(asset),
         undefined=StrictUndefined,
-        bytecode_cache=kept_bytecode(settings),
-        **settings,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters |= {
         "count": lambda n: f"{n:,}",

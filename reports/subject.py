@@ -153,7 +153,7 @@ class Subject:
 
     @property
     def _searched(self) -> bool:
-        """Tell whether all known faults were tried on what has no name. Runs of 0.3 do not say."""
+        """Tell whether all known faults were tried on what has no name."""
         open_ = (f for f in self.info["findings"] if not (f["fault"] or f["expected"]))
         unnamed = (f for f in open_ if word(f["verdict"]).told)
         return all(f.get("searched", True) for f in unnamed if f["verdict"] != Verdict.INACCURATE.value)

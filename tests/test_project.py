@@ -70,7 +70,6 @@ UPWARD = {
     ("conformance/cli/certify.py", "reports"): "the commands that make a package and verify it, pages included",
     ("conformance/cli/ci.py", "reports"): "a run ends with the files that a service of continuous integration reads",
     ("conformance/cli/execution.py", "reports"): "the command that makes a run ends with the page that shows it",
-    ("conformance/cli/quantize.py", "reports"): "the command that draws what roads to a quantized node cost",
     ("conformance/cli/merge.py", "reports"): "the command that makes one run of several, with its page",
     (
         "conformance/cli/report.py",

@@ -21,8 +21,6 @@ IN_TOTO = "https://in-toto.io/Statement/v1"
 PREDICATE = f"https://github.com/onnxspec/onnxspec/certificate/v{FORM}"
 """The type of the predicate, as a URI that says which form it has."""
 
-_FIRST_FORM = "MANIFEST.json"  # which packages of onnxspec 0.3 had in place of subjects
-
 T = TypeVar("T")
 
 
@@ -44,11 +42,6 @@ def as_json(record: msgspec.Struct) -> bytes:
 
 def attestation_of(package: Package) -> AttestationRecord:
     """The statement of a package. Raises NoPackage where there is none, or one in another form."""
-    if _FIRST_FORM in package.names:
-        raise NoPackage(
-            f"{package.path}: a package of onnxspec 0.3, which does not hold how often each case was run, and whose "
-            "levels rested on less: have it certified again, or install onnxspec 0.3 to look at it"
-        )
     record = record_in(package, STATEMENT, AttestationRecord)
     if (record.type, record.predicate_type, record.predicate.form) != (IN_TOTO, PREDICATE, FORM):
         raise NoPackage(f"{package.path}: {STATEMENT}: of the type {record.predicate_type[:80]!a}, not {PREDICATE!a}")

@@ -7,7 +7,6 @@ to load, and help and completion should not wait for it. Value names are words, 
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import io
 import os
@@ -39,7 +38,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fuzz": ("fuzz", "Search for failures beyond the profiles, and make each as small as it can be."),
     "merge": ("merge", "Put the shards of a run together, or several runs."),
     "prove": ("prove", "Prove that the suite catches faults and accuses nobody."),
-    "quantize": ("quantize", "Say what quantizing a node costs, scheme by scheme."),
     "report": ("report", "Put several runs side by side in one report."),
     "gallery": (
         "report",
@@ -65,9 +63,6 @@ class Command(typer.core.TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """The counterpart of typer's."""
-        if not gc.isenabled():  # as when the command was loaded (start.py), all of which stays
-            gc.freeze()
-            gc.enable()
         try:
             return super().invoke(ctx)
         except Exception as error:

@@ -29,7 +29,6 @@ _FLOAT = ("core", "full")
 
 @app.command(name="generate")
 def generate_cases(
-    positional: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=True)] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="A new or empty folder; required.")
     ] = None,
@@ -51,9 +50,7 @@ def generate_cases(
     all lie within that runner's tolerance, and on which the document leaves nothing open; the manifest says why others
     are left out.
     """
-    if out is not None and positional is not None:
-        fail(f"{positional} and --out {out}: which folder are the cases to go to?")
-    folder = place_given(out or positional, "folder are the cases")
+    folder = place_given(out, "folder are the cases")
     try:
         chosen = selection_of(profile, op, since_version, type, case)
         specs = _specs_of(all_listed(select_probes(chosen, operator_names(""))))

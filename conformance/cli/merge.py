@@ -27,7 +27,6 @@ def merge(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run; required.")
     ] = None,
-    to: Annotated[Path | None, typer.Option("--to", metavar="DIR", hidden=True)] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False,
 ) -> NoReturn:
     """Put the shards of a run together, or several runs.
@@ -39,10 +38,7 @@ def merge(
     Exit code as that of 'onnxspec run': 0: every failing result was expected; 1: one was not, or the runs together lack
     some of what they were to run; 2: the runs cannot be merged; 3: a target could not start.
     """
-    if to is not None:
-        warn("--to is called --out now, as in every command", "dim")
-    to = out or to
-    to = place_given(to, "folder is the merged run")
+    to = place_given(out, "folder is the merged run")
     try:
         run = merge_runs(runs, to, overwrite=overwrite, command=command_given())
         from ...reports import write_report  # the report needs its templates only now

@@ -57,7 +57,7 @@ def prove_command(
     ] = Path("proof.csv"),
     jobs: Annotated[
         int,
-        typer.Option("--jobs", "--processes", "-j", metavar="N", min=1, help="How many at a time; all cores without."),
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="How many at a time; all cores without."),
     ] = CORES,
     power: Annotated[
         bool, typer.Option("--power", help="Only measure the smallest error of all outputs that most cases reject.")

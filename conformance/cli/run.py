@@ -7,7 +7,6 @@ command cannot be carried out as given; 3, a target could not start; 130, interr
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,6 @@ from ..probes.selection import UnknownName, selection_of
 from ..probes.shard import ShardError
 from ..probes.wrapped import WRAPS
 from ..results.expected.entries import ExpectedFailureError, expectations_of
-from ..results.expected.former import FormerWords
 from ..results.folder import NODE_CASES, NoRun
 from ..running.expected_update import require_lists
 from ..running.planning import planned
@@ -342,14 +340,9 @@ def _targets(first: MostUsed, lanes: LaneOptions, known: FailureOptions) -> list
 
 
 def _read_lists(plan: Plan) -> None:
-    """Say what is wrong with a list of known failures before anything is begun. Raises ExpectedFailureError."""
-    with warnings.catch_warnings(record=True) as former:
-        warnings.simplefilter("always", FormerWords)
-        for each in plan.targets if plan.expected else ():
-            expectations_of(each)
-    for remark in former:
-        warn(str(remark.message), "yellow")
-    warnings.simplefilter("ignore", FormerWords)  # it has been told, and the run reads the lists again
+    """Read the lists of known failures before the run begins. Raises ExpectedFailureError."""
+    for target in plan.targets if plan.expected else ():
+        expectations_of(target)
 
 
 def _drawn(count: int, seed: str | None, resume: bool, within: Path | None, *, clash: bool) -> str:

@@ -82,9 +82,6 @@ class Subject:
         All of them.
     probes, kept
         What the results are of, by id, and what the target returned; both get the smallest cases too.
-    observe
-        Called with the id of the case that experiments began with, every experiment, and the name of the field that
-        was changed.
     arithmetics
         Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
     mishap
@@ -99,7 +96,6 @@ class Subject:
     results: Sequence[Result]
     probes: dict[str, Probe]
     kept: Kept
-    observe: Callable[[str, Tried, str], None] = lambda smallest, one, changed: None
     arithmetics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mishap: Mishap = unheard
     pool: Pool | None = None
@@ -456,8 +452,7 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
     same = alike(first, why if why is not None and why(first) else None, chance)
     share = sum(map(same, answers)) / len(answers)
     asked = math.ceil(math.log(_MISSED) / math.log(1 - share)) if share < 1 else 1
-    observe = partial(subject.observe, finding["smallest"])
-    shrunk = shrink(subject.process, first, same, subject.accuracy, budget, observe, asked)
+    shrunk = shrink(subject.process, first, same, subject.accuracy, budget, asked)
     if not finding["fault"] and first.judgement.verdict in _OFF:
         # The same error is wrong in one type and inaccurate in another: then the type is no condition of it.
         needs = tuple(need for need in shrunk.needs if need.field != "type" or need.verdict not in _OFF)

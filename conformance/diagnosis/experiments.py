@@ -153,19 +153,16 @@ def shrink(
     same: Alike,
     accuracy: str,
     budget: Budget,
-    observe: Callable[[Tried, str], None] = lambda one, changed: None,
     asked: int = 1,
 ) -> Shrunk:
     """The smallest case that fails in the same way as a first one.
 
     process
         The target, at work or not yet started.
-    observe
-        Called with every experiment and the name of the field that was changed.
     asked
         How often a try is made until it fails in the same way, where a failure comes and goes.
     """
-    search = _Search(process, first, same, accuracy, budget, observe, asked)
+    search = _Search(process, first, same, accuracy, budget, asked)
     search.take_much()
     complete, needs = search.take_each()
     # What does not fail again by itself went away for no reason: then nothing that was tried says anything.
@@ -197,11 +194,10 @@ class _Search:
         same: Alike,
         accuracy: str,
         budget: Budget,
-        observe: Callable[[Tried, str], None],
         asked: int,
     ) -> None:
         self._process, self._same, self._accuracy = process, same, accuracy
-        self._budget, self._observe, self._asked = budget, observe, asked
+        self._budget, self._asked = budget, asked
         self.smallest, self.tries = first, 0
         self.passed: list[CaseProbe] = []
 
@@ -312,8 +308,7 @@ class _Search:
                     break
                 self._try(again, results)
         outcomes = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
-        for change, one in outcomes:
-            self._observe(one, change.field)
+        for _, one in outcomes:
             if one.judgement.verdict is Verdict.PASS and isinstance(one.probe, CaseProbe):
                 self.passed.append(one.probe)
         self.tries += len(outcomes)

@@ -17,7 +17,6 @@ from msgspec import Struct, field, structs
 
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
-from .former import line_of_today, result_of_today, run_of_today
 from .lines import Amended, Begun, Ended, Filled, Line, Observed, Recorded, TargetFinished, TargetStarted, amended
 from .records import SCHEMA, RunRecord, TargetRecord
 from .result import Result
@@ -214,7 +213,7 @@ def _described(path: Path, problems: list[str]) -> RunRecord | None:
             raise NoRun(other_schema(path, plain.get("schema"), plain.get("onnxspec")))
         info = typed(plain, RunRecord)
         datetime.fromisoformat(info["started"])
-        return run_of_today(info)
+        return info
     except FileNotFoundError:
         problems.append(f"{RUN} is missing, so findings and environment are unknown")
     except NoRun:
@@ -231,7 +230,7 @@ def recorded_in(folder: Path) -> Iterator[Recorded]:
     for line in _lines(folder / JOURNAL, Held(), last=False):
         if line is not None and line.startswith(_RECORDED):
             with contextlib.suppress(MalformedJson):
-                yield line_of_today(decode(line, Recorded))
+                yield decode(line, Recorded)
 
 
 def held_in(path: Path) -> Held:
@@ -246,9 +245,9 @@ def held_in(path: Path) -> Held:
             continue
         try:
             if kind is Result:
-                held.observe(result_of_today(decode(line, Result)), place)
+                held.observe(decode(line, Result), place)
             else:
-                held.take(line_of_today(decode(line, kind) if held.begun else _first(line, path.parent)), place)
+                held.take(decode(line, kind) if held.begun else _first(line, path.parent), place)
         except MalformedJson as error:
             held.damage(place, str(error))
     return held

@@ -78,7 +78,7 @@ class Journal:
         if resume and there and JOURNAL not in there:
             raise RunMismatch(
                 f"{folder} holds {' and '.join(there)} and no {JOURNAL}, so it is no run that this version can go on "
-                "with (one of onnxspec 0.2 or before?); it is left alone: give a new folder"
+                "with; it is left alone: give a new folder"
             )
         if not there and folder.is_dir() and any(path.name != NODE_CASES for path in folder.iterdir()):
             raise OccupiedFolder(

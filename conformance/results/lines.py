@@ -91,21 +91,6 @@ class Amended(Struct, frozen=True, kw_only=True, tag_field="record", tag="amende
     accuracy: str | UnsetType | None = UNSET
 
 
-class Experiment(Struct, frozen=True, kw_only=True, tag_field="record", tag="experiment"):
-    """A target was asked what becomes of a failing case with one thing changed. ``smallest`` is the case that it began
-    with, ``changed`` the field, ``case`` all of the case that was run."""
-
-    target: str
-    smallest: str
-    changed: str
-    case: str
-    verdict: Verdict
-    reason: str | None
-    where: Place | None
-    message: str
-    seconds: Quantity
-
-
 class Filled(Struct, frozen=True, kw_only=True, tag_field="record", tag="filled"):
     """Cases that follow on a target since what ran so far does not show what is owed on it: each as the line that
     rebuilds it, in order."""
@@ -128,7 +113,7 @@ class Ended(Struct, frozen=True, kw_only=True, tag_field="record", tag="ended"):
     seconds: Quantity
 
 
-Line: TypeAlias = Begun | TargetStarted | Observed | Recorded | Amended | Experiment | Filled | TargetFinished | Ended
+Line: TypeAlias = Begun | TargetStarted | Observed | Recorded | Amended | Filled | TargetFinished | Ended
 
 
 def begun_of(record: RunRecord) -> Begun:

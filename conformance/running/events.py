@@ -87,7 +87,7 @@ class ResultsAmended(Struct, frozen=True):
 
 
 class Noted(Struct, frozen=True):
-    """More is known of a target, beside its results: experiments that were made, or that its turn is over."""
+    """The target is finished."""
 
     target: TargetRun
     lines: Sequence[Line]

@@ -17,12 +17,11 @@ from ..diagnosis.findings import findings_of
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
-from ..probes.wrapped import CaseProbe
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of, matching, suspects
 from ..results.journal import SAME_RUNTIME, RunMismatch
-from ..results.result import Result, place_of
+from ..results.result import Result
 from ..workers.forking import Reserve
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
@@ -242,20 +241,13 @@ class Turn:
 
         run, accuracy = self._run, self._target.accuracy
         budget = experiments_of(run.results)
-        made: list[lines.Experiment] = []
         better: list[Result] = []
-
-        def observe(smallest: str, one: Tried, changed: str) -> None:
-            made.append(_experiment(run.target.name, smallest, one, changed))
-
         with contextlib.suppress(TargetUnavailable), self._process() as process:
             arithmetics = arithmetics_of(run.results, accuracy, own)
-            asked = process, accuracy, self._repeat, run.results, self._probes, self._kept, observe
+            asked = process, accuracy, self._repeat, run.results, self._probes, self._kept
             subject = Subject(*asked, arithmetics, run.mishap, self._whole.pool)
             with run.guarded("experiments"):
                 run.findings, better = with_causes(run.findings, subject, budget)
-        if made:
-            yield Noted(run, made)
         yield from self._amend("experiments", better)
 
     def _write_evidence(self) -> None:
@@ -274,20 +266,3 @@ class Turn:
         file = self._plan.targets_file
         where = ["--targets-file", str(file)] if file is not None else []
         return shlex.join([*probe.repeat(self._target.name), *where])
-
-
-def _experiment(target: str, smallest: str, one: Tried, changed: str) -> lines.Experiment:
-    """An experiment as the journal has it."""
-    assert isinstance(one.probe, CaseProbe)
-    judgement = one.judgement
-    return lines.Experiment(
-        target=target,
-        smallest=smallest,
-        changed=changed,
-        case=one.probe.text,
-        verdict=judgement.verdict,
-        reason=judgement.reason,
-        where=place_of(judgement.where),
-        message=judgement.message,
-        seconds=round(one.seconds, 6),
-    )

@@ -8,6 +8,5 @@ __getattr__, __dir__ = face(
         "Entry ExpectedFailureError Failure applying decidable_entries expectations_of matching parse_expected "
         "read_expected shipped_for stale"
     ),
-    former="FormerWords",
     version_range="in_range is_range",
 )

@@ -6,7 +6,6 @@ An entry that nothing needs any more is reported, but fails nothing: another ver
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -28,7 +27,6 @@ from ...probes.probe import Probe
 from ...probes.selection import UnknownName, probes_of_profile
 from ...targets.target import Target
 from ..result import Result
-from .former import FormerWords, in_words_of_today
 from .version_range import in_numbers, in_range, is_numbers, is_range
 
 _PATTERNS = ("clauses", "faults")
@@ -164,24 +162,15 @@ def _entries(document: TomlDocument, *, own: bool = False) -> tuple[_About, tupl
     if about.runtime and not is_range(about.runtime):
         raise document.wrong(("target", "runtime"), _no_range(about.runtime))
     entries = []
-    former: dict[str, None] = {}
     for number, given in enumerate(document.tables("expected")):
-        row, changes = in_words_of_today(given)
-        former.update(dict.fromkeys(changes))
-        if row is None:
-            continue
         path = ("expected", number)
-        entry = document.typed(row, Entry, path)
+        entry = document.typed(given, Entry, path)
         try:
             _require_right(entry, own)
         except ValueError as error:
             key, complaint = error.args
             raise document.wrong((*path, key), complaint) from None
         entries.append(replace(entry, program=about.program, runtime=entry.runtime or about.runtime))
-    if former:
-        warnings.warn(
-            f"{document.place} has words of onnxspec 0.2, read: {'; '.join(former)}", FormerWords, stacklevel=2
-        )
     return about, tuple(entries)
 
 

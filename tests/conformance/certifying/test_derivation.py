@@ -67,7 +67,7 @@ def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Insi
     refused = inside(*without, "--shard", "1/2", "--out", "s1", "--resume")
     assert refused.code == 2
     assert "another keeps outputs" in refused.err
-    assert inside("merge", "s1", "s2", "--to", "whole").code in (0, 1)
+    assert inside("merge", "s1", "s2", "--out", "whole").code in (0, 1)
     whole = derived(tmp_path / "whole")
     assert len(whole.results) == len(whole.probes) == 3
     assert not list(differing(whole))

@@ -173,7 +173,7 @@ def test_features_are_listed_on_request(inside: Inside) -> None:
 
 
 def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_path: Path) -> None:
-    assert inside("generate", "cases", *naming(pick(1, ignoring_layout)), "--all").code == 0
+    assert inside("generate", "--out", "cases", *naming(pick(1, ignoring_layout)), "--all").code == 0
     done = inside("run", "--cases", "cases", "--wrap", "neg", "--out", "o")
     assert done.code == 2
     assert "can be put in the wrap 'neg'" in done.complaint
@@ -185,7 +185,8 @@ def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_pat
 
 
 def test_quantized_cases_are_generated_without_float_ones(inside: Inside, tmp_path: Path) -> None:
-    assert inside("generate", "cases", "--profile", "quantized", "--op", "RNN", "--since-version", "7").code == 0
+    arguments = ("--profile", "quantized", "--op", "RNN", "--since-version", "7")
+    assert inside("generate", "--out", "cases", *arguments).code == 0
     manifest = json.loads((tmp_path / "cases" / "manifest.json").read_text(encoding="utf-8"))
     cases = [entry["case"] for entry in (*manifest["cases"], *manifest["left_out"])]
     assert len(cases) == len(

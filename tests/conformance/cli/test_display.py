@@ -9,14 +9,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
 from msgspec import structs
 from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
-from onnxspec.cases.operators import Road
 from onnxspec.conformance.cli import RunDisplay, could_not_start, summarize
-from onnxspec.conformance.cli import quantize as quantize_cli
 from onnxspec.conformance.diagnosis import findings_of
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Selection, SpecProbe, worded
@@ -27,7 +24,6 @@ from onnxspec.conformance.targets import parse_target
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
 PASS = Judgement(Verdict.PASS)
 WRONG = Judgement(Verdict.WRONG, "value", message="Y is so wrong", clause="lstm.clip", worst=9.0, judged=1)
-NAMES = ("QDQ u8", "DynamicQuantizeLSTM", "ExtendedLSTM, as documented")
 LONG = "NotImplemented: no kernel of such a kind was found, however long it was looked for, anywhere at all"
 
 
@@ -169,17 +165,6 @@ def test_a_piped_run_says_why_its_cases_become_more_and_what_may_still_change() 
         "onnxruntime: 1 of 4 cases (1 of them added for what it lacks) after 40 s: 1 inaccurate",
         "onnxruntime: all 1 cases have run; analysing failures, which may turn inaccurate into wrong",
     ]
-
-
-@pytest.mark.parametrize("width", [60, 80])
-def test_the_numbers_of_a_deployment_are_never_cut(width: int) -> None:
-    roads = [Road(name, 1.23e-5, 2.34e-4, 3.45e-3, 98.7, (1.23e-5,)) for name in NAMES]
-    console = Console(file=io.StringIO(), width=width, record=True)
-    console.print(quantize_cli._table(roads), crop=False)
-    text = console.export_text()
-    assert "\u2026" not in text
-    for number in ("1.23e-05", "0.000234", "0.00345", "98.7 dB"):
-        assert text.count(number) == len(roads)
 
 
 def test_cases_that_several_findings_have_are_said_to_be_so() -> None:

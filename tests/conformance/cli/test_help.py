@@ -64,7 +64,7 @@ print({"numpy", "onnx"} & set(sys.modules))"""
     assert done.stdout.endswith("\n0\nset()\n"), done.stderr
 
 
-@pytest.mark.parametrize("command", ["diff", "generate", "merge", "prove", "quantize", "report", "run"])
+@pytest.mark.parametrize("command", ["diff", "generate", "merge", "prove", "report", "run"])
 def test_what_writes_writes_to_out(command: str) -> None:
     made = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
     shown = {name for p in made.params if not getattr(p, "hidden", False) for name in p.opts}
@@ -72,15 +72,9 @@ def test_what_writes_writes_to_out(command: str) -> None:
     assert not {"--to", "--output"} & shown
 
 
-def test_the_older_ways_to_say_where_still_work(inside: Inside) -> None:
-    case = '{"op":"RNN","version":14}'
-    assert inside("run", "--case", case, "--out", "o").code == 0
-    merged = inside("merge", "o", "--to", "m")
-    assert (merged.code, merged.complaint) == (0, "--to is called --out now, as in every command")
+def test_a_command_that_writes_a_folder_asks_for_it(inside: Inside) -> None:
     assert "--out is missing" in inside("merge", "o").complaint
-    assert inside("generate", "here", "--case", case, "--all").code == 0
-    assert "which folder" in inside("generate", "here", "--out", "there", "--case", case).complaint
-    assert "--out is missing" in inside("generate", "--case", case).complaint
+    assert "--out is missing" in inside("generate", "--case", '{"op":"RNN","version":14}').complaint
 
 
 def test_an_opset_is_told_its_operator_version(inside: Inside) -> None:

@@ -40,8 +40,8 @@ _LSTM_14 = ("--op", "LSTM", "--since-version", "14")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two generated trees: ``fair``, of core's LSTM-14, and ``all``, of smoke with what is not fair."""
     folder = tmp_path_factory.mktemp("directories")
-    command("generate", folder / "fair", *_LSTM_14)
-    command("generate", folder / "all", "--profile", "smoke", "--all")
+    command("generate", "--out", folder / "fair", *_LSTM_14)
+    command("generate", "--out", folder / "all", "--profile", "smoke", "--all")
     return folder
 
 
@@ -480,7 +480,7 @@ def test_a_run_over_directories_goes_on_only_over_the_same_bytes(work: Path, ins
 
 
 def test_generating_and_verifying(inside: Inside, tmp_path: Path) -> None:
-    done = inside("generate", "tree", "--type", "float32", "--since-version", "14", "--case", "*forward.bias*")
+    done = inside("generate", "--out", "tree", "--type", "float32", "--since-version", "14", "--case", "*forward.bias*")
     assert done.code == 0, done.err
     manifest = json.loads((tmp_path / "tree" / "manifest.json").read_text())
     assert manifest["made"]["command"] == (
@@ -493,10 +493,10 @@ def test_generating_and_verifying(inside: Inside, tmp_path: Path) -> None:
     assert f"{left_out} case" in done.out
     assert inside("verify-cases", "tree").code == 0
 
-    again = inside("generate", "tree")
+    again = inside("generate", "--out", "tree")
     assert again.code == 2
     assert "--overwrite" in again.complaint
-    assert inside("generate", "tree", "--case", "*forward.bias*", "--type", "float32", "--overwrite").code == 0
+    assert inside("generate", "--out", "tree", "--case", "*forward.bias*", "--type", "float32", "--overwrite").code == 0
 
     victim = sorted((tmp_path / "tree").glob("*/test_data_set_0/input_0.pb"))[0]
     victim.write_bytes(b"")
@@ -512,9 +512,9 @@ def test_generating_badly(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
     for arguments, complaint in {
-        ("generate", "new", "--op", "LSTN"): "unknown operator",
-        ("generate", "full"): "other things",
-        ("generate", "file"): "file",
+        ("generate", "--out", "new", "--op", "LSTN"): "unknown operator",
+        ("generate", "--out", "full"): "other things",
+        ("generate", "--out", "file"): "file",
         ("verify-cases", "full"): "manifest.json: cannot be read",
         ("verify-cases", "nowhere"): "manifest.json: cannot be read",
     }.items():
@@ -527,4 +527,4 @@ def test_generating_badly(inside: Inside, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs POSIX and a user that is not root")
 def test_generating_where_nothing_may_be_written(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
-    assert "cannot write" in inside("generate", "locked/new").complaint
+    assert "cannot write" in inside("generate", "--out", "locked/new").complaint

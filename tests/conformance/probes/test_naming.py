@@ -85,7 +85,7 @@ def test_what_is_no_case_is_said_in_a_line(text: str, complaint: str) -> None:
 def test_two_cases_of_one_id_are_not_taken_for_each_other(inside: Inside, tmp_path: Path) -> None:
     for folder, seed in (("a", 1), ("b", 2)):
         case = case_text(CaseSpec("GRU", 14, seed=seed))
-        assert inside("generate", folder, "--case", case, "--all").code == 0
+        assert inside("generate", "--out", folder, "--case", case, "--all").code == 0
     (one,) = (tmp_path / "a").glob("test_*")
     (other,) = (tmp_path / "b").glob("test_*")
     other = other.rename(other.with_name(one.name))
@@ -149,7 +149,7 @@ def test_a_fresh_case_is_run_explained_and_written(inside: Inside, tmp_path: Pat
     assert inside("merge", "o", "--out", "m").code == 0
     assert inside("explain", text).out.startswith(FRESH.id)
     assert FRESH.id in inside("explain", text, "--emit", "script").out
-    assert inside("generate", "cases", "--case", text, "--all").code == 0
+    assert inside("generate", "--out", "cases", "--case", text, "--all").code == 0
     manifest = json.loads((tmp_path / "cases" / "manifest.json").read_text())
     assert shlex.split(manifest["made"]["command"])[-3:] == ["--case", text, "--all"]
     (folder,) = (tmp_path / "cases").glob("test_*")
@@ -157,7 +157,7 @@ def test_a_fresh_case_is_run_explained_and_written(inside: Inside, tmp_path: Pat
 
 
 def test_a_directory_is_a_case_beside_others(inside: Inside, tmp_path: Path) -> None:
-    assert inside("generate", "cases", "--case", case_text(FRESH), "--all").code == 0
+    assert inside("generate", "--out", "cases", "--case", case_text(FRESH), "--all").code == 0
     (folder,) = (tmp_path / "cases").glob("test_*")
     path = f"./cases/{folder.name}"
     names = ["--case", path, "--case", PINNED.id]
@@ -165,7 +165,7 @@ def test_a_directory_is_a_case_beside_others(inside: Inside, tmp_path: Path) -> 
     assert [r["case"] for r in read_results(tmp_path / "o")] == [PINNED.id, folder.name]
     assert inside("explain", path).out.startswith(folder.name)
     assert inside("explain", path, "--emit", "script").complaint.endswith("are files already")
-    assert inside("generate", "again", "--case", path).complaint.endswith("is a directory already")
+    assert inside("generate", "--out", "again", "--case", path).complaint.endswith("is a directory already")
     # What has changed since is another case.
     (output,) = folder.glob("test_data_set_0/output_0.pb")
     output.write_bytes(output.read_bytes()[:-1] + b"\x01")
@@ -198,7 +198,7 @@ def test_assert_conforms_takes_the_text_that_it_says(inside: Inside, tmp_path: P
     repeat = next(line for line in str(caught.value).splitlines() if line.startswith("  repeat"))
     with pytest.raises(NotConforming):
         assert_conforms(repeat.split(maxsplit=1)[1], zeros)
-    assert inside("generate", "cases", "--case", case_text(FRESH), "--all").code == 0
+    assert inside("generate", "--out", "cases", "--case", case_text(FRESH), "--all").code == 0
     (folder,) = (tmp_path / "cases").glob("test_*")
     for subject in (folder, str(folder)):
         with pytest.raises(NotConforming, match=rf"repeat +{folder}"):

@@ -23,7 +23,6 @@ from onnxspec.conformance.results.expected import (
     Entry,
     ExpectedFailureError,
     Failure,
-    FormerWords,
     applying,
     decidable_entries,
     expectations_of,
@@ -484,20 +483,3 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
     with pytest.raises(SystemExit):
         main()
     assert [set(names) for names in tried] == [set(named)]  # some entries are of other versions
-
-
-def test_words_of_before_are_read_and_told(inside: Callable[..., Finished], tmp_path: Path) -> None:
-    (tmp_path / "old.toml").write_text(
-        "[[expected]]\nop = 'LSTM'\nreason = 'taken'\nverdicts = ['accepted', 'wrong']\n"
-        "[[expected]]\nop = 'LSTM'\nreason = 'known'\ndeviations = ['lengths.ignored']\n"
-        "[[expected]]\nop = 'GRU'\nreason = 'elsewhere'\nverdicts = ['fell-back']\n",
-        encoding="utf-8",
-    )
-    with pytest.warns(FormerWords, match="accepted as not-rejected; deviations as faults; fell-back as nothing"):
-        entries = read_expected(tmp_path / "old.toml")
-    assert [entry.verdicts for entry in entries] == [("not-rejected", "wrong"), ()]
-    assert entries[1].faults == ("lengths.ignored",)
-    cases = naming(pick(2, lambda spec: spec.lengths == "ragged" and spec.data == "dense" and "Y" in spec.outputs))
-    done = inside("run", "-t", "backend:lengths_ignored", *cases, "--expected-file", "old.toml", "--no-shrink")
-    assert done.code == 0, done.err
-    assert done.err.count("has words of onnxspec 0.2") == 1

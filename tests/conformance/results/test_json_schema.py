@@ -50,7 +50,7 @@ def test_a_real_run_fits(run: Path) -> None:
         for row in rows:
             check.validate(row)
             records.add(row.get("record"))
-    assert records == {"begun", "target-started", "observed", "amended", "experiment", "target-finished", "ended", None}
+    assert records == {"begun", "target-started", "observed", "amended", "target-finished", "ended", None}
     described: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
     validator("run.schema.json").validate(described)
     assert described["targets"][0]["findings"]
