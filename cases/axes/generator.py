@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -70,3 +71,27 @@ def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> 
     bits <<= _63  # the last ones are the signs
     numbers.view(np.uint64)[...] |= bits
     return numbers.reshape(shape)
+
+
+class Counter:
+    """Deterministic choices from a counter, the same on every platform and Python version (splitmix64)."""
+
+    def __init__(self, seed: int) -> None:
+        self.state = seed & (2**64 - 1)
+
+    @classmethod
+    def of(cls, key: str) -> Counter:
+        """Return the choices that belong to a text."""
+        return cls(start_of(key))
+
+    def one_of(self, values: Sequence[Any]) -> Any:
+        """Return one of the values, each as often as it stands there."""
+        return values[self.below(len(values))]
+
+    def below(self, bound: int) -> int:
+        """Return a number from 0 on, below the bound."""
+        self.state = (self.state + STEP) & (2**64 - 1)
+        z = self.state
+        z = ((z ^ (z >> 30)) * FIRST) & (2**64 - 1)
+        z = ((z ^ (z >> 27)) * SECOND) & (2**64 - 1)
+        return ((z ^ (z >> 31)) >> 16) % bound

@@ -8,7 +8,7 @@ and computing anything are both right, only an end of the process is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,16 +85,6 @@ class Violation:
     def clause(self, op_type: str) -> str:
         """Id of the clause that it breaks, the one that IllegalNode names."""
         return f"{document_of(op_type).prefix}.{self.topic}"
-
-
-def in_pinned_order(violations: Iterable[Violation], order: Sequence[str]) -> tuple[Violation, ...]:
-    """Violations in the order of what their ids begin with; those that begin with none of it stand behind."""
-
-    def place(violation: Violation) -> int:
-        begins = [name for name in order if violation.id.startswith(name)]
-        return order.index(max(begins, key=len)) if begins else len(order)
-
-    return tuple(sorted(violations, key=place))
 
 
 # Changes of a draft, and operator versions to which a violation applies.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ...reference import OperatorVersion, operator_version
+from ...reference import OperatorVersion
 from ..axes.axis import Axis, Domain, Field, Rule, but
 from ..axes.generator import integers, uniform
 from ..axes.observed import Observed
@@ -18,19 +16,12 @@ from ..axes.recurrent import RECURRENT_AXES
 from ..axes.tensors.draft import TensorDraft, gain
 from ..axes.tensors.extremes import EXTREMES
 from ..axes.violation import Draft, Violation
-from ..profiles.covering import cover
 from ..profiles.recurrent import CellFamily
-from ..profiles.turns import EVENTS
-from ..specs.illegal import illegal_cases, inherited_violations
-from ..specs.space import axes_of, settle, spec_from
+from ..specs.illegal import inherited_violations
 from ..specs.spec import RecurrentSpec, spec_class
 
 OP = "DynamicQuantizeLSTM"
 _WITHOUT = ("layout", "linear_before_reset", "output_sequence", "opset")
-_SPECIAL = ("small", "large", "huge", "heavy", "one-sign", "nan-row", "inf-row", "nan-padding")
-_FUNCTIONS = ("threshold-default", "lower-case", "each", "usual", "soft", "mixed", "negative", "alpha-alone")
-_ZERO_ALPHA = {"activations": ("HardSigmoid", "LeakyRelu", "Elu"), "alpha": (0.25, 0.0, 0.0)}
-_TINY = {"extremes": "subnormal", "bias": False, "initial": "none", "peepholes": False}
 
 
 def _one_scale_more(draft: Draft) -> None:
@@ -135,53 +126,12 @@ QuantizedSpec: Any = spec_class("QuantizedSpec", _AXES, _DynamicQuantizeBase, __
 
 
 class _Dynamic(CellFamily):
-    """See :class:`..specs.family.Family`. Its profiles are covering designs, with no pool behind them."""
+    """Cases of DynamicQuantizeLSTM."""
 
     operators, spec = (OP,), QuantizedSpec
 
-    def profile(self, name: str, op: str, version: int) -> Sequence[Any]:
-        cases = list(dict.fromkeys(_design(name)))
-        if name == "smoke":
-            return (*cases[:20], *cases[-4:])
-        return (*cases, *illegal_cases(OP, version, kind=QuantizedSpec))
-
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         return inherited_violations(op, version, QuantizedSpec)
-
-
-def _design(name: str) -> Iterator[Any]:
-    """Every two values of axes together, special numbers and lengths, and each function."""
-    axes = {n: v for n, v in axes_of(operator_version(OP, 1), _AXES).items() if n != "type"}
-    axes |= {"weights": ("initializer",), "hidden_size": (True,)}  # what most runtimes ask for
-    rich: Any = {"weights": "initializer", "outputs": "all", "bias": True, "initial": "all", "peepholes": True}
-    rich |= {"T": 6, "N": 5, "I": 3, "H": 9, "direction": "bidirectional", "lengths": "ragged", "hidden_size": True}
-    times, case = 4 if name == "full" else 1, partial(spec_from, OP, 1, kind=QuantizedSpec)
-    for seed in range(times):
-        strength = 3 if name == "full" and seed == 0 else 2
-        for number, row in enumerate(cover(axes, partial(settle, axes=_AXES), strength=strength, seed=seed)):
-            yield case(row, seed=number, weights_seed=seed)
-    shapes = ("direction", "channel")
-    for levels, scales, points, seed in itertools.product(("int8", "uint8"), shapes, ("zero", *shapes), range(times)):
-        yield case({**rich, "levels": levels, "scales": scales, "zero_points": points}, seed=seed)
-    for number, data in enumerate(_SPECIAL * 2 * times):
-        yield case({**rich, "data": data, "levels": ("int8", "uint8")[number % 2]}, seed=number)
-    for seed in range(4):
-        yield case({**rich, "ties": True, "lengths": "full"}, seed=seed)
-        yield case({**rich, "lengths": ("empty", "short", "full", "empty")[seed], "reruns": "data"}, seed=seed)
-        yield case({**rich, "N": (2, 4, 7, 16)[seed], "T": 5, "I": 5, "H": 17}, seed=seed)
-        yield case({**rich, "outputs": "states", "N": 3 + seed}, seed=seed)
-        yield case({**rich, "T": 1, "N": 8, "lengths": "absent", "data": "numerics"}, seed=seed)
-    for seed, scales in enumerate(shapes):
-        yield case({**rich, "hidden_size": False}, seed=seed)
-        yield case({**rich, **EVENTS[0], "zeros": "step"}, seed=seed)
-        yield case({**rich, "T": 0, "lengths": "absent"}, seed=seed)
-        yield case({**rich, "T": 66, "N": 9, "I": 66, "H": 66}, seed=seed)
-        yield case({**rich, "weights": "input", "scales": scales})
-        for change in ({"activations": "unknown-default"}, _ZERO_ALPHA, {**_ZERO_ALPHA, **_TINY}, {"clip": 0.0}):
-            yield case({**rich, "direction": "forward", **change}, seed=seed)
-        yield case({**rich, "extremes": "weights", "scales": scales}, seed=seed)
-    for seed, (data, functions) in enumerate(itertools.product(("huge", "large", "dense"), _FUNCTIONS * times)):
-        yield case({**rich, "activations": functions, "data": data}, seed=seed)
 
 
 DYNAMIC_QUANTIZE_FAMILY = _Dynamic()

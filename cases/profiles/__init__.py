@@ -4,10 +4,8 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    covering="Counter cover",
     dense="LEVELS dense_specs levels_of sibling supports",
-    fair="fair_cases",
     fresh="fresh_specs fresh_stream",
     pool="Pooled pool_of",
-    profiles="case_named",
+    profiles="case_named written_cases",
 )

@@ -19,6 +19,7 @@ from typing import Any
 
 from ...reference import ACTIVATIONS, cell_named, interpretations_touched, operator_version, versions_of
 from ..axes.axis import NOTHING, Domain
+from ..axes.generator import Counter
 from ..axes.node.functions import functions_of
 from ..axes.node.outputs import output_subsets
 from ..axes.recurrent import RECURRENT_AXES
@@ -26,7 +27,6 @@ from ..axes.tensors.size import BEYOND, coinciding
 from ..specs.data import inputs_of
 from ..specs.space import PINNED_AXES, settle, space_of
 from ..specs.spec import CaseSpec
-from .covering import Counter
 
 Supported = Mapping[str, Collection[Any]]
 """Values that a case may have on axes of the space, named as the fields of CaseSpec; an axis that is not named

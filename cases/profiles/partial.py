@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any
 
 from ...reference import operator_version, versions_of
+from ..axes.generator import Counter
 from ..axes.recurrent import RECURRENT_AXES
 from ..specs.space import PINNED_AXES, space_of
-from .covering import Counter
 from .dense import Supported
 from .turns import TURNING
 

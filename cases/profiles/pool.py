@@ -8,7 +8,7 @@ shows is pinned too, so that no choice waits for a measurement, or depends on th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
@@ -149,14 +149,3 @@ def pool_of(op: str) -> Pool:
     rows, pinned = held["cases"], held["pinned"]
     dense = tuple(_pooled(op, row) for row in rows[:pinned])
     return Pool(op, tuple(held["parts"]), tuple(held["quick"]), dense, rows[pinned:])
-
-
-def pinned_dense(op: str, version: int) -> Iterator[Any]:
-    """The dense block of ``core`` for an operator version."""
-    return (case.spec for case in pool_of(op).dense if case.version == version)
-
-
-def quick_dense(op: str, version: int) -> tuple[Any, ...]:
-    """The dense cases of ``smoke`` for an operator version, which are in ``core`` too."""
-    pool = pool_of(op)
-    return tuple(pool.dense[k].spec for k in pool.quick if pool.dense[k].version == version)

@@ -14,11 +14,11 @@ from typing import Any
 
 from ...reference import interpretations_touched, operator_version, versions_of
 from ...reference.numbers.dyadic import LINEAR
+from ..axes.generator import Counter
 from ..axes.node.outputs import output_subsets
 from ..axes.recurrent import RECURRENT_AXES
 from ..specs.data import inputs_of
 from ..specs.spec import CaseSpec
-from .covering import Counter
 from .dense import Supported
 
 RARE = "rare"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from random import Random
@@ -18,17 +19,21 @@ from ..specs.bounds import Bounds
 from ..specs.contexts import ContextSpace
 from ..specs.family import Family
 from ..specs.features import all_features, node_features, recurrent_features
-from ..specs.illegal import break_case, violations_of
+from ..specs.illegal import break_case, illegal_cases, violations_of
 from ..specs.level import Level
 from ..specs.recurrent import recurrent_case
 from ..specs.recurrent_contexts import RecurrentContexts
 from ..specs.space import settle
 from ..specs.spec import CaseSpec
 from .anything import any_recurrent, crossed_recurrent
+from .dense import LEVELS, dense_specs
 from .fresh import recurrent_fresh
 from .levels import recurrent_challenge, recurrent_levels
 from .pool import recurrent_design, recurrent_pooled
-from .profiles import recurrent_profile
+from .profiles import unique, written_cases
+
+RANDOM_OF_FULL = 1200
+"""Random cases of ``full``, for each operator version."""
 
 
 class CellFamily(Family):
@@ -37,6 +42,21 @@ class CellFamily(Family):
     spec = CaseSpec
     build = staticmethod(recurrent_case)
     crossed = staticmethod(crossed_recurrent)
+
+    def profile(self, name: str, op: str, version: int) -> Iterable[CaseSpec]:
+        """Return what the profile's file lists; see :mod:`.profiles` for ``full``."""
+        if name != "full":
+            return written_cases(name, op, version)
+        written = itertools.chain(written_cases("core", op, version), written_cases(name, op, version))
+        drawn = itertools.islice(self.random_of_full(op, version), RANDOM_OF_FULL)
+        return unique(itertools.chain(written, drawn, illegal_cases(op, version, self.spec)))
+
+    def random_of_full(self, op: str, version: int) -> Iterator[CaseSpec]:
+        """Yield the random cases of ``full``, without end."""
+        random, types = Random(f"full/{op}/{version}"), operator_version(op, version).types
+        while True:
+            if (spec := self.anything(op, version, types, random)) is not None:
+                yield spec
 
     def features(self, spec: CaseSpec) -> frozenset[str]:
         """See :func:`..specs.features.recurrent_features`."""
@@ -129,9 +149,9 @@ class RecurrentFamily(CellFamily):
     pool_design = staticmethod(recurrent_design)
     challenge = staticmethod(recurrent_challenge)
 
-    def profile(self, name: str, op: str, version: int) -> Iterable[CaseSpec]:
-        """The profile by the rules of :mod:`.profiles`."""
-        return recurrent_profile(name, op, version)
+    def random_of_full(self, op: str, version: int) -> Iterator[CaseSpec]:
+        """Yield the random cases of ``full``, without end."""
+        return dense_specs(op, version, supported=LEVELS["complete"], seed="full", later=True, wide=True)
 
     def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
         """See :func:`.pool.recurrent_pooled`."""

@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...reference import IllegalNode, Node, operator_version, resolve
-from ..axes.violation import Draft, Violation, in_pinned_order
+from ..axes.violation import Draft, Violation
 from .data import inputs_of
 from .space import spec_from
 from .spec import CaseSpec, RecurrentSpec
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 def all_violations(kind: Any = CaseSpec) -> Mapping[str, Violation]:
     """Violations by id: all that the axes of a class of cases forbid, and those that its operators lack."""
     forbidden = (violation for axis in (*kind.axes, *kind.lacking) for violation in axis.forbidden)
-    return MappingProxyType({violation.id: violation for violation in in_pinned_order(forbidden, kind.pinned_order)})
+    return MappingProxyType({violation.id: violation for violation in forbidden})
 
 
 def violations_of(op: str, version: int, kind: Any = CaseSpec) -> list[Violation]:
@@ -55,19 +55,10 @@ def _breaks(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -
     return violation.open
 
 
-def illegal_cases(op: str, version: int, main_version: int | None = None, kind: Any = CaseSpec) -> Iterator[CaseSpec]:
-    """The forbidden models of an operator version: all that there can be.
-
-    main_version
-        With it, other versions have only what that one cannot have.
-    kind
-        The class of the operator's cases.
-    """
-    covered = set()
-    if main_version is not None and main_version != version:
-        covered = {violation.id for violation in violations_of(op, main_version)}
+def illegal_cases(op: str, version: int, kind: Any = CaseSpec) -> Iterator[CaseSpec]:
+    """Yield an invalid model for each violation of an operator version; `kind` is the class of its cases."""
     there = violations_of(op, version) if kind is CaseSpec else inherited_violations(op, version, kind)
-    return (_case(op, version, violation, kind) for violation in there if violation.id not in covered)
+    return (_case(op, version, violation, kind) for violation in there)
 
 
 def _case(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -> CaseSpec:

@@ -159,18 +159,10 @@ class RecurrentSpec(Specification):
         Id of the violation (see :mod:`..axes.violation`) by which the model breaks its document; empty for a legal one.
     lacking
         Axes that its operators do not have: what these forbid, they forbid too.
-    pinned_order
-        Of violations, by what their ids begin with: how pinned profiles have had them from the beginning.
     """
 
     operators: ClassVar[tuple[str, ...]] = tuple(CELLS)
     lacking: ClassVar[tuple[Axis, ...]] = ()
-    pinned_order: ClassVar[tuple[str, ...]] = (
-        *("direction", "layout", "hidden-size", "activations", "shapes.X", "shapes.W", "shapes.R", "shapes.B"),
-        *("shapes.P", "shapes.initial", "shapes", "types.zero-points", "lengths", "types.lens", "types"),
-        *("inputs.missing", "inputs", "attributes.unknown", "attributes.layout", "attributes.linear", "attributes"),
-        *("clip", "activation-alpha", "input-forget", "outputs"),
-    )
 
     @classmethod
     def known_versions(cls, op: str) -> Sequence[int]:

@@ -11,7 +11,7 @@ import typer
 
 from ...cases import Spec, digests_for, operator_versions
 from ...cases.directories.manifest import MANIFEST, NOT_BUILT, ManifestError, OccupiedTree, Origin, generate, verify
-from ...cases.profiles.fair import fair_cases
+from ...cases.profiles.profiles import written_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, UnknownName, all_listed, select_probes, selection_of
@@ -84,7 +84,7 @@ def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:
         spec
         for op, version in operator_versions()
         if (not chosen.ops or op in chosen.ops) and (not chosen.versions or version in chosen.versions)
-        for spec in fair_cases(op, version)
+        for spec in written_cases("fair", op, version)
         if (not chosen.types or spec.type in chosen.types) and spec.digest not in known
     ]
 

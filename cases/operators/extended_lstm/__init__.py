@@ -8,6 +8,5 @@ __getattr__, __dir__ = face(
     codec="B R W X Y calibrated",
     dense="DESIGN EXTENDED_CONTEXTS dense_extended fresh_extended",
     producer="NotQuantizable as_extended documented kernel_rows quantize quantized",
-    profile="extended_profile",
     spec="ExtendedSpec extended",
 )

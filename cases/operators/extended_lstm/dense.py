@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...profiles.covering import Counter
+from ...axes.generator import Counter
 from ...specs.family import PoolDesign
 from ...specs.recurrent_contexts import RecurrentContexts
 from .axes import EXTENDED_AXES, is_open

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from random import Random
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from ....reference import Node
 from ....reference.operators.extended_lstm.document import resolve
 from ...axes.generator import uniform
 from ...axes.observed import Observed
+from ...profiles.profiles import written_cases
 from ...profiles.recurrent import RecurrentFamily
 from ...specs.data import inputs_of
 from ...specs.family import Family, PoolDesign
@@ -24,7 +25,6 @@ from .axes import EXTENDED_AXES
 from .codec import MIDDLE, numbers
 from .dense import DESIGN, any_extended, dense_extended, fresh_extended, sibling_of
 from .levels import EXTENDED_LEVELS, extended_challenge
-from .profile import extended_profile
 from .spec import OP_TYPE, VERSION, ExtendedSpec
 
 _ASIDE = 5000  # levels, by which a zero point is moved: far, though scales beside it keep their sense
@@ -37,9 +37,13 @@ class _Extended(RecurrentFamily):
     spec = ExtendedSpec
     larger = MappingProxyType({"T": 3, "I": 3, "H": 5})  # a second row is another subject for those who have one only
 
-    def profile(self, name: str, op: str, version: int) -> Sequence[Any]:
-        """The profile by the rules of :mod:`.profile`."""
-        return extended_profile(name)
+    def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
+        """Return the cases with those last that may corrupt memory."""
+        return sorted(super().profile(name, op, version), key=lambda spec: spec.spoils)
+
+    def random_of_full(self, op: str, version: int) -> Iterator[Any]:
+        """Yield the random cases of ``full``, without end."""
+        return fresh_extended("full")
 
     def features(self, spec: Any) -> frozenset[str]:
         """See :attr:`.spec.ExtendedSpec.features`."""
@@ -129,7 +133,8 @@ class _Extended(RecurrentFamily):
 
 @cache
 def _all_features() -> frozenset[str]:
-    return frozenset().union(*(spec.features for spec in extended_profile("full")))
+    written = (spec for name in ("core", "full") for spec in written_cases(name, OP_TYPE, VERSION))
+    return frozenset().union(*(spec.features for spec in written))
 
 
 EXTENDED_FAMILY = _Extended()

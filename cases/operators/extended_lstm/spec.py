@@ -11,7 +11,6 @@ from ....reference import document_of, versions_of
 from ...specs.illegal import violation_of
 from ...specs.spec import RecurrentSpec, spec_class
 from .axes import EXTENDED_AXES, is_open
-from .violations import PINNED_ORDER
 
 OP_TYPE, VERSION = "ExtendedLSTM", 1
 
@@ -21,7 +20,6 @@ class _ExtendedBase(RecurrentSpec):
     what its cases do not vary, are no fields."""
 
     operators = (OP_TYPE,)
-    pinned_order = PINNED_ORDER
     type, direction, layout, outputs = "float32", "bidirectional", 0, ("Y",)
     opset, held, weights_seed, quantization = "first", "fixed", 0, "none"
     shows_pattern = True

@@ -13,13 +13,6 @@ from ...axes.violation import Draft, Violation, changed
 
 Change = Callable[[Draft], None]
 
-PINNED_ORDER = (
-    *("direction", "hidden-size", "input-forget", "layout", "attribute", "weights", "w-one", "w-three", "w-narrow"),
-    *("w-wide", "r-not-square", "b-half", "w-rank", "b-rank", "x-rank", "types", "inputs", "outputs"),
-    *("direction-absent-one", "input-forget-two", "layout-two", "outputs-three", "x-", "w-", "r-", "b-"),
-)
-"""Number that the pinned profiles have had from the beginning, by what their ids begin with."""
-
 
 def broken(id: str, topic: str, feature: str, summary: str, change: Change, spoils: bool = False) -> Violation:
     """A violation of the clause of a topic, due when the model is loaded."""

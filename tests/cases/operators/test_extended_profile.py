@@ -19,12 +19,12 @@ from onnxspec.cases import (
     pinned_digests,
     profile,
 )
-from onnxspec.cases.operators.extended_lstm import calibrated, extended_profile
+from onnxspec.cases.operators.extended_lstm import calibrated
 from onnxspec.cases.specs import inputs_of, violation_of
 from onnxspec.reference import IllegalNode, clauses_of
 from onnxspec.reference.operators.extended_lstm import resolve
 
-CORE = extended_profile("core")
+CORE = profile("core", "ExtendedLSTM", 1)
 # The document's clause for the type is as true of these as the one that they are there for.
 ALSO = {"extendedlstm.scales": "extendedlstm.attributes.types", "extendedlstm.shapes": "extendedlstm.hidden-size"}
 
@@ -32,14 +32,14 @@ ALSO = {"extendedlstm.scales": "extendedlstm.attributes.types", "extendedlstm.sh
 @pytest.mark.parametrize("name", ["smoke", "core", "full"])
 def test_it_is_what_was_pinned(name: str) -> None:
     assert digest_of(profile(name, "ExtendedLSTM", 1)) == pinned_digests()[name]["ExtendedLSTM-1"], (
-        "python -m onnxspec.cases.profiles.pin"
+        "python -m onnxspec.cases.profiles.write"
     )
 
 
 def test_ids_are_unique_and_safe() -> None:
     assert len({spec.id for spec in CORE}) == len(CORE)
     assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,200}", spec.id) for spec in CORE)
-    assert {s.id for s in extended_profile("smoke")} <= {s.id for s in CORE}
+    assert {s.id for s in profile("smoke", "ExtendedLSTM", 1)} <= {s.id for s in CORE}
 
 
 def test_core_stays_within_what_device_compilers_can_bear() -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile, strategies
-from onnxspec.cases.operators.extended_lstm import extended_profile
+from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.cases.specs import illegal_cases, violation_of
 from onnxspec.conformance.checking import Checked, Level, check_model, rules
 from onnxspec.reference import CELLS, clause_named
@@ -61,7 +61,7 @@ def open_rules(spec: CaseSpec) -> set[str]:
 
 
 def test_every_forbidden_model_of_extended_lstm_breaks_the_rule_of_its_clause() -> None:
-    specs = [spec for spec in extended_profile("full") if spec.illegal]
+    specs = [spec for spec in profile("core", "ExtendedLSTM", 1) if spec.illegal]
     assert len(specs) > 50
     for spec in specs:
         clause = violation_of(spec).clause("ExtendedLSTM")
@@ -86,7 +86,7 @@ def test_no_legal_model_of_core_is_an_error(version: str) -> None:
 
 
 def test_no_legal_model_of_extended_lstm_is_an_error() -> None:
-    specs = [spec for spec in extended_profile("full") if not spec.illegal]
+    specs = list(written_cases("full", "ExtendedLSTM", 1))
     assert specs
     for spec in specs:
         assert not broken(check_model(build_case(spec).trial.model), Level.ERROR), spec.id

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.cases import build_case, profile
+from onnxspec.cases import build_case
 from onnxspec.cases.operators.extended_lstm import B, R, W, X, extended
+from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.diagnosis import FailingCase, Search, failing_case_of
 from onnxspec.conformance.probes import SpecProbe
 from onnxspec.conformance.proof import staged_outcome
@@ -37,7 +38,7 @@ def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
     beside = ("scales.large-garbage", "pre-activation.terms-saturate", "pre-activation.wraps")
     known = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
     search.known["ExtendedLSTM"] = [FAULTS[f"extended.{name}"] for name in known]
-    (large,) = (spec for spec in profile("full", "ExtendedLSTM", 1) if spec.about == "large-inputs")
+    (large,) = (spec for spec in written_cases("full", "ExtendedLSTM", 1) if spec.about == "large-inputs")
     failing_case = failing(large)
     assert not failing_case.observation("standard").changes(FAULTS["extended.pre-activation.wraps"])
     explanation = search.by_known(failing_case)

@@ -11,9 +11,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxspec.cases import build_case
+from onnxspec.cases import build_case, profile
 from onnxspec.cases.directories import read_directory
-from onnxspec.cases.operators.extended_lstm import extended_profile
 from onnxspec.conformance.extraction import CaptureError, ForeignFolder, NodeCase, cases_of_model, read_nodes
 from onnxspec.conformance.models import ModelError
 from onnxspec.conformance.probes import probe_directories
@@ -202,7 +201,7 @@ def test_nothing_but_earlier_cases_is_ever_removed(tmp_path: Path) -> None:
 
 
 def test_an_operator_of_another_domain(tmp_path: Path) -> None:
-    spec = next(spec for spec in extended_profile("core") if not (spec.illegal or spec.old))
+    spec = next(spec for spec in profile("core", "ExtendedLSTM", 1) if not (spec.illegal or spec.old))
     (tmp_path / "model.onnx").write_bytes(build_case(spec).trial.model)
     (case,) = cases_of_model(tmp_path / "model.onnx", tmp_path / "cases")
     assert (case.node, case.operator, case.why) == ("/extendedlstm", "com.amd.quark::ExtendedLSTM-1", "")

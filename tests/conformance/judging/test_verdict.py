@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
+from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.judging import FAILING, Judgement, Verdict, judge, judge_each
 from onnxspec.conformance.proof import judge_staged, staged_outcome
 from onnxspec.conformance.workers import Outcome
@@ -409,7 +410,7 @@ def test_repeated_runs_that_differ_within_the_radius_pass_with_a_flag() -> None:
     assert (judgement.verdict, judgement.flags) == (Verdict.PASS, ("nondeterministic",))
 
 
-EXTENDED = next(spec for spec in profile("full", "ExtendedLSTM", 1) if spec.features >= {"about-realistic"})
+EXTENDED = next(spec for spec in written_cases("full", "ExtendedLSTM", 1) if spec.features >= {"about-realistic"})
 
 
 @pytest.mark.parametrize("spec", [replace(SMALL, outputs=("Y",)), EXTENDED], ids=lambda spec: spec.op)

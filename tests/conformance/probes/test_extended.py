@@ -29,10 +29,10 @@ from onnxspec.cases.operators.extended_lstm import (
     NotQuantizable,
     calibrated,
     documented,
-    extended_profile,
     kernel_rows,
     quantize,
 )
+from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.cli import app, print_explanation
 from onnxspec.conformance.diagnosis import Explainer, Single, disagreements_of, explainer, with_needed_classes
 from onnxspec.conformance.judging import Judgement, Verdict, judge
@@ -52,7 +52,7 @@ from onnxspec.reference.operators.extended_lstm import (
     run_kernel,
 )
 
-FULL = extended_profile("full")
+FULL = [*written_cases("full", "ExtendedLSTM", 1), *profile("core", "ExtendedLSTM", 1)]
 TARGET = Target("quark", "quark")
 OPERATOR = operator_of("ExtendedLSTM")
 ONNX, EXTENDED = operator_names(""), operator_names("com.amd.quark")
@@ -121,7 +121,7 @@ def test_each_target_runs_what_it_is_about() -> None:
 
 def test_operators_and_cases_by_name() -> None:
     chosen = select_probes(Selection("smoke", ops=("ExtendedLSTM",)), ONNX)
-    assert [probe.id for probe in chosen] == [spec.id for spec in extended_profile("smoke")]
+    assert [probe.id for probe in chosen] == [spec.id for spec in profile("smoke", "ExtendedLSTM", 1)]
     wanted = case("batch").id
     assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), EXTENDED)] == [wanted]
     assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), ONNX)] == [wanted]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, case_text, profile
-from onnxspec.cases.operators.extended_lstm import extended_profile
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.probes import CaseError, Selection, UnknownName, expanded, portable_probes, select_probes
 from onnxspec.reference import operator_names
@@ -24,7 +23,7 @@ Inside = Callable[..., Finished]
 
 FRESH = CaseSpec("GRU", 14, T=3, N=2, H=4, lengths="ragged", seed=77)
 PINNED = next(spec for spec in profile("core", "LSTM", 14) if spec.marks == ())
-EXTENDED_CASE = extended_profile("smoke")[3]
+EXTENDED_CASE = profile("smoke", "ExtendedLSTM", 1)[3]
 
 
 def chosen(*names: str, **narrowing: tuple[object, ...]) -> list[str]:
@@ -41,7 +40,7 @@ def test_an_id_and_its_json_are_one_case() -> None:
 
 
 def test_cases_of_all_operators_are_named_together() -> None:
-    names = [spec.id for spec in (*profile("smoke", "GRU", 7), *extended_profile("smoke")[:2], PINNED)]
+    names = [spec.id for spec in (*profile("smoke", "GRU", 7), *profile("smoke", "ExtendedLSTM", 1)[:2], PINNED)]
     assert sorted(chosen(*names)) == sorted(names)
     for wrong in ("extendedlstm-1.no", "gru-7.no", "no"):
         with pytest.raises(UnknownName, match=f"'{wrong}'"):

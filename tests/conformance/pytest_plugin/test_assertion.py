@@ -12,7 +12,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories import NotOneNode
-from onnxspec.cases.operators.extended_lstm import extended_profile
 from onnxspec.conformance import NotConforming, NotJudged, assert_conforms
 from onnxspec.conformance.probes import UnknownName
 from onnxspec.conformance.pytest_plugin import RunningTarget
@@ -122,7 +121,7 @@ def test_an_accuracy_class_may_be_named() -> None:
     assert_conforms(model(), [near], inputs=fed(), accuracy="f16-math")
 
 
-EXTENDED = extended_profile("smoke")[1]
+EXTENDED = profile("smoke", "ExtendedLSTM", 1)[1]
 """A case of another operator than ONNX's own."""
 
 
