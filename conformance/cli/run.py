@@ -20,7 +20,7 @@ from ..probes.drawn import MOST, fresh_profile_name, nonce_profile_name, some_se
 from ..probes.selection import UnknownName, selection_of
 from ..probes.shard import ShardError
 from ..probes.wrapped import WRAPS
-from ..results.expected.entries import ExpectedFailureError, expectations_of
+from ..results.expected.entries import UNWRITTEN, ExpectedFailureError, expectations_of
 from ..results.folder import NODE_CASES, NoRun
 from ..running.expected_update import require_lists
 from ..running.planning import planned
@@ -342,7 +342,10 @@ def _targets(first: MostUsed, lanes: LaneOptions, known: FailureOptions) -> list
 def _read_lists(plan: Plan) -> None:
     """Read the lists of known failures before the run begins. Raises ExpectedFailureError."""
     for target in plan.targets if plan.expected else ():
-        expectations_of(target)
+        count = sum(entry.reason == UNWRITTEN for entry in expectations_of(target))
+        if count:
+            has = "entry of {} has" if count == 1 else "entries of {} have"
+            warn(f"{count} {has.format(target.expected)} no reason yet: say why the failure is accepted", "yellow")
 
 
 def _drawn(count: int, seed: str | None, resume: bool, within: Path | None, *, clash: bool) -> str:

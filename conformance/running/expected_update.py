@@ -15,8 +15,17 @@ from msgspec import Struct
 
 from ...reference import FORMATS, operator_names
 from ..border.typed_toml import line_of
+from ..judging.judgement import Verdict
 from ..probes.probe import Probe
-from ..results.expected.entries import Entry, ExpectedFailureError, Failure, applying, matching, parse_expected
+from ..results.expected.entries import (
+    UNWRITTEN,
+    Entry,
+    ExpectedFailureError,
+    Failure,
+    applying,
+    matching,
+    parse_expected,
+)
 from ..results.result import Result
 from ..targets.target import Target
 from .run import Run
@@ -27,7 +36,7 @@ _HEADER = "# Failures that are known. Each entry gives its reason; docs/targets.
 
 
 class Update(Struct, frozen=True):
-    """The changes to a file: how many entries stayed, the reasons of those that went, the titles of those that came."""
+    """Changes to a file: the number of entries that stayed, the reasons of removed ones, the titles of new ones."""
 
     kept: int
     removed: tuple[str, ...]
@@ -63,6 +72,9 @@ def update_lists(run: Run) -> Iterator[str]:
         yield f"{path}: {update.kept} kept, {len(update.removed)} removed, {len(update.added)} added"
         yield from (f"  removed: {reason}" for reason in update.removed)
         yield from (f"  added: {title}" for title in update.added)
+        if update.added:
+            each = "its reason" if len(update.added) == 1 else "each reason"
+            yield f"  say in {each} why this is accepted: {path} has {UNWRITTEN!r} there"
 
 
 def update_expected(
@@ -114,10 +126,12 @@ def updated_text(
     unknown = [r for r in results if r.failing and not matching(left, probes[r.case], Failure.of(r))]
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     for result in unknown:
-        # Where it is known what a runtime does, it matters little which clause it shows in.
-        alike = (result.diagnosis,) if result.diagnosis else (result.reason, result.clause)
-        groups[(result.op, result.verdict.value, *alike)].append(result)
-    added = [_new_entry(members, runtime) for members in groups.values()]
+        # Where a fault explains a failure, it does not matter which clause it shows in, nor beside which other fault.
+        for fault in result.diagnosis:
+            groups[(result.op, fault)].append(result)
+        if not result.diagnosis:
+            groups[(result.op, "", result.verdict.value, result.reason, result.clause)].append(result)
+    added = [_new_entry(members, key[1], runtime) for key, members in sorted(groups.items(), key=lambda g: not g[0][1])]
     parts = [head, *(block for _, block in kept), *(block for _, block in added)]
     removed = tuple(entry.reason for entry in entries if entry in stale)
     joined = "\n\n".join(part for part in (part.strip("\n") for part in parts) if part)
@@ -140,29 +154,36 @@ def _blocks(text: str, count: int) -> tuple[str, list[str]]:
     return head, ["\n".join(lines[begin:end]) for begin, end in zip(begins, ends, strict=True)]
 
 
-def _new_entry(members: Sequence[Result], runtime: str) -> tuple[str, str]:
-    """Title and text of an entry for failures of one kind; the reason says what is known without knowing why."""
+def _new_entry(members: Sequence[Result], fault: str, runtime: str) -> tuple[str, str]:
+    """Return the title and the text of an entry for failures of one kind; a comment says what is known of them.
+
+    fault
+        The fault that explains all of them, alone or beside others; empty for failures without an explanation.
+    """
     first = members[0]
     kind = f"{first.verdict.value}{f' ({first.reason})' if first.reason else ''}"
-    against = f" against {first.clause}" if first.clause and not first.diagnosis else ""
-    title = kind + (f": {', '.join(first.diagnosis)}" if first.diagnosis else against)
-    unknown = "" if first.diagnosis else "; not explained yet"
+    count = f"{len(members)} case{'' if len(members) == 1 else 's'}"
+    against = f" against {first.clause}" if first.clause else ""
+    what = f"{kind}: {fault}" if fault else f"{kind}{against}"
     fields: dict[str, Any] = {
         "op": first.op,
         "versions": sorted({r.version for r in members}),
         "types": sorted({r.type for r in members} & set(FORMATS)),
-        "verdicts": [first.verdict.value],
     }
-    if first.diagnosis:
-        fields["faults"] = list(first.diagnosis)
-    elif first.clause:
-        fields["clauses"] = [first.clause]
+    if fault:
+        fields["faults"] = [fault]
+    else:
+        # A whole run may find wrong what one case alone shows to be inaccurate.
+        wrong = first.verdict is Verdict.WRONG
+        fields["verdicts"] = ["inaccurate", "wrong"] if wrong else [first.verdict.value]
+        fields["clauses"] = [first.clause] if first.clause else []
     # A graph that is no operator is known by its cases alone.
     if len(members) <= MOST_CASES or first.op not in operator_names():
         fields["cases"] = sorted(r.case for r in members)
-    count = f"{len(members)} case{'' if len(members) == 1 else 's'}"
-    fields["reason"] = f"{title} in {count} with {runtime or 'this runtime'}{unknown}."
-    return title, "\n".join(["[[expected]]", *(f"{key} = {_toml(value)}" for key, value in fields.items() if value)])
+    fields["reason"] = UNWRITTEN
+    known = f"# {what} in {count} with {runtime or 'this runtime'}{'' if fault else '; not explained yet'}"
+    lines = [known, "[[expected]]", *(f"{key} = {_toml(value)}" for key, value in fields.items() if value)]
+    return f"{first.op}, {fault or what} ({count})", "\n".join(lines)
 
 
 def _toml(value: Any) -> str:

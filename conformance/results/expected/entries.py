@@ -37,6 +37,10 @@ class ExpectedFailureError(ValueError):
     """A file of expected failures is wrong; the text names the file, the line, the entry and the key, in one line."""
 
 
+UNWRITTEN = "not written yet"
+"""The reason of an entry that a tool has made: a person is to say why the failure is accepted."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """A failure that an entry may be about: the verdict on a case, the clause that is broken, what explains it, and
@@ -74,7 +78,8 @@ class Entry(Struct, frozen=True):
     clauses
         Patterns of ids, of which one must be that of the clause that is broken.
     faults
-        Patterns of ids, of which one must be among those that explain the failure.
+        Patterns of ids of faults. The entry is about failures that one of them explains, alone or beside others; the
+        failure is known if entries name all its faults.
     flags
         The failure has all of them.
     cases
@@ -110,7 +115,7 @@ class Entry(Struct, frozen=True):
         )
 
     def expects(self, probe: Probe, of_case: Verdict | Judgement | Result | Failure) -> bool:
-        """Tell whether the entry expects this of this case."""
+        """Return whether the entry is about this failure; :func:`matching` says whether the failure is known."""
         failure = Failure.of(of_case)
         return (
             failure.verdict in FAILING
@@ -278,9 +283,16 @@ def suspects(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def matching(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result | Failure) -> Entry | None:
-    """The first entry that expects this of this case."""
+    """Return the first entry by which this failure is known, or None.
+
+    Entries that name faults must name all that explain the failure, together: beside a listed fault another one is new.
+    """
     failure = Failure.of(of_case)
-    return next((entry for entry in entries if entry.expects(probe, failure)), None)
+    expecting = [entry for entry in entries if entry.expects(probe, failure)]
+    listed = suspects(expecting)
+    if all(any(fnmatchcase(fault, pattern) for pattern in listed) for fault in failure.diagnosis):
+        return next(iter(expecting), None)
+    return next((entry for entry in expecting if not entry.faults), None)
 
 
 def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[Probe, Verdict | Result | Failure]]) -> list[Entry]:

@@ -34,6 +34,7 @@ from onnxspec.conformance.results.expected import (
     shipped_for,
     stale,
 )
+from onnxspec.conformance.results.expected.entries import UNWRITTEN
 from onnxspec.conformance.running import updated_text
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import FAULTS
@@ -88,6 +89,21 @@ def test_an_entry_may_be_about_a_broken_clause_or_about_what_explains_the_failur
     assert not fault.expects(CLIPPED, Judgement(Verdict.WRONG))
     assert stale([clause], [(CLIPPED, Failure(Verdict.WRONG, "lstm.gates"))]) == [clause]
     assert stale([clause], [(CLIPPED, Failure(Verdict.WRONG, "lstm.clip.gates"))]) == []
+
+
+def test_a_new_fault_beside_a_listed_one_is_new() -> None:
+    first = Entry("r", "LSTM", faults=("lstm.clip.ignored",))
+    second = Entry("r", "LSTM", faults=("lengths.*",))
+    one, both = (Failure(Verdict.WRONG, None, ("lstm.clip.ignored", "lengths.ignored")[:n]) for n in (1, 2))
+    assert matching([first], CLIPPED, one) == first
+    assert matching([first], CLIPPED, both) is None
+    assert matching([second], CLIPPED, both) is None
+    assert matching([first, second], CLIPPED, both) == first
+    assert matching([first, Entry("r", "LSTM", features=("clip",))], CLIPPED, both) == Entry(
+        "r", "LSTM", features=("clip",)
+    )
+    other_type = Entry("r", "LSTM", types=("float64",), faults=("lengths.*",))
+    assert matching([first, other_type], CLIPPED, both) is None
 
 
 def test_an_entry_may_be_about_what_is_noted_of_a_failure() -> None:
@@ -369,21 +385,40 @@ def test_what_is_new_comes_with_what_is_known_of_it_and_a_second_time_changes_no
     new = update(LIST, failing(CLIPPED), explained)
     assert new.startswith(LIST)
     *_, entry = parse_expected(new, "f.toml")
-    assert structs.replace(entry, reason="") == Entry(
-        reason="",
+    assert entry == Entry(
+        reason=UNWRITTEN,
         op="LSTM",
         versions=(14,),
         types=("float32",),
         faults=("lstm.gates.ifco",),
         cases=(PLAIN.id,),
-        verdicts=("wrong",),
     )
-    assert entry.reason == "wrong (value): lstm.gates.ifco in 1 case with r 1.5."
-    *_, entry = parse_expected(update(LIST, failing(CLIPPED), failing(PLAIN)), "f.toml")
+    assert "\n# wrong (value): lstm.gates.ifco in 1 case with r 1.5\n[[expected]]" in new
+    *_, entry = parse_expected(text := update(LIST, failing(CLIPPED), failing(PLAIN)), "f.toml")
     assert (entry.clauses, entry.faults) == (("lstm.gates.order",), ())
-    assert entry.reason == "wrong (value) against lstm.gates.order in 1 case with r 1.5; not explained yet."
+    assert entry.reason == UNWRITTEN
+    assert "# wrong (value) against lstm.gates.order in 1 case with r 1.5; not explained yet\n" in text
     assert update(new, failing(CLIPPED), explained) == new
     assert update("", failing(PLAIN), failing(CLIPPED, Verdict.CRASHED, None)).count("[[expected]]") == 2
+
+
+def test_every_fault_gets_an_entry_of_its_own_and_all_results_are_known_by_them() -> None:
+    clipped = structs.replace(failing(CLIPPED), diagnosis=("clip.ignored", "lstm.gates.ifco"))
+    plain = structs.replace(failing(PLAIN), diagnosis=("lstm.gates.ifco",))
+    entries = parse_expected(update("", clipped, plain), "f.toml")
+    assert [entry.faults for entry in entries] == [("clip.ignored",), ("lstm.gates.ifco",)]
+    assert [entry.cases for entry in entries] == [(CLIPPED.id,), tuple(sorted((CLIPPED.id, PLAIN.id)))]
+    assert matching(entries, CLIPPED, clipped) is not None
+    assert matching(entries, PLAIN, plain) is not None
+
+
+@pytest.mark.parametrize("verdict", [Verdict.WRONG, Verdict.INACCURATE])
+def test_a_result_that_is_wrong_or_inaccurate_is_known_by_its_entry(verdict: Verdict) -> None:
+    """Pytest judges case by case, and may call inaccurate what a whole run finds to be wrong."""
+    explained = structs.replace(failing(PLAIN), diagnosis=("lstm.gates.ifco",))
+    for seen in (explained, failing(PLAIN)):
+        entries = parse_expected(update("", seen), "f.toml")
+        assert matching(entries, PLAIN, structs.replace(seen, verdict=verdict)) is not None
 
 
 def test_what_is_written_of_a_model_that_is_no_operator_can_be_read_again() -> None:
@@ -414,8 +449,11 @@ def test_a_list_that_is_made_holds_for_the_next_run(inside: Callable[..., Finish
     made = inside(*run, "--update-expected")
     assert (made.code, made.err) == (1, "")
     assert "l.toml: 0 kept, 0 removed, 1 added" in made.out
+    assert "added: LSTM, lengths.ignored" in made.out
+    assert "say in its reason why this is accepted" in made.out
     first = (tmp_path / "l.toml").read_text(encoding="utf-8")
-    assert inside(*run).code == 0
+    again = inside(*run)
+    assert (again.code, again.err.count("1 entry of l.toml has no reason yet")) == (0, 1)
     again = inside(*run, "--update-expected")
     assert again.code == 0
     assert "l.toml: 1 kept, 0 removed, 0 added" in again.out
