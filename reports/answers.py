@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from ..conformance.judging.judgement import NO_CLEAN_REFUSAL
+from ..conformance.judging.judgement import NO_CLEAN_REFUSAL, RANDOM_WEIGHTS
 from ..conformance.judging.vocabulary import happening
 from ..conformance.results.answer import Answer, answer_of, look_of
 from ..conformance.results.coverage import coverage_line
@@ -81,6 +81,7 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
             kind.expected,
             count,
             NO_CLEAN_REFUSAL not in kind.flags,
+            RANDOM_WEIGHTS in kind.flags,
         )
         for kind, count in subject.counts
     ]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from ..specs.tensor import array_of, tensor_proto
-from .external_data import OutsideData, take_in
+from .external_data import OutsideData, is_pointer, take_in
 from .room import CASE_BYTES, DEPTH, Room, TooLarge
 
 Array = NDArray[Any]
@@ -265,6 +265,8 @@ def _blaming(path: Path, folder: Path) -> Iterator[None]:
 
 
 def _parsed(folder: Path, path: Path, content: bytes, proto: Proto) -> Proto:
+    if is_pointer(content):
+        raise BrokenFile(f"{_shown(path, folder)}: is a Git LFS pointer, not the file (git lfs pull)")
     try:
         proto.ParseFromString(content)
     except (DecodeError, RecursionError) as error:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
 
 from .room import Room
+
+_POINTER = b"version https://git-lfs"
+"""The beginning of the small file that Git leaves where large files are not fetched."""
+_LARGEST_POINTER = 1024
 
 
 class OutsideData(ValueError):
@@ -26,7 +31,7 @@ def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Roo
 
     Raises OutsideData, TooLarge, or ValueError where a file is missing, no file, or shorter than what it must hold.
     """
-    tensors = [proto] if isinstance(proto, TensorProto) else _of_model(proto)
+    tensors = [proto] if isinstance(proto, TensorProto) else tensors_of(proto)
     replaced = False
     for tensor in tensors:
         room.fit(tensor.dims, _width(tensor), f"tensor {tensor.name!r}")
@@ -41,32 +46,65 @@ def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Roo
 
 def content_of(tensor: TensorProto, base: Path, folder: Path, room: Room) -> bytes:
     """The bytes that a tensor refers to; arguments and errors are those of :func:`take_in`."""
+    place = place_of(tensor, base, folder)
+    room.take(place.count, f"external data of {tensor.name!r}")
+    try:
+        with place.path.open("rb") as file:
+            file.seek(place.start)
+            content: bytes = file.read(place.count)
+            return content
+    except OSError as error:
+        raise _unreadable(tensor, error) from None
+
+
+class Place(NamedTuple):
+    """The file that holds a tensor's bytes, and which of them."""
+
+    path: Path
+    start: int
+    count: int
+
+
+def place_of(tensor: TensorProto, base: Path, folder: Path) -> Place:
+    """Find the bytes that a tensor refers to, without reading them; arguments and errors are those of :func:`take_in`.
+
+    Without a length they are the rest of the file.
+    """
+    named = f"external data of {tensor.name!r}"
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if not location or "\0" in location:
-        raise ValueError(f"external data of {tensor.name!r} names no file")
+        raise ValueError(f"{named} names no file")
     if "\\" in location or Path(location).is_absolute():
-        raise OutsideData(f"external data of {tensor.name!r} is outside the folder: {location!r}")
+        raise OutsideData(f"{named} is outside the folder: {location!r}")
     try:
         path = (base / location).resolve()
         if not path.is_relative_to(folder.resolve()):
-            raise OutsideData(f"external data of {tensor.name!r} is outside the folder: {location!r}")
+            raise OutsideData(f"{named} is outside the folder: {location!r}")
         if not path.is_file():
-            raise ValueError(f"external data of {tensor.name!r} is missing: {location!r}")
+            raise ValueError(f"{named} is missing: {location!r}")
         offset, length = (_count(tensor, key, entries.get(key)) for key in ("offset", "length"))
         size = path.stat().st_size
-        start = offset or 0
-        count = max(size - start, 0) if length is None else length
-        if start + count > size:
-            raise ValueError(f"external data of {tensor.name!r} is cut off: {location!r} has {size} bytes")
-        room.take(count, f"external data of {tensor.name!r}")
-        with path.open("rb") as file:
-            file.seek(start)
-            content: bytes = file.read(count)
-            return content
+        if size <= _LARGEST_POINTER and is_pointer(path.read_bytes()):
+            raise ValueError(f"{named} is not here: {location!r} is a Git LFS pointer (git lfs pull)")
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
-        reason = getattr(error, "strerror", None) or error
-        raise ValueError(f"external data of {tensor.name!r} cannot be read: {location!r}: {reason}") from None
+        raise _unreadable(tensor, error) from None
+    start = offset or 0
+    count = max(size - start, 0) if length is None else length
+    if start + count > size:
+        raise ValueError(f"{named} is cut off: {location!r} has {size} bytes")
+    return Place(path, start, count)
+
+
+def is_pointer(content: bytes) -> bool:
+    """Tell whether a file is what Git LFS leaves in place of a large one."""
+    return len(content) <= _LARGEST_POINTER and content.startswith(_POINTER)
+
+
+def _unreadable(tensor: TensorProto, error: Exception) -> ValueError:
+    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    reason = getattr(error, "strerror", None) or error
+    return ValueError(f"external data of {tensor.name!r} cannot be read: {location!r}: {reason}")
 
 
 def _width(tensor: TensorProto) -> int:
@@ -85,7 +123,8 @@ def _count(tensor: TensorProto, key: str, text: str | None) -> int | None:
     return int(text)
 
 
-def _of_model(model: ModelProto) -> Iterator[TensorProto]:
+def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
+    """Every tensor of a model: initializers, those in attributes, in graphs of nodes and in functions."""
     yield from _of_graph(model.graph)
     for function in model.functions:
         for node in function.node:

@@ -109,8 +109,8 @@ def _whole(content: ModelContent) -> ModelProto:
     whole = ModelProto()
     try:
         whole.ParseFromString(bytes(content.data))
-        if content.folder is not None:
-            take_in(whole, content.folder, content.folder, Room(_LARGEST))
+        if content.folder is not None and content.base is not None:
+            take_in(whole, content.base, content.folder, Room(_LARGEST))
     except (DecodeError, ValueError, MemoryError) as error:
         raise CaptureError(f"the model cannot be read with its data: {' '.join(str(error).split())}") from None
     return whole

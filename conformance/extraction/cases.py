@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx
+from onnx import helper
 
 from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
@@ -19,9 +21,11 @@ from ...reference import FORMATS, IllegalNode, operator_for
 from ...reference.operators.asking import returned_in_order
 from ...reference.operators.mishap import told_mishap
 from ..checking.check import recurrent_nodes
+from ..judging.judgement import RANDOM_WEIGHTS
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.walk import Located
+from ..results.support import listed
 from .around import QuantizedNode, Together, nodes_together, quantized_node
 from .capture import CapturedInputs, capture
 from .drawing import drawn
@@ -47,6 +51,8 @@ class NodeCase:
         Id of its case, the folder's name; empty where there is none, and `why` says why.
     data
         Where its numbers come from, in words.
+    made_up
+        Formal names of weights that are random numbers, as nobody knows them.
     mishap
         Whether the suite's own code, or the operator's, broke off there.
     members
@@ -60,6 +66,7 @@ class NodeCase:
     why: str = ""
     mishap: bool = False
     members: tuple[str, ...] = ()
+    made_up: tuple[str, ...] = ()
 
 
 def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = None) -> list[NodeCase]:
@@ -127,7 +134,7 @@ def read_nodes(folder: Path) -> list[NodeCase]:
     """The nodes that :func:`cases_of_model` has written about. Raises OSError, ValueError."""
     rows = json.loads((folder / NODES).read_text(encoding="utf-8"))
     try:
-        return [NodeCase(**{**row, "members": tuple(row.get("members", ()))}) for row in rows]
+        return [NodeCase(**row | {name: tuple(row.get(name, ())) for name in ("members", "made_up")}) for row in rows]
     except TypeError as error:
         raise ValueError(f"{folder / NODES}: {error}") from None
 
@@ -143,8 +150,10 @@ def _written(node: PortableNode, folder: Path, captured: CapturedInputs | None) 
         return NodeCase(plain.node, plain.operator, why=f"is illegal with these inputs: {error}")
     except NotPortable as error:
         return NodeCase(plain.node, plain.operator, why=str(error))
-    write_directory(folder, node.model, sets)
-    return NodeCase(plain.node, plain.operator, folder.name, _origin(captured is not None, len(sets)))
+    made_up = _made_up([node], captured is not None)
+    write_directory(folder, _marked(node.model, made_up), sets)
+    origin = _origin([node], captured is not None, len(sets))
+    return NodeCase(plain.node, plain.operator, folder.name, origin, made_up=made_up)
 
 
 def _written_quantized(
@@ -156,9 +165,10 @@ def _written_quantized(
     for run in runs:
         outputs = returned_in_order(quantized.node, {**quantized.constants, **run})
         sets.append(DataSet(run, outputs))
-    write_directory(folder, quantized.model, sets)
+    made_up = _made_up([node], captured is not None)
+    write_directory(folder, _marked(quantized.model, made_up), sets)
     operator = f"{node.operator.name} with what quantizes around it"
-    return NodeCase(node.path, operator, folder.name, _origin(captured is not None, len(sets)))
+    return NodeCase(node.path, operator, folder.name, _origin([node], captured is not None, len(sets)), made_up=made_up)
 
 
 def _written_together(together: Together, folder: Path, captures: Mapping[str, CapturedInputs] | None) -> NodeCase:
@@ -174,14 +184,35 @@ def _written_together(together: Together, folder: Path, captures: Mapping[str, C
         sets = data_sets_of(trial)
     except (NotOneNode, ValueError, KeyError) as error:
         return NodeCase(path, operator, why=f"cannot be run together: {error}", members=members)
-    write_directory(folder, together.model, sets)
-    return NodeCase(path, operator, folder.name, _origin(captures is not None, len(sets)), members=members)
+    made_up = _made_up(together.nodes, captures is not None)
+    write_directory(folder, _marked(together.model, made_up), sets)
+    origin = _origin(together.nodes, captures is not None, len(sets))
+    return NodeCase(path, operator, folder.name, origin, members=members, made_up=made_up)
 
 
-def _origin(captured: bool, runs: int) -> str:
+def _made_up(nodes: Sequence[PortableNode], captured: bool) -> tuple[str, ...]:
+    """The formal names of weights that are drawn. Those that are computed in the model are captured like other data."""
+    names = {name for node in nodes for name in node.unknown_weights if not captured}
+    return tuple(name for name in dict.fromkeys(n for node in nodes for n in node.weights) if name in names)
+
+
+def _marked(model: bytes, made_up: Sequence[str]) -> bytes:
+    """The model, with a property that names the weights that are made up: whoever judges the case says so."""
+    if not made_up:
+        return model
+    proto = onnx.load_model_from_string(model)
+    helper.set_model_props(proto, {RANDOM_WEIGHTS: ",".join(made_up)})
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def _origin(nodes: Sequence[PortableNode], captured: bool, runs: int) -> str:
     """The origin of the numbers, in words."""
     count = f"{runs} runs" if runs > 1 else "one run"
-    return f"{'your data' if captured else 'random data'}, {count}"
+    made_up = _made_up(nodes, captured)
+    known = dict.fromkeys(name for node in nodes for name in node.weights if name not in made_up)
+    parts = [f"{listed(list(known))} from the model"] if known else []
+    parts += [f"{listed(made_up)} made up"] if made_up else []
+    return f"{'your data' if captured else 'random data'}, {count}; {', '.join(parts)}"
 
 
 def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:

@@ -39,6 +39,8 @@ def _one(node: PortableNode, number: int) -> dict[str, Array]:
 
 
 def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int) -> Array:
+    if name in node.defaults:
+        return node.defaults[name]
     shape, key = node.shape_of(name, sizes), f"{node.operator.name}/{node.path}/{name}/{number}"
     form = FORMATS[node.element]
     if node.operator.kind_of(name) not in ("T", LENGTHS):
@@ -69,13 +71,14 @@ def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
 
 def _weights(node: PortableNode) -> Array | None:
     """The meaning of W; None where it is not known."""
-    W = node.constants.get("W")
+    held = {**node.defaults, **node.constants}
+    W = held.get("W")
     if W is None:
         return None
     form = node.operator.tensors["W"]
     if not isinstance(form.codec, Levels):
         return W.astype(np.float64)
-    scale, zero_point = (node.constants.get(name) for name in (form.codec.scale, form.codec.zero_point))
+    scale, zero_point = (held.get(name) for name in (form.codec.scale, form.codec.zero_point))
     return None if scale is None or zero_point is None else dequantized(W.astype(np.float64), scale, zero_point)
 
 

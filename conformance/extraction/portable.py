@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
+from ...cases.axes.tensors.weights import held
 from ...cases.directories.reading import NotOneNode, OneNode, read_model
 from ...cases.specs.tensor import tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
@@ -20,7 +21,7 @@ from ..checking.operators import judged_operators
 from ..checking.problem import Level
 from ..checking.sizes import sizes_known
 from ..checking.subject import NodeSubject
-from ..models.folding import NotConstant, constant
+from ..models.folding import NotConstant, UnreadableConstant, constant, default_value
 from ..models.scope import domain_of
 from ..models.walk import Located
 
@@ -44,6 +45,8 @@ class PortableNode:
         The same as the reference sees it.
     flowing
         Formal names of the inputs that are no constants, with what they are called where the node stands.
+    defaults
+        By formal name, weights that are inputs of the model and have a value there.
     sizes
         What is known of ``seq_length``, ``batch_size``, ``input_size``, ``hidden_size`` and ``num_directions``.
     formal
@@ -58,6 +61,7 @@ class PortableNode:
     read: OneNode
     constants: Mapping[str, Array]
     flowing: Mapping[str, str]
+    defaults: Mapping[str, Array]
     sizes: Mapping[str, int]
     formal: Mapping[str, Shape]
     element: str
@@ -65,6 +69,17 @@ class PortableNode:
     @property
     def path(self) -> str:
         return self.located.path
+
+    @property
+    def weights(self) -> list[str]:
+        """Formal names of its inputs that are the same in every run."""
+        given = {*self.constants, *self.flowing}
+        return [name for name in self.operator.inputs if name in given and held(self.operator, name)]
+
+    @property
+    def unknown_weights(self) -> list[str]:
+        """Formal names of the weights whose numbers do not stand in the model."""
+        return [name for name in self.weights if name not in self.constants and name not in self.defaults]
 
     def shape_of(self, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape of an input for given sizes."""
@@ -86,14 +101,20 @@ def portable(located: Located) -> PortableNode:
         raise NotPortable("is of an operator version that is not known here")
     constants: dict[str, Array] = {}
     flowing: dict[str, str] = {}
+    defaults: dict[str, Array] = {}
+    formal = shapes_of(subject)
     for name, given in subject.inputs.items():
         try:
             constants[name] = constant(given.scope, given.given, MOST_BYTES)
+        except UnreadableConstant as error:
+            raise NotPortable(f"{name} cannot be read: {error}") from None
         except NotConstant:
             flowing[name] = given.given
-    formal = shapes_of(subject)
+            default = _default(subject, name)
+            if default is not None and default.ndim == len(formal[name]):
+                defaults[name] = default
     sizes = sizes_known(subject, formal)
-    for name, array in constants.items():
+    for name, array in (*constants.items(), *defaults.items()):
         for extent, actual in zip(formal[name], array.shape, strict=True):
             sizes[extent.size] = actual // extent.times
     element = _element(subject, constants)
@@ -102,7 +123,16 @@ def portable(located: Located) -> PortableNode:
         read = read_model(model)
     except (NotOneNode, IllegalNode) as error:
         raise NotPortable(str(error)) from None
-    return PortableNode(located, subject.operator, model, read, constants, flowing, sizes, formal, element)
+    return PortableNode(located, subject.operator, model, read, constants, flowing, defaults, sizes, formal, element)
+
+
+def _default(subject: NodeSubject, name: str) -> Array | None:
+    """The value of a weight that is an input of the model; None where it has none. Raises NotPortable."""
+    given = subject.inputs[name]
+    try:
+        return default_value(given.scope, given.given, MOST_BYTES) if held(subject.operator, name) else None
+    except UnreadableConstant as error:
+        raise NotPortable(f"{name} cannot be read: {error}") from None
 
 
 def _element(subject: NodeSubject, constants: Mapping[str, Array]) -> str:

@@ -104,6 +104,9 @@ _STATUS = {
 NO_CLEAN_REFUSAL = "no-clean-refusal"
 """Flag of what a program declined by breaking, before it had accepted the model: nobody knows what it meant."""
 
+RANDOM_WEIGHTS = "random-weights"
+"""Flag of a node of a model some of whose weights are not known and are made up."""
+
 OF_FORBIDDEN = frozenset({"refused", "open"})
 """Reasons of a pass that is of a forbidden model: it was refused, or the document leaves open whether it must be."""
 

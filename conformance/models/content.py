@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
-from ...cases.directories.external_data import OutsideData, content_of
+from ...cases.directories.external_data import OutsideData, content_of, is_pointer, place_of, tensors_of
 from ...cases.directories.room import Room
 from ...cases.specs.tensor import array_of
 from ..workers.worker import one_line
@@ -29,6 +29,9 @@ _LARGE = 1 << 14
 
 _DEEPEST = 100
 """Messages inside one another: protobuf's own limit."""
+
+_PACKED = {"INT4": 4, "FLOAT4E2M1": 4, "INT2": 2}
+"""Bits of an element of the types of which several share a byte, by the end of their names."""
 
 _RAW = TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -52,11 +55,14 @@ class ModelContent:
         The serialized model: a mapped file, or bytes.
     folder
         Where external data may be; None for a model that came without a place.
+    base
+        The folder from which locations of external data count.
     """
 
     proto: ModelProto
     data: memoryview
     folder: Path | None
+    base: Path | None
     mark: str
 
     def array(self, tensor: TensorProto, most: int) -> NDArray[Any]:
@@ -86,41 +92,49 @@ class ModelContent:
         if entries.get("location") == self.mark:
             start = int(entries["offset"])
             return bytes(self.data[start : start + int(entries["length"])])
-        if self.folder is None:
+        if self.folder is None or self.base is None:
             raise Unreadable("has its numbers in another file, and the model was given without its folder")
         if size is None:
             raise Unreadable("has numbers of a type that is not read")
         placed = TensorProto(name=tensor.name, external_data=tensor.external_data)
         if "length" not in entries:
             placed.external_data.add(key="length", value=str(size))
-        return content_of(placed, self.folder, self.folder, Room(size))
+        return content_of(placed, self.base, self.folder, Room(size))
 
 
 def _bytes_of(tensor: TensorProto) -> int | None:
     """The bytes that the numbers of a tensor take; None for types that NumPy has no size of."""
     from onnx import helper
 
+    name = TensorProto.DataType.Name(tensor.data_type) if tensor.data_type in TensorProto.DataType.values() else ""
+    packed = next((bits for end, bits in _PACKED.items() if name.endswith(end)), 0)
     try:
-        each = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
+        bits = packed or 8 * np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
     except (KeyError, TypeError, ValueError):
         return None
+    if tensor.data_type == TensorProto.STRING:
+        return None
     if tensor.data_type == TensorProto.BFLOAT16:
-        each = 2  # older versions of onnx hand it out as float32
+        bits = 16  # older versions of onnx hand it out as float32
     count = 1
     for extent in tensor.dims:
         count *= max(extent, 0)
-    return count * each
+    return -(-count * bits // 8)
 
 
 def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -> ModelContent:
-    """A model from its file, from memory or from its bytes. Raises ModelError.
+    """A model from its file, from memory or from its bytes.
 
     folder
         Where external data may be; for a file that is its own folder, with links followed.
+
+    Raises ModelError, also where external data is missing, cut off or outside the folder.
     """
+    bases = [] if folder is None else [folder]
     if isinstance(model, Path):
         data = _mapped(model)
         folder = model.resolve().parent
+        bases = [folder, model.absolute().parent]  # a link to a model may stand beside links to its data
     elif isinstance(model, ModelProto):
         try:
             data = memoryview(model.SerializeToString())
@@ -130,6 +144,8 @@ def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -
         data = memoryview(model)
     if not len(data):
         raise ModelError("is empty")
+    if is_pointer(bytes(data[:_LARGE])):
+        raise ModelError("is a Git LFS pointer, not a model (git lfs pull)")
     mark = secrets.token_hex(16)
     proto = ModelProto()
     try:
@@ -139,7 +155,35 @@ def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -
         raise ModelError(f"is no ONNX model, or cut off: {text}") from None
     if not proto.HasField("graph"):
         raise ModelError("is no ONNX model, or cut off: it holds no graph")
-    return ModelContent(proto, data, folder, mark)
+    base = None if folder is None else _base(proto, folder, bases, mark)
+    return ModelContent(proto, data, folder, base, mark)
+
+
+def _base(proto: ModelProto, folder: Path, bases: Sequence[Path], mark: str) -> Path:
+    """The folder from which a model's external data is found, all of it. Raises ModelError where none is."""
+    errors = []
+    for base in bases:
+        try:
+            for tensor in tensors_of(proto):
+                _require_data(tensor, base, folder, mark)
+        except ValueError as error:
+            errors.append(error)
+        else:
+            return base
+    raise ModelError(f"cannot be read: {one_line(str(errors[0]), 300)}")
+
+
+def _require_data(tensor: TensorProto, base: Path, folder: Path, mark: str) -> None:
+    """Raise ValueError where a tensor's external data is not there, or is too short."""
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return
+    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    if location == mark:
+        return
+    place, size = place_of(tensor, base, folder), _bytes_of(tensor)
+    if size is not None and place.count < size:
+        text = f"{location!r} has {place.count} bytes, the tensor takes {size}"
+        raise ValueError(f"external data of {tensor.name!r} in {text}")
 
 
 def _mapped(path: Path) -> memoryview:

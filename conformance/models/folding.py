@@ -38,6 +38,10 @@ class NotConstant(ValueError):
     """A name is no constant, or none that is folded; the text says why, in words that follow "it" or its name."""
 
 
+class UnreadableConstant(NotConstant):
+    """A name is a constant that the model holds, and its numbers cannot be read."""
+
+
 def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
     """The constant that a name, seen from a scope, always is.
 
@@ -47,6 +51,21 @@ def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
     Raises NotConstant.
     """
     return _Folder(most).value(scope, name, 0)
+
+
+def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | None:
+    """The value that an input of the model has where nobody feeds it; None where it has none.
+
+    Raises UnreadableConstant.
+    """
+    origin = scope.origin_of(name)
+    if origin is None or origin[1] not in origin[0].initializers:
+        return None
+    home, name = origin
+    try:
+        return home.model.content.array(home.initializers[name], most)
+    except Unreadable as error:
+        raise UnreadableConstant(str(error)) from None
 
 
 def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
@@ -119,7 +138,7 @@ class _Folder:
             try:
                 return model.array(home.initializers[name], self.most)
             except Unreadable as error:
-                raise NotConstant(str(error)) from None
+                raise UnreadableConstant(str(error)) from None
         if name in home.sparse:
             raise NotConstant("is a sparse tensor, which is not unfolded")
         if name in home.producers:
@@ -217,4 +236,4 @@ def _tensors(scope: Scope, node: NodeProto, most: int) -> dict[str, Array]:
     try:
         return {a.name: scope.model.content.array(a.t, most) for a in node.attribute if a.HasField("t")}
     except Unreadable as error:
-        raise NotConstant(str(error)) from None
+        raise UnreadableConstant(str(error)) from None

@@ -17,7 +17,8 @@ from ..models.content import ModelError
 def nodes_of_models(models: Sequence[Path], config: pytest.Config) -> list[Path]:
     """Folders with a test case for every node that can be run, one folder a model; they are gone when pytest ends.
 
-    Warns of nodes that cannot be run. Raises ModelError for a model without one that can, or that cannot be read.
+    Warns of nodes that cannot be run, or only with random weights. Raises ModelError for a model without one that
+    can, or that cannot be read.
     """
     root = Path(tempfile.mkdtemp(prefix="onnxspec-"))
     config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))
@@ -29,9 +30,12 @@ def nodes_of_models(models: Sequence[Path], config: pytest.Config) -> list[Path]
         except ModelError as error:
             raise ModelError(f"{model} {error}") from None
         for node in nodes:
+            named = f"{model}: {node.node} ({node.operator})"
             if node.why:
-                text = f"{model}: {node.node} ({node.operator}) is not run: {node.why}"
-                warnings.warn(pytest.PytestWarning(text), stacklevel=1)
+                warnings.warn(pytest.PytestWarning(f"{named} is not run: {node.why}"), stacklevel=1)
+            elif node.made_up:
+                weights = f"{named} is run with random weights: {', '.join(node.made_up)}"
+                warnings.warn(pytest.PytestWarning(weights), stacklevel=1)
         if not any(node.case for node in nodes):
             raise ModelError(f"{model} has no recurrent node that can be run")
     return folders

@@ -120,6 +120,8 @@ def answer_of(
     """
     counts = _counted(tried, lists_used)
     state, badge, conforms = _conclusion(counts, look, chosen)
+    if any(t.random_weights for t in tried):
+        badge, conforms = f"{badge}, with random weights", f"{conforms}, with random weights"
     since = _since(counts.new, counts.known, stale)
     if not lists_used:
         since = "not compared, lists of known failures were left out"

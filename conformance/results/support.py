@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...reference import FORMATS
-from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, UNTRIED, Verdict
+from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, RANDOM_WEIGHTS, UNTRIED, Verdict
 from .records import Finding
 from .result import Result
 
@@ -26,7 +26,7 @@ _SAYS_NOTHING = frozenset(
 
 class ResultsAlike(NamedTuple):
     """Results that are alike in all that is told of them at first; ``times`` says how many, ``clean`` whether what was
-    declined was declined in an orderly way."""
+    declined was declined in an orderly way, ``random_weights`` whether weights of a model's node were made up."""
 
     op: str
     version: int | None
@@ -36,13 +36,22 @@ class ResultsAlike(NamedTuple):
     expected: bool
     times: int = 1
     clean: bool = True
+    random_weights: bool = False
 
 
 def tried_of(results: Iterable[Result]) -> list[ResultsAlike]:
     """Results of one target, put together where they are alike."""
     alike = Counter(
         ResultsAlike(
-            r.op, r.version, r.type, r.verdict.value, r.reason or "", r.expected, 0, NO_CLEAN_REFUSAL not in r.flags
+            r.op,
+            r.version,
+            r.type,
+            r.verdict.value,
+            r.reason or "",
+            r.expected,
+            0,
+            NO_CLEAN_REFUSAL not in r.flags,
+            RANDOM_WEIGHTS in r.flags,
         )
         for r in results
     )

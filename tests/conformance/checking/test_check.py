@@ -304,16 +304,17 @@ def test_default_values_of_inputs_are_no_constants() -> None:
     assert errors(check_model(model)) == [("/rnn", "lstm.lengths")]
 
 
-def test_external_weights_are_not_looked_for(tmp_path: Path) -> None:
-    """Shapes stand in the model: not even the file has to be there."""
+def test_external_weights_need_no_numbers_where_the_model_has_no_folder(tmp_path: Path) -> None:
+    """Shapes stand in the model. Of a file the data must be there, and inside its folder."""
     model = model_of([recurrent("LSTM")], X, WRONG_R)
     for tensor in model.graph.initializer:
         tensor.ClearField("raw_data")
         tensor.data_location = TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="../../etc/passwd")
+    assert errors(check_model(model)) == [("/rnn", "lstm.shapes")]
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    assert errors(check_model(path)) == [("/rnn", "lstm.shapes")]
+    assert "is outside the folder: '../../etc/passwd'" in check_model(path).unreadable
 
 
 def test_names_that_are_hostile_stay_one_line() -> None:

@@ -66,19 +66,20 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     assert complaints(done.stderr) == []
     lines = done.stdout.splitlines()
     nodes = lines[lines.index("nodes of the model") + 1 :]
-    assert nodes[0] == "  /encoder/first  GRU-14  (your data, one run)"
+    assert nodes[0] == "  /encoder/first  GRU-14  (your data, one run; W, R and B from the model)"
     assert nodes[1] == "    onnxruntime: pass"
     assert nodes[2].startswith("    onnx-reference: wrong: ")
     assert nodes[3].startswith("      explained by: Ignores the attribute activations")
     assert nodes[4].startswith("      known: The attribute activations is ignored")
     assert nodes[5].startswith("      what to do: Use the operator's default functions")
     assert nodes[6:9] == [
-        "  /encoder/second  GRU-14  (your data, one run)",
+        "  /encoder/second  GRU-14  (your data, one run; W and R from the model)",
         "    onnxruntime: pass",
         "    onnx-reference: pass",
     ]
     # Layers one behind the other are judged together, too: the second from what the target returned for the first.
-    assert nodes[9] == "  /encoder/first + /encoder/second  GRU-14 + GRU-14  (your data, one run)"
+    several = "  /encoder/first + /encoder/second  GRU-14 + GRU-14"
+    assert nodes[9] == f"{several}  (your data, one run; W, R and B from the model)"
     assert "  first wrong node on onnx-reference: /encoder/first" in nodes
     assert "  only recurrent nodes were tested" in nodes
     assert "  Of these cases: 2 of 3 judged fail" in lines
@@ -111,7 +112,8 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     assert "  Of these cases: 2 of 3 not supported, the one judged is right" in lines
     assert not [line for line in lines if "list of known failures" in line]  # which excuses nothing here
     # The two together are refused as the second is, and of the first nothing is said.
-    assert lines[lines.index("  /first + /second  LSTM-14 + GRU-14  (random data, 3 runs)") + 1 :][:3] == [
+    several = "  /first + /second  LSTM-14 + GRU-14  (random data, 3 runs; W and R from the model)"
+    assert lines[lines.index(several) + 1 :][:3] == [
         "    onnxruntime: unsupported, as /second is alone",
         "  not supported by onnxruntime: /second",
         "  only recurrent nodes were tested",
@@ -143,7 +145,7 @@ def test_an_illegal_node_is_an_answer_no_and_a_target_that_is_not_there_judges_n
 def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
     done = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run")
     assert done.returncode == 0, done.stderr
-    assert "(random data, 3 runs)" in done.stdout
+    assert "(random data, 3 runs; W, R and B from the model)" in done.stdout
     assert sorted(path.name for path in (folder / "kept").iterdir()) == [
         "encoder.first",
         "encoder.first+encoder.second",

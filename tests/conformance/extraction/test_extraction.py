@@ -50,7 +50,7 @@ def test_a_node_keeps_its_weights_attributes_and_declared_shapes(tmp_path: Path)
     node = recurrent("LSTM", INPUTS, name="decoder/rnn", direction="reverse", input_forget=0)
     (case,) = cases_of(model_of([node], {"X": ("time", N, I)}, RIGHT), tmp_path)
     assert (case.node, case.operator, case.case, case.why) == ("/decoder/rnn", "LSTM-14", "decoder.rnn", "")
-    assert case.data == "random data, 3 runs"
+    assert case.data == "random data, 3 runs; W, R and B from the model"
     model = onnx.load(tmp_path / "cases" / case.case / "model.onnx")
     (alone,) = model.graph.node
     assert {a.name: helper.get_attribute_value(a) for a in alone.attribute} == {
@@ -91,7 +91,7 @@ def test_what_flows_is_captured(tmp_path: Path) -> None:
     double = helper.make_node("Add", ["X", "X"], ["x"])
     model = model_of([double, recurrent("LSTM", ("x", *INPUTS[1:]))], {"X": (T, N, I)}, RIGHT)
     (case,) = cases_of(model, tmp_path, **FED)
-    assert case.data == "your data, one run"
+    assert case.data == "your data, one run; W, R and B from the model"
     ((inputs, outputs),) = runs(tmp_path, case)
     np.testing.assert_array_equal(inputs["X"], FED["X"] * 2)
     whole = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

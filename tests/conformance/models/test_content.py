@@ -80,9 +80,21 @@ def test_nothing_outside_the_folder_is_opened(tmp_path: Path) -> None:
     for location in ("../secret.bin", str(secret), "link.bin", "folder/secret.bin"):
         path = inside / "model.onnx"
         path.write_bytes(model_with(external(location)).SerializeToString())
-        content = read_content(path)
-        with pytest.raises(Unreadable, match="outside the model's folder"):
-            content.array(content.proto.graph.initializer[0], 100)
+        with pytest.raises(ModelError, match="is outside the folder"):
+            read_content(path)
+
+
+def test_several_small_elements_share_a_byte(tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(bytes(2))
+    tensor = external("data.bin")
+    tensor.data_type = TensorProto.INT4
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model_with(tensor).SerializeToString())
+    assert read_content(path).base == tmp_path.resolve()
+    tensor.dims[0] = 5
+    path.write_bytes(model_with(tensor).SerializeToString())
+    with pytest.raises(ModelError, match="has 2 bytes, the tensor takes 3"):
+        read_content(path)
 
 
 def test_external_data_of_a_model_in_memory_needs_a_folder(tmp_path: Path) -> None:

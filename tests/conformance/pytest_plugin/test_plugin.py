@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import operator_of
 
 from ..checking.nodes import one_node
+from ..cli.test_weights import missing, pointer_for_model, with_weights_fed
 from ..miniatures import pick
 
 pytest_plugins = "pytester"
@@ -440,3 +442,20 @@ def test_the_nodes_of_a_model_are_items(project: pytest.Pytester) -> None:
     onnx.save(one_node("LSTM", 14, direction="sideways"), project.path / "wrong.onnx")
     run = project.runpytest_inprocess(*SUITE, "--onnxspec-model", "wrong.onnx")
     run.stdout.fnmatch_lines(["*onnxspec: *wrong.onnx has no recurrent node that can be run"])
+
+
+@pytest.mark.parametrize("broken", [missing, pointer_for_model], ids=lambda broken: broken.__name__)
+def test_weights_that_are_not_there_are_a_line(project: pytest.Pytester, broken: Callable[[Path], str]) -> None:
+    reason = broken(project.path / "broken")
+    run = project.runpytest_inprocess(*SUITE, "--onnxspec-model", "broken/model.onnx")
+    (line,) = [line for line in run.stdout.str().splitlines() if reason in line]
+    assert "broken/model.onnx" in line
+    assert run.ret == 2
+    assert "Traceback" not in run.stdout.str() + run.stderr.str()
+
+
+def test_weights_that_are_made_up_are_warned_of(project: pytest.Pytester) -> None:
+    onnx.save(with_weights_fed(), project.path / "model.onnx")
+    run = project.runpytest_inprocess(*SUITE, "--onnxspec-model", "model.onnx", "--onnxspec-target", "onnxruntime")
+    run.assert_outcomes(passed=1, warnings=1)
+    run.stdout.fnmatch_lines(["*/gru (GRU-14) is run with random weights: W"])

@@ -1,0 +1,197 @@
+"""Weights that a model refers to and that are not there: ``run --model``, pytest and ``check`` end with a line. Weights
+that nobody can know are made up, and every answer says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnxspec
+
+from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
+from ..miniatures import Finished
+
+Inside = Callable[..., Finished]
+GRU = weights_of("GRU")
+X = {"X": (T, N, I)}
+NAMES = ("W", "R", "B")
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 19000000\n"
+
+
+def gru(constants: Mapping[str, Any] = {name: GRU[name] for name in NAMES}, **inputs: Any) -> onnx.ModelProto:
+    return model_of([recurrent("GRU", ("X", *NAMES), name="gru")], {**X, **inputs}, constants)
+
+
+def with_external(folder: Path, location: str = "w.bin", whole: bool = False) -> Path:
+    """A GRU whose weights are in another file, one behind the other."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model, data = gru(), b""
+    for tensor in model.graph.initializer:
+        entries = {"location": location, "offset": str(len(data)), "length": str(len(tensor.raw_data))}
+        data += tensor.raw_data
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in entries.items():
+            tensor.external_data.add(key=key, value=value)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    if whole:
+        (folder / location).write_bytes(data)
+    return folder / "model.onnx"
+
+
+def missing(folder: Path) -> str:
+    with_external(folder)
+    return "external data of 'W' is missing: 'w.bin'"
+
+
+def short(folder: Path) -> str:
+    with_external(folder, whole=True)
+    data = (folder / "w.bin").read_bytes()
+    (folder / "w.bin").write_bytes(data[:-1])
+    return f"external data of 'B' is cut off: 'w.bin' has {len(data) - 1} bytes"
+
+
+def shorter_than_its_shape(folder: Path) -> str:
+    path = with_external(folder, whole=True)
+    model = onnx.load(path, load_external_data=False)
+    model.graph.initializer[0].external_data[2].value = "8"
+    path.write_bytes(model.SerializeToString())
+    return "external data of 'W' in 'w.bin' has 8 bytes, the tensor takes 180"
+
+
+def outside(folder: Path) -> str:
+    with_external(folder, "../w.bin")
+    (folder / "../w.bin").write_bytes(bytes(10_000))
+    return "external data of 'W' is outside the folder: '../w.bin'"
+
+
+def pointer_for_data(folder: Path) -> str:
+    with_external(folder)
+    (folder / "w.bin").write_text(POINTER)
+    return "external data of 'W' is not here: 'w.bin' is a Git LFS pointer (git lfs pull)"
+
+
+def pointer_for_model(folder: Path) -> str:
+    folder.mkdir()
+    (folder / "model.onnx").write_text(POINTER)
+    return "is a Git LFS pointer, not a model (git lfs pull)"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [missing, short, shorter_than_its_shape, outside, pointer_for_data, pointer_for_model],
+    ids=lambda broken: broken.__name__,
+)
+def test_weights_that_are_not_there_end_the_command(
+    inside: Inside, tmp_path: Path, broken: Callable[[Path], str]
+) -> None:
+    reason = broken(tmp_path / "broken")
+    run = inside("run", "--model", "broken/model.onnx", "--out", "run")
+    assert run.code == 2, run.out
+    assert run.err.startswith("onnxspec: broken/model.onnx ")
+    assert reason in run.err
+    assert run.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+    check = inside("check", "broken/model.onnx")
+    assert check.code == 2
+    assert reason in check.out
+    assert "nothing wrong" not in check.out
+    with pytest.raises(onnxspec.UnreadableModel, match=r"broken/model\.onnx"):
+        onnxspec.check(tmp_path / "broken" / "model.onnx")
+
+
+def test_weights_beside_the_model_are_read_through_links(inside: Inside, tmp_path: Path) -> None:
+    """Caches of model hubs keep files under other names and link to them."""
+    store, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
+    with_external(store, whole=True)
+    snapshot.mkdir()
+    for name, kept in (("model.onnx", "0f3a"), ("w.bin", "77c1")):
+        (store / name).rename(store / kept)
+        (snapshot / name).symlink_to(store / kept)
+    done = inside("run", "--model", "snapshot/model.onnx", "--out", "run", "--target", "onnx-reference")
+    assert done.code == 0, done.err
+    assert "W, R and B from the model)" in done.out
+
+
+def computed() -> onnx.ModelProto:
+    """W is computed by an operator that is not folded."""
+    model = gru()
+    model.graph.initializer[0].name = "W0"
+    node = helper.make_node("Softmax", ["W0"], ["W"])
+    model.graph.node.insert(0, node)
+    return model
+
+
+def sparse() -> onnx.ModelProto:
+    model = gru()
+    values, indices = np.ones(1, np.float32), np.array([[0, 0, 0]], np.int64)
+    tensor = helper.make_sparse_tensor(
+        numpy_helper.from_array(values, "W"), numpy_helper.from_array(indices, "places"), [1, *GRU["W"].shape[1:]]
+    )
+    del model.graph.initializer[0]
+    model.graph.sparse_initializer.append(tensor)
+    return model
+
+
+def with_weights_fed() -> onnx.ModelProto:
+    """W is an input of the model."""
+    return gru({name: GRU[name] for name in "RB"}, W=GRU["W"].shape)
+
+
+@pytest.mark.parametrize("made", [computed, sparse, with_weights_fed], ids=lambda made: made.__name__)
+def test_weights_that_are_made_up_are_named(
+    inside: Inside, tmp_path: Path, made: Callable[[], onnx.ModelProto]
+) -> None:
+    (tmp_path / "model.onnx").write_bytes(made().SerializeToString())
+    done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert "  /gru  GRU-14  (random data, 3 runs; R and B from the model, W made up)" in lines
+    assert "  Of these cases: the one judged is right, with random weights" in lines
+    page = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "the one judged is right, with random weights" in page
+    assert "R and B from the model, W made up" in page
+    outcome = onnxspec.run("onnx-reference", case=f"{tmp_path}/run/cases/gru")
+    assert "with random weights" in str(outcome)
+    assert outcome.conforms
+
+
+def test_weights_of_the_model_are_named_too(inside: Inside, tmp_path: Path) -> None:
+    onnx.save(gru(), tmp_path / "model.onnx")
+    done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
+    assert "  /gru  GRU-14  (random data, 3 runs; W, R and B from the model)" in done.out.splitlines()
+    assert "random weights" not in done.out
+    assert "random weights" not in (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
+
+
+def test_weights_that_are_captured_are_not_made_up(inside: Inside, tmp_path: Path) -> None:
+    onnx.save(computed(), tmp_path / "model.onnx")
+    np.savez(tmp_path / "data.npz", X=np.zeros((T, N, I), np.float32))
+    done = inside("run", "--model", "model.onnx", "--inputs", "data.npz", "--out", "run", "--target", "onnx-reference")
+    assert "  /gru  GRU-14  (your data, one run; W, R and B from the model)" in done.out.splitlines()
+    assert "random weights" not in done.out
+
+
+def test_weights_that_are_defaults_of_inputs_are_the_models(inside: Inside, tmp_path: Path) -> None:
+    """Exporters list initializers as inputs, too: whoever feeds nothing gets them."""
+    onnx.save(gru(**{name: GRU[name].shape for name in NAMES}), tmp_path / "model.onnx")
+    done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
+    assert "  /gru  GRU-14  (random data, 3 runs; W, R and B from the model)" in done.out.splitlines()
+    case = tmp_path / "run" / "cases" / "gru"
+    fed = [numpy_helper.to_array(onnx.load_tensor(path)) for path in sorted(case.glob("test_data_set_1/input_*.pb"))]
+    np.testing.assert_array_equal(fed[1], GRU["W"])
+
+
+def test_a_tensor_that_does_not_fill_its_shape_is_not_replaced(inside: Inside, tmp_path: Path) -> None:
+    model = gru()
+    model.graph.initializer[0].raw_data = model.graph.initializer[0].raw_data[:-4]
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    done = inside("run", "--model", "model.onnx", "--out", "run")
+    assert done.code == 2
+    assert "/gru  GRU: W cannot be read" in done.err
