@@ -30,10 +30,10 @@ from .operators.asking import (
 )
 from .operators.operator import OPERATORS, Operator, forget_operator, operator_of, register
 from .recurrent.agreement import Agreement, compare
-from .recurrent.cell import CELLS
 from .recurrent.configuration import Configuration, configure
 from .recurrent.expectation import Expectation
 from .recurrent.node import IllegalNode, Node, cell_named
+from .recurrent.rnn import CELLS
 from .recurrent.special import LOSES_NAN, OVERFLOWS, SPECIAL, Departure
 
 __all__ = [

@@ -19,7 +19,7 @@ from ...reference import Expectation
 from ...reference.operators.operator import Resolved
 from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.expectation import Measure
-from ...reference.recurrent.recurrence import processing_order
+from ...reference.recurrent.rnn import processing_order
 
 __all__ = ["FAR", "Divergence", "apart", "earliest", "first_divergence", "ratio_text", "right_levels"]
 
@@ -174,7 +174,7 @@ def _order(c: Resolved, output: str, places: NDArray[np.int64]) -> NDArray[np.in
 
 def _steps(c: Resolved, direction: str) -> NDArray[np.int64]:
     """At which step each position of each row is computed, (T, N): the table of positions is its own inverse."""
-    positions = processing_order(c, direction)
+    positions = processing_order(c.T, c.lengths, direction)
     if isinstance(positions, slice):
         return np.broadcast_to(np.arange(c.T)[positions][:, np.newaxis], (c.T, c.N))
     return positions

@@ -1,7 +1,7 @@
 """Alterations of a computation: what faults are made of.
 
 Whatever the node's layout, functions that are given here to change a tensor see it in one form: X as (T, N, I), initial
-and last states as (D, N, H), Y as (T, D, N, H). Walks that are given use the computation's arithmetic, so that a
+and last states as (D, N, H), Y as (T, D, N, H). Equations that are given use the computation's arithmetic, so that a
 fault can be computed with numbers that carry radii too.
 """
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ..numbers.activations import Activation, ActivationKind
 from ..numbers.bounded import Bounded, Sum
-from ..recurrent.cell import Gates, Number, Parameters, Recurrent, States
-from ..recurrent.recurrence import Computation
+from ..recurrent.cell import Gates, Number, Parameters, States
+from ..recurrent.computation import Computation
 from .fault import Compute, Outputs
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
     "revalued",
     "rounded_state",
     "settled",
+    "sums_over",
+    "with_equations",
     "with_functions",
     "with_inputs",
     "with_lengths",
@@ -39,11 +41,11 @@ __all__ = [
     "with_states",
     "with_steps",
     "with_tensors",
-    "with_walk",
 ]
 
 Array = NDArray[Any]
-Walk = Callable[[Parameters, Gates, Recurrent, tuple[Number, ...]], States]
+Equations = Callable[..., States]
+"""Equations of a cell, see :class:`..recurrent.rnn.Cell`."""
 
 
 def with_inputs(c: Computation, **changed: Array | None) -> Computation:
@@ -84,27 +86,27 @@ def with_lengths(c: Computation, lengths: Any) -> Computation:
     return configured(c, lengths=np.broadcast_to(np.asarray(lengths, np.int64), (c.configuration.N,)))
 
 
-def with_walk(c: Computation, walk: Walk) -> Computation:
+def with_equations(c: Computation, equations: Equations) -> Computation:
     """The computation with other equations."""
-    return configured(c, cell=replace(c.configuration.cell, walk=walk, read=None))
+    return configured(c, cell=replace(c.configuration.cell, equations=equations, read=None))
 
 
 def with_recurrent_state(c: Computation, change: Callable[[Number], Number]) -> Computation:
     """The computation in which Ht-1 is changed before it is multiplied by R, and there alone."""
     cell = c.configuration.cell
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        state = change(H.state)
-        sums = [settled(H.through(state, letter)) for letter in cell.gates]
-        return cell.walk(p, X, replace(H, number=_joined(p, sums)), inner)
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        return cell.equations(p, XW, sums_over(p, change(H), HR), H, *inner)
 
-    return with_walk(c, walk)
+    return with_equations(c, equations)
 
 
-def _joined(p: Parameters, blocks: list[Number]) -> Number:
-    if isinstance(blocks[0], np.ndarray):
-        return np.concatenate(blocks, axis=-1)
-    return p.arithmetic.concatenate(blocks, blocks[0].value.ndim - 1)
+def sums_over(p: Parameters, state: Number, HR: Gates) -> Gates:
+    """Return state*(R^T) + Rb of all gates, for a state that takes the place of Ht-1 in `HR`."""
+    sums = [settled(p.recurrent(state, letter)) for letter in HR.blocks]
+    if isinstance(sums[0], np.ndarray):
+        return Gates(np.concatenate(sums, axis=-1), HR.blocks)
+    return Gates(p.arithmetic.concatenate(sums, sums[0].value.ndim - 1), HR.blocks)
 
 
 def with_functions(c: Computation, change: Callable[[Activation, int, int], Activation]) -> Computation:

@@ -22,7 +22,7 @@ from ..documents.operators import OperatorVersion
 from ..numbers.accuracy import budget
 from ..numbers.bounded import Bounded
 from ..numbers.formats import FORMATS, Format
-from ..recurrent.evaluation import computation_of
+from ..recurrent.computation import computation_of
 from ..recurrent.node import Node
 from .fault import Compute, Fault, Outputs
 from .predicting import BoundedPass, Known, Remembering, layered, same

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import Budget
 from ..numbers.formats import FORMATS
-from ..recurrent.evaluation import computation_of
+from ..recurrent.computation import Computation, computation_of
 from ..recurrent.node import Node
-from ..recurrent.recurrence import Computation
 from .fault import LAYERS, UNINITIALIZED, Compute, Fault, Outputs, made_together
 from .memory import Memory, Sessions
 from .predicting import BoundedPass, Remembering, Scene, layered

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ..numbers.affine import Affine
 from ..numbers.channels import Channels, Codec
-from ..recurrent.cell import CELLS
+from ..recurrent.computation import Computation
 from ..recurrent.node import Node
-from ..recurrent.recurrence import Computation
+from ..recurrent.rnn import CELLS
 from .fault import Compute, Fault, Outputs, enter
 from .summary import summary_of
 

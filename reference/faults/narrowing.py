@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numbers.activations import Activation
-from ..recurrent.cell import Gates, Number, Parameters, Recurrent, States
-from ..recurrent.recurrence import Computation
-from .alterations import configured, merged, revalued, with_functions, with_inputs, with_lengths, with_walk
+from ..recurrent.cell import Gates, Number, Parameters, States
+from ..recurrent.computation import Computation
+from .alterations import configured, merged, revalued, with_equations, with_functions, with_inputs, with_lengths
 from .fault import Compute, Outputs, Wrong
 from .stretches import left_over
 
@@ -190,20 +190,20 @@ def _other_functions(c: Computation, altered: Computation) -> bool:
 
 def _other_equations(c: Computation, altered: Computation) -> bool:
     one, other = c.configuration, altered.configuration
-    chosen = one.cell.walk, one.coupled, one.linear_before_reset
-    return chosen != (other.cell.walk, other.coupled, other.linear_before_reset)
+    chosen = one.cell.equations, one.coupled, one.linear_before_reset
+    return chosen != (other.cell.equations, other.coupled, other.linear_before_reset)
 
 
 def _in_equations(c: Computation, altered: Computation, chosen: Array) -> Computation:
     """The computation in which some units come out of altered equations: no equation has two units in it."""
     own, other = c.configuration.cell, altered.configuration
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
         theirs = replace(p, coupled=other.coupled, linear_before_reset=other.linear_before_reset)
-        pairs = zip(other.cell.walk(theirs, X, H, inner), own.walk(p, X, H, inner), strict=True)
-        return tuple(p.arithmetic.where(chosen, new, old) for new, old in pairs)
+        both = [cell.equations(symbols, XW, HR, H, *inner) for cell, symbols in ((other.cell, theirs), (own, p))]
+        return tuple(p.arithmetic.where(chosen, new, old) for new, old in zip(*both, strict=True))
 
-    return with_walk(c, walk)
+    return with_equations(c, equations)
 
 
 def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float, float], Array]:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ..numbers.activations import ACTIVATIONS, Activation, Coefficient
 from ..numbers.formats import FORMATS
-from ..recurrent.cell import CELLS
-from ..recurrent.recurrence import Computation
+from ..recurrent.computation import Computation
+from ..recurrent.rnn import CELLS
 from .alterations import configured, revalued, with_functions, with_tensors
 from .fault import Alteration, Altering, Fault
 from .stretches import Stretch, beyond, first, in_whole, last, left_over

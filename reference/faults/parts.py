@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from ..documents.operators import OperatorVersion, operator_version, versions_of
 from ..numbers.activations import ACTIVATIONS, Activation, Coefficient
 from ..numbers.formats import FORMATS
+from ..recurrent.computation import Computation
 from ..recurrent.node import Node, cell_named
-from ..recurrent.recurrence import Computation
 from .alterations import (
     configured,
     reordered,

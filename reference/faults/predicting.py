@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import RADIUS_SLACK, Bounded
+from ..recurrent.computation import Computation
 from ..recurrent.configuration import Configuration
-from ..recurrent.recurrence import Computation
 from .fault import Compute, Fault, Outputs
 from .memory import Memory
 

@@ -17,9 +17,9 @@ from ..documents.interpretations import Interpretations
 from ..numbers.activations import Activation
 from ..numbers.formats import FORMATS, Format
 from ..numbers.plain import Joining
-from ..recurrent.evaluation import computation_of
+from ..recurrent.computation import computation_of
 from ..recurrent.node import Node
-from ..recurrent.recurrence import collect, trace
+from ..recurrent.rnn import run
 from .activations import EVALUATIONS
 from .style import Style
 
@@ -164,17 +164,17 @@ class Kernel(Joining):
             x = np.clip(x.astype(np.float64), -self.form.largest, self.form.largest)
         return self._flushed(x.astype(self.form.dtype))
 
-    def given(self, value: Array) -> Array:
+    def exact(self, value: Array) -> Array:
         return self._flushed(value.astype(self.work.dtype))
 
-    def shown(self, value: Array) -> Array:
-        return self.given(value)
+    def reported_state(self, value: Array) -> Array:
+        return self.exact(value)
 
-    def fed_back(self, hidden: Array) -> Array:
+    def feedback(self, hidden: Array) -> Array:
         """The hidden state as it goes into the next step of a free run."""
-        return self.kept(hidden)
+        return self.carry_state(hidden)
 
-    def kept(self, state: Array) -> Array:
+    def carry_state(self, state: Array) -> Array:
         return self.stored(state).astype(self.work.dtype) if self.style.stores_state else state
 
     def weights(self, matrix: Array) -> Array:
@@ -249,9 +249,9 @@ class Kernel(Joining):
         for t in range(len(term)):
             if self._fuses:
                 exact = factor[t].astype(np.float64) * start + term[t]
-                start = self.kept(self._flushed(exact.astype(self.work.dtype)))
+                start = self.carry_state(self._flushed(exact.astype(self.work.dtype)))
             else:
-                start = self.kept(self._flushed(factor[t] * start) + term[t])
+                start = self.carry_state(self._flushed(factor[t] * start) + term[t])
             states.append(start)
         return np.stack(states)
 
@@ -391,5 +391,5 @@ def run_kernel(
     configuration = computation.configuration
     kernel = arithmetic(style, configuration.format)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        outputs = collect(configuration, trace(computation, kernel), kernel)
+        outputs = run(configuration, computation.inputs, kernel)
         return {name: kernel.stored(outputs[name]) for name in node.outputs}

@@ -93,7 +93,7 @@ class Bounding:
         doubt = ~(np.abs(value) <= largest)
         return np.where(doubt, 0.0, value), doubt
 
-    def given(self, value: Array) -> Bounded:
+    def exact(self, value: Array) -> Bounded:
         """A tensor that the case gives: exact, but for what a flushing target takes from it."""
         w = self.budget
         value, doubt = self._clean(value, self._largest)
@@ -108,7 +108,7 @@ class Bounding:
         none = np.zeros((*value.shape[:-1], 1))
         return Bounded(value, np.zeros(value.shape), w, doubt, (none, none))
 
-    def shown(self, value: Array) -> Bounded:
+    def reported_state(self, value: Array) -> Bounded:
         """A state read back from a target: it may be held wider than it is shown, so it is off by one storage
         rounding. With v' = v(1 + d), |d| <= u: |v - v'| <= u|v'|/(1 - u) <= u(1 + 2u)|v'|."""
         w = self.budget
@@ -121,11 +121,11 @@ class Bounding:
         radius += rest
         return Bounded(value, radius, w, doubt, (np.full(line, share), np.full(line, rest)))
 
-    def fed_back(self, hidden: Bounded) -> Bounded:
+    def feedback(self, hidden: Bounded) -> Bounded:
         """The hidden state as it goes into the next step of a free run."""
-        return self.kept(hidden)
+        return self.carry_state(hidden)
 
-    def kept(self, state: Bounded) -> Bounded:
+    def carry_state(self, state: Bounded) -> Bounded:
         """A state as it goes into the next step. Its storage rounding is that of the product or sum that made it."""
         return state
 

@@ -140,18 +140,18 @@ class Proving:
     def __init__(self, form: Format) -> None:
         self.form = form
 
-    def given(self, value: Array) -> Dyadic:
+    def exact(self, value: Array) -> Dyadic:
         return Dyadic.of(value, np.ones(value.shape, bool), self.form)
 
-    def fed_back(self, hidden: Dyadic) -> Dyadic:
+    def feedback(self, hidden: Dyadic) -> Dyadic:
         """The hidden state as it goes into the next step of a free run."""
-        return self.kept(hidden)
+        return self.carry_state(hidden)
 
-    def kept(self, state: Dyadic) -> Dyadic:
+    def carry_state(self, state: Dyadic) -> Dyadic:
         return state.settled()
 
     def weights(self, matrix: Array) -> Dyadic:
-        return self.given(matrix.T)
+        return self.exact(matrix.T)
 
     def product(self, x: Dyadic, weights: Dyadic) -> Dyadic:
         """x (..., columns) times the transposed weight matrix: (..., rows); all terms at once."""
@@ -170,13 +170,13 @@ class Proving:
             return self.where(x.value >= 0, x, scaled)
         if activation.name in ("Affine", "HardSigmoid"):
             product = Dyadic.of(activation.alpha.value * x.value, x.exact, self.form)
-            whole = (product + self.given(np.asarray(activation.beta.value))).settled()
+            whole = (product + self.exact(np.asarray(activation.beta.value))).settled()
             return Dyadic.of(activation(x.value), whole.exact, self.form)
         # Relu and ThresholdedRelu choose between numbers; all others were never to get here. A threshold that the
         # format does not hold is another one in its rounded copy.
         chosen = x.exact & (activation.name in LINEAR)
         if activation.name == "ThresholdedRelu":
-            chosen = chosen & self.given(np.asarray(activation.alpha.value)).exact
+            chosen = chosen & self.exact(np.asarray(activation.alpha.value)).exact
         return Dyadic.of(activation(x.value), chosen, self.form)
 
     def concatenate(self, numbers: Sequence[Dyadic], axis: int = 0) -> Dyadic:

@@ -31,17 +31,17 @@ class Joining:
 class Plain(Joining):
     """Same operations as :class:`.bounded.Bounding`, on numbers alone. Infinities and NaN go where IEEE 754 says."""
 
-    def given(self, value: Array) -> Array:
+    def exact(self, value: Array) -> Array:
         return value
 
-    def shown(self, value: Array) -> Array:
+    def reported_state(self, value: Array) -> Array:
         return value
 
-    def fed_back(self, hidden: Array) -> Array:
+    def feedback(self, hidden: Array) -> Array:
         """The hidden state as it goes into the next step of a free run."""
-        return self.kept(hidden)
+        return self.carry_state(hidden)
 
-    def kept(self, state: Array) -> Array:
+    def carry_state(self, state: Array) -> Array:
         return state
 
     def weights(self, matrix: Array) -> Array:

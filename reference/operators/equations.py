@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ..faults.alterations import reordered, with_tensors, with_walk
+from ..faults.alterations import reordered, with_equations, with_tensors
 from ..faults.fault import Alteration, fault
 from ..faults.summary import summary_of
-from ..recurrent.recurrence import Computation
+from ..recurrent.computation import Computation
 
 Equations = TypeVar("Equations", bound=Callable[..., Any])
 
 
 def equations(
-    id: str, put: Callable[[Computation, Any], Computation] = with_walk, **given: Any
+    id: str, put: Callable[[Computation, Any], Computation] = with_equations, **given: Any
 ) -> Callable[[Equations], Equations]:
     """Register a fault by its equations alone, a function that stands in the place of the right ones.
 

@@ -75,8 +75,8 @@ class _Resolved:
 class _Known(Bounding):
     """An arithmetic in which what is known of a state comes as a number with its bounds."""
 
-    def shown(self, value: Any) -> Bounded:
-        return value if isinstance(value, Bounded) else super().shown(value)
+    def reported_state(self, value: Any) -> Bounded:
+        return value if isinstance(value, Bounded) else super().reported_state(value)
 
 
 class _Requantizing(_Known):
@@ -86,7 +86,7 @@ class _Requantizing(_Known):
         super().__init__(budget)
         self._codec = codec
 
-    def fed_back(self, hidden: Bounded) -> Bounded:
+    def feedback(self, hidden: Bounded) -> Bounded:
         low, high = self._codec.between(*_ends(hidden))
         return _interval(self._codec.dequantized(low), self._codec.dequantized(high), hidden)
 
@@ -195,12 +195,12 @@ class Quantized(Operator):
             return free
         reported = _steps_first(Y, c)
         if own is None:
-            states = arithmetic.shown(reported.astype(np.float64))
+            states = arithmetic.reported_state(reported.astype(np.float64))
         elif requantized and not by_level:
-            states = arithmetic.shown(own.dequantized(reported.astype(np.int64)))
+            states = arithmetic.reported_state(own.dequantized(reported.astype(np.int64)))
         else:
             start = _steps_first(free["Y"], c)
-            states = arithmetic.fed_back(_behind(reported, own, start, _ends(start, self._operands)))
+            states = arithmetic.feedback(_behind(reported, own, start, _ends(start, self._operands)))
         stepped = self.operator.bounds(plain, numbers, arithmetic, choices, states)
         return {name: _tighter(stepped[name], free[name]) for name in free}
 

@@ -24,13 +24,14 @@ from ..numbers.accuracy import WIDER_PRESETS, any_of, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..numbers.dyadic import Dyadic
-from ..recurrent.cell import Cell, enter
+from ..recurrent.cell import Cell, register_cell
+from ..recurrent.computation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.configuration import configure, interpretations_touched
-from ..recurrent.evaluation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.expectation import Expectation, bounds, expect, expect_behind, proofs_of
 from ..recurrent.gates import steps_of
 from ..recurrent.node import Node
 from ..recurrent.questions import RECURRENT_QUESTIONS
+from ..recurrent.rnn import CELLS
 from ..recurrent.special import departures
 from ..recurrent.stacking import expecting_each
 from .attributes import complaints, sizes_said
@@ -42,12 +43,15 @@ Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]
 
 
-def cell_known(cell: Cell) -> Cell:
-    """Enter a cell of ONNX's with its document, before the tables of faults that name its operator are loaded."""
+def _declare(cell: Cell) -> None:
+    """Declare the document of an operator of ONNX's."""
     forms = recurrent_forms(len(cell.gates), len(cell.peepholes), cell.inner)
     clauses = Path(__file__).with_name(cell.op_type.lower()) / "clauses.toml"
     declare(Document(cell.op_type, "", clauses, questions=RECURRENT_QUESTIONS, tensors=forms))
-    return enter(cell)
+
+
+for _cell in CELLS.values():  # before the tables of faults that name these operators are loaded
+    _declare(_cell)
 
 
 def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
@@ -72,7 +76,7 @@ class RecurrentOperator(Operator):
     def __init__(self, cell: Cell, document: Document | None = None) -> None:
         """`document`: of a cell that is none of ONNX's."""
         self.document = document_of(cell.op_type) if document is None else declare(document)
-        self._cell = enter(replace(cell, domain=self.document.domain) if self.document.domain else cell)
+        self._cell = register_cell(replace(cell, domain=self.document.domain) if self.document.domain else cell)
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
         flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
@@ -123,7 +127,7 @@ class RecurrentOperator(Operator):
         """A kernel of a style, with the levels of its hidden state in the place of that."""
 
         class FedBackByLevels(Kernel):
-            def fed_back(self, hidden: Array) -> Array:
+            def feedback(self, hidden: Array) -> Array:
                 levels = codec.levels(self.stored(hidden))
                 return codec.dequantized(levels).astype(hidden.dtype)
 

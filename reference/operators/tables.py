@@ -4,7 +4,7 @@ An operator of one's own is registered with :func:`.operator.register` as these 
 """
 
 from ..faults.fault import FAULTS
-from .cells import ONNX
+from ..recurrent.rnn import CELLS
 from .dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
 from .extended_lstm import EXTENDED_LSTM
 from .operator import register
@@ -43,5 +43,5 @@ def _load_faults() -> None:
 
 
 FAULTS.await_tables(_load_faults)
-for _operator in (*map(RecurrentOperator, ONNX), EXTENDED_LSTM, DYNAMIC_QUANTIZE_LSTM):
+for _operator in (*map(RecurrentOperator, CELLS.values()), EXTENDED_LSTM, DYNAMIC_QUANTIZE_LSTM):
     register(_operator)

@@ -6,9 +6,9 @@ __getattr__, __dir__ = face(
     __name__,
     agreement="Agreement compare",
     configuration="Configuration",
-    evaluation="computation_of dequantized evaluate",
+    computation="Computation computation_of dequantized evaluate",
     expectation="Expectation Expecting expect expect_behind proofs_of valid_elements",
     gates="Steps steps_of",
-    recurrence="collect trace",
+    rnn="run states_of outputs_of",
     special="departures",
 )

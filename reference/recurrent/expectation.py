@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.clauses import clause_named
@@ -27,10 +27,10 @@ from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import Bounded, Mask
 from ..numbers.bounding import LEAST_SINGLE, Bounding, Radius, in_double
 from ..numbers.dyadic import Dyadic, Proving, provable
+from .computation import Computation, computation_of, tensors_of
 from .configuration import Configuration, configure
-from .evaluation import computation_of, tensors_of
 from .node import Node
-from .recurrence import Computation, Factors, Shared, collect, is_large, sums_of_inputs, trace
+from .rnn import Direction, Memo, is_large, run
 
 # A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
 # kernel whose every output is 1 % too large would.
@@ -115,74 +115,48 @@ def expect_behind(
 ) -> list[Expectation]:
     """Values that the outputs of `node` must have behind a node that hands it X, or initial states, which are known
     within bounds alone. It is a free run; otherwise like :func:`expect`."""
-    computation = replace(computation_of(node, inputs, interpretations), handed=handed)
+    computation = computation_of(node, inputs, interpretations)
+    computation = replace(computation, inputs={**computation.inputs, **handed})
     with np.errstate(over="ignore", invalid="ignore"):
-        return _expect(computation, {}, accuracy, Shared())
-
-
-class _Common(Struct):
-    """Parts that runs on the same inputs have in common.
-
-    tensors
-        In float64; empty until somebody asks.
-    factors
-        Of products, by the part of a class that is about sums, and the type of radii.
-    """
-
-    tensors: dict[str, NDArray[Any]] = {}
-    factors: dict[tuple[Budget, Radius], dict[Any, Factors]] = {}
-    proving: Shared = field(default_factory=Shared)
+        return _expect(computation, {}, accuracy)
 
 
 class Expecting:
-    """Values that the outputs of a node must have in one run, by several classes and interpretations: what does not
-    depend on these is worked out once."""
+    """Expected outputs of a node in one run, for several accuracy classes and interpretations.
+
+    Products that these have in common are computed once.
+    """
 
     def __init__(
-        self,
-        node: Node,
-        inputs: Mapping[str, NDArray[Any]],
-        observed: Mapping[str, NDArray[Any]],
-        runs: int = 1,
-        beside: Expecting | None = None,
+        self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]], runs: int = 1
     ) -> None:
-        """
-        runs
-            How many on the same inputs have their outputs side by side in the batch (:mod:`.stacking`).
-        beside
-            Those of another run on the same inputs: what depends on nothing else is worked out once for both.
-        """
+        """`runs`: number of runs on the same inputs, whose outputs stand side by side in the batch."""
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
-        self._common: _Common = _Common() if beside is None else beside._common
-        self._shared: dict[tuple[str, Radius], Shared] = {}
-        self._sums: dict[tuple[Budget, Radius], Shared] = {}
+        self._memos: dict[tuple[Budget, Radius], Memo] = {}
+        self._proving: Memo = {}
+
+    @cached_property
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        return tensors_of(self._inputs, self._node.operator.tensors)
 
     def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
         """See :func:`expect`."""
-        configuration = configure(self._node, self._inputs, interpretations)
-        common = self._common
-        if not common.tensors:
-            common.tensors |= tensors_of(self._inputs, self._node.operator.tensors)
-        one = Computation(configuration, common.tensors)
+        one = Computation(configure(self._node, self._inputs, interpretations), self._tensors)
         computation = one if self._runs == 1 else _side_by_side(one, self._runs)
-        key = accuracy, _radii(computation, self._observed)
-        if key not in self._shared:
-            of_sums = _of_sums(accuracy, configuration.format.name), key[1]
-            sums = self._sums.setdefault(of_sums, Shared(factors=common.factors.setdefault(of_sums, {})))
-            self._shared[key] = Shared(sums.inputs, factors=sums.factors)
-        shared = self._shared[key]
+        radii = _radii(computation, self._observed)
+        memo = self._memos.setdefault((_of_sums(accuracy, one.format.name), radii), {})
         with np.errstate(over="ignore", invalid="ignore"):
-            return _expect(computation, self._observed, accuracy, shared, partial(proofs_of, one, common.proving))
+            return _expect(computation, self._observed, accuracy, memo, partial(proofs_of, one, self._proving))
 
 
 def _side_by_side(one: Computation, runs: int) -> Computation:
-    """The computation of so many runs in one batch; X, which is the same for each, is that of one."""
+    """Return the computation of several runs in one batch."""
     c = one.configuration
     operands = None if c.operands is None else c.operands.beside(runs)
     several = replace(c, N=runs * c.N, lengths=np.tile(c.lengths, runs), operands=operands)
-    initial = {f"initial_{name}" for name in ("h", *c.cell.inner)} & one.inputs.keys()
-    tiled = {name: np.concatenate([one.inputs[name]] * runs, 1 - c.layout) for name in initial}
-    return Computation(several, {**one.inputs, **tiled}, runs=runs)
+    batched = {"X", *(f"initial_{name}" for name in ("h", *c.cell.inner))} & one.inputs.keys()
+    tiled = {name: np.concatenate([one.inputs[name]] * runs, 1 - c.layout) for name in batched}
+    return Computation(several, {**one.inputs, **tiled})
 
 
 @cache
@@ -206,14 +180,14 @@ def bounds(
     """
     computation = computation_of(node, inputs, interpretations)
     with np.errstate(over="ignore", invalid="ignore"):
-        return collect(computation.configuration, trace(computation, arithmetic, states), arithmetic)
+        return run(computation.configuration, computation.inputs, arithmetic, states)
 
 
 def _expect(
     computation: Computation,
     observed: Mapping[str, NDArray[Any]],
     accuracy: str,
-    shared: Shared,
+    memo: Memo | None = None,
     proofs: Callable[[], Mapping[str, Dyadic]] | None = None,
 ) -> list[Expectation]:
     c = computation.configuration
@@ -226,7 +200,7 @@ def _expect(
         if c.layout == 1:
             Y = Y.transpose(1, 2, 0, 3)
     stepping = arithmetic if radii is np.float64 else Bounding(allowed, radii=radii)
-    numbers = collect(c, trace(computation, stepping, Y, shared), arithmetic)
+    numbers = run(c, computation.inputs, stepping, Y, memo)
     if stepping is not arithmetic:
         numbers = {name: in_double(number, allowed) for name, number in numbers.items()}
     if allowed.exact_possible and proofs is not None:
@@ -263,28 +237,29 @@ def _radii(computation: Computation, observed: Mapping[str, NDArray[Any]]) -> Ra
         and is_large(c)
         and c.T * c.N * max(c.I, c.H) * len(c.cell.gates) * c.H >= LEAST_SINGLE  # which no stack of runs has
         and c.format.precision == 24
-        and not (c.cell.domain or c.operands or computation.handed or computation.peeps)
+        and not (c.cell.domain or c.operands or "P" in computation.inputs)
         and all(clip is None for clip in c.clips)
         and all(function.kind.slope is not None for functions in c.activations for function in functions)
     )
     return np.float32 if fit else np.float64
 
 
-def proofs_of(computation: Computation, shared: Shared | None = None) -> dict[str, Dyadic]:
+def proofs_of(computation: Computation, memo: Memo | None = None) -> dict[str, Dyadic]:
     """All outputs, with the elements of which it is proved that no conforming implementation rounds on the way to them.
     Nothing where functions are none of piecewise linear ones, a proof costs more than it tells, or every sum over X
     takes more digits than there are: what is added to it takes no fewer, and all states come from such sums.
 
-    `shared`: see :func:`.recurrence.trace`.
+    `memo`: see :func:`.rnn.run`.
     """
     c = computation.configuration
     terms = c.T * c.N * (c.I + c.H) * len(c.cell.gates) * c.H
     if c.operands is not None or not provable(c.activations, terms):
         return {}
-    proving, shared = Proving(c.format), Shared() if shared is None else shared
-    if not any(number.settled().exact.any() for number in sums_of_inputs(computation, proving, shared)):
+    proving = Proving(c.format)
+    directions = (Direction(c, computation.inputs, proving, d, None) for d in range(len(c.directions)))
+    if not any(direction.input_sums(direction.X).settled().exact.any() for direction in directions):
         return {}
-    proofs = collect(c, trace(computation, proving, shared=shared), proving)
+    proofs = run(c, computation.inputs, proving, memo=memo)
     return {name: proof.settled() for name, proof in proofs.items()}
 
 
@@ -325,7 +300,7 @@ def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> t
         some = np.broadcast_to((c.lengths > 0)[:, np.newaxis], last.shape)
     if c.layout == 1:
         last, some = last.transpose(1, 0, 2), None if some is None else some.transpose(1, 0, 2)
-    number = arithmetic.shown(last)
+    number = arithmetic.reported_state(last)
     number.radius *= 2
     number.proportion = None  # which is that of one
     return number, some

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..numbers.activations import Activation
 from ..numbers.plain import Ordered
-from .cell import Cell, Gates, Parameters, Recurrent, States
-from .evaluation import computation_of
+from .cell import Gates, Parameters, States
+from .computation import Computation, computation_of
+from .configuration import Configuration
 from .node import Node
-from .recurrence import Computation, Trace, ordered, trace
+from .rnn import in_order, processing_order, states_of
 
 Array = NDArray[np.float64]
 
@@ -62,18 +63,14 @@ def steps_of(
     if reported is not None:
         Y = reported.astype(np.float64)
         Y = Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
-    watch = _Watch()
-    watched = replace(computation, configuration=replace(c, cell=watch.over(c.cell)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        traces = trace(watched, watch, Y)
-    shape = (len(c.directions), c.T, c.N, c.H)
-    gates = watch.gates(c.cell.gates, shape)
     steps = []
-    for d, (direction, run) in enumerate(zip(c.directions, traces, strict=True)):
-        values = {letter: own[d] for letter, own in gates.items()}
-        values |= {name.upper(): np.asarray(states) for name, states in zip(c.cell.inner, run.inner, strict=True)}
-        values["H"] = np.asarray(run.hidden)
-        steps.append(Steps(direction, _positions(run, c.T, c.N), c.lengths, values))
+    for d, direction in enumerate(c.directions):
+        watch = _Watch()
+        hidden, *inner = watch.states(computation, d, Y)
+        values = watch.gates(c.cell.gates, hidden.shape)
+        values |= {name.upper(): np.asarray(states) for name, states in zip(c.cell.inner, inner, strict=True)}
+        values["H"] = np.asarray(hidden)
+        steps.append(Steps(direction, _positions(c, direction), c.lengths, values))
     return tuple(steps)
 
 
@@ -85,20 +82,20 @@ def overflowing_arguments(computation: Computation, Y: Array | None = None) -> A
         What a target reported, (T, D, N, H), from whose states each step starts.
     """
     c = computation.configuration
-    watch = _Steep()
-    watched = replace(computation, configuration=replace(c, cell=watch.over(c.cell)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        traces = trace(watched, watch, Y)
-    largest = watch.largest((len(c.directions), c.T, c.N, c.H))
-    if largest is None:
-        return None
-    return np.stack([ordered(largest[d], run.positions) for d, run in enumerate(traces)], axis=1)
+    largest = []
+    for d, direction in enumerate(c.directions):
+        watch = _Steep()
+        hidden, *_ = watch.states(computation, d, Y)
+        largest.append(in_order(watch.largest(hidden.shape), processing_order(c.T, c.lengths, direction)))
+    stacked = np.stack(largest, axis=1)
+    return None if (stacked == -np.inf).all() else stacked
 
 
-def _positions(run: Trace, T: int, N: int) -> NDArray[np.int64]:
-    if isinstance(run.positions, slice):
-        return np.broadcast_to(np.arange(T)[run.positions, np.newaxis], (T, N))
-    return run.positions
+def _positions(c: Configuration, direction: str) -> NDArray[np.int64]:
+    positions = processing_order(c.T, c.lengths, direction)
+    if isinstance(positions, slice):
+        return np.broadcast_to(np.arange(c.T)[positions, np.newaxis], (c.T, c.N))
+    return positions
 
 
 class _Watched(np.ndarray[Any, np.dtype[np.float64]]):
@@ -137,10 +134,6 @@ class _Lettered(Gates):
         return _watched(super().__getattr__(letter), letter)
 
 
-class _LetteredRecurrent(_Lettered, Recurrent):
-    pass
-
-
 class _Watch(Ordered):
     """The arithmetic of plain arrays, which notes what activations make of each gate's argument."""
 
@@ -148,13 +141,16 @@ class _Watch(Ordered):
         self._activated: dict[str, list[Array]] = {}
         self._complements: list[Array] = []
 
-    def over(self, cell: Cell) -> Cell:
-        """The same cell, whose sums know their gates."""
+    def states(self, computation: Computation, d: int, Y: Array | None) -> States:
+        """Run one direction, with sums that know their gates."""
+        c = computation.configuration
 
-        def walk(parameters: Parameters, X: Gates, H: Recurrent, inner: tuple[Any, ...]) -> States:
-            return cell.walk(parameters, _Lettered(**vars(X)), _LetteredRecurrent(**vars(H)), inner)
+        def equations(p: Parameters, XW: Gates, HR: Gates, *states: Any) -> States:
+            return c.cell.equations(p, _Lettered(XW.number, XW.blocks), _Lettered(HR.number, HR.blocks), *states)
 
-        return replace(cell, walk=walk)
+        with np.errstate(over="ignore", invalid="ignore"):
+            watched = replace(c, cell=replace(c.cell, equations=equations))
+            return states_of(watched, computation.inputs, self, d, Y)
 
     def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
         letter = getattr(argument, "letter", "")
@@ -163,19 +159,19 @@ class _Watch(Ordered):
         return _watched(result, "", self._complements)
 
     def gates(self, letters: str, shape: tuple[int, ...]) -> dict[str, Array]:
-        """The notes, by letter, each of the shape (directions, T, N, H). Steps come one by one or all at once."""
+        """Return the noted values by letter, (T, N, H). Steps come one by one or all at once."""
         if 0 in shape:
             return {letter: np.zeros(shape) for letter in letters}
         noted = {letter: self._activated[letter] for letter in letters if letter in self._activated}
         without = [letter for letter in letters if letter not in noted]
         if len(without) == 1 and self._complements:
             noted[without[0]] = self._complements
-        return {letter: _joined(noted[letter], shape).reshape(shape) for letter in letters if letter in noted}
+        return {letter: _joined(noted[letter], shape) for letter in letters if letter in noted}
 
 
 def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
-    """Parts of an array of a shape, one behind the other as (steps, N, H)."""
-    return np.concatenate([part.reshape(-1, *shape[2:]) for part in parts])
+    """Return an array of a shape (T, N, H) from its parts in order."""
+    return np.concatenate([part.reshape(-1, *shape[1:]) for part in parts])
 
 
 class _Steep(_Watch):
@@ -191,12 +187,9 @@ class _Steep(_Watch):
             self._arguments.setdefault(getattr(argument, "letter", ""), []).append(clipped)
         return super().activate(activation, argument, clip)
 
-    def largest(self, shape: tuple[int, ...]) -> Array | None:
-        """The largest at each place, of the shape (directions, T, N, H); -inf where there is none."""
+    def largest(self, shape: tuple[int, ...]) -> Array:
+        """Return the largest argument at each place, (T, N, H); -inf if there is none."""
         if not self._arguments or 0 in shape:
-            return None
+            return np.full(shape, -np.inf)
         joined = [_joined(parts, shape) for parts in self._arguments.values()]
-        # A direction without such a function has noted nothing: only what all directions have can be put in place.
-        whole = [values.reshape(shape) for values in joined if values.size == np.prod(shape)]
-        largest: Array = np.maximum.reduce(whole) if whole else np.full(shape, max(float(v.max()) for v in joined))
-        return largest
+        return np.asarray(np.maximum.reduce([values for values in joined if values.shape == shape]))

@@ -21,12 +21,12 @@ from ..numbers.activations import Activation, kind_named
 from ..numbers.bounding import Bounding
 from ..numbers.plain import Plain
 from .agreement import compare, ratios
+from .computation import Computation, computation_of
 from .configuration import Configuration
-from .evaluation import computation_of
 from .expectation import Expectation, valid_elements
 from .gates import overflowing_arguments
 from .node import Node, text_of
-from .recurrence import Computation, collect, trace
+from .rnn import run
 
 LOSES_NAN, OVERFLOWS = "loses-nan", "overflows"
 
@@ -99,7 +99,7 @@ class _Spreading(Plain):
     """Certain NaN: numbers are NaN or some number near one, which no operation of a cell takes beyond a
     range. A zero would do as well by IEEE 754, and would not where a matrix library leaves products with zero out."""
 
-    def given(self, value: Array) -> Array:
+    def exact(self, value: Array) -> Array:
         return np.where(np.isnan(value), np.nan, 1.0)
 
     def weights(self, matrix: Array) -> Array:
@@ -120,8 +120,7 @@ def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[D
     """Elements that must be NaN and are numbers. All in one free run: NaN stays in a row once it is there, whatever a
     target reports of the steps between."""
     c = computation.configuration
-    arithmetic = _Spreading()
-    numbers = collect(c, trace(computation, arithmetic), arithmetic)
+    numbers = run(c, computation.inputs, _Spreading())
     losses = []
     for name in c.outputs:
         if name not in observed or observed[name].shape != c.shape_of(name):
@@ -169,8 +168,7 @@ def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy
     if arguments is None or not (arguments >= limit - 0.25).any():
         return []
     by_formula, careful = (
-        collect(c, trace(computation, arithmetic, Y), arithmetic)
-        for arithmetic in (Bounding(w), Bounding(w, formulas=False))
+        run(c, computation.inputs, arithmetic, Y) for arithmetic in (Bounding(w), Bounding(w, formulas=False))
     )
     overflows = []
     for name in c.outputs:

@@ -34,8 +34,7 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
 
     Raises IllegalNode.
     """
-    alone = Expecting(node, inputs, {})
-    free = _Kept(alone)
+    free = _Kept(Expecting(node, inputs, {}))
     each = [Expected(free, outputs) for outputs in several]
     reported = [number for number, outputs in enumerate(several) if "Y" in outputs]
     c = configure(node, inputs)
@@ -45,9 +44,9 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
     for start in range(0, len(reported), most):
         numbers = reported[start : start + most]
         if len(numbers) == 1:
-            each[numbers[0]] = Expected(Expecting(node, inputs, several[numbers[0]], beside=alone), several[numbers[0]])
+            each[numbers[0]] = Expected(Expecting(node, inputs, several[numbers[0]]), several[numbers[0]])
             continue
-        stack = _Stack(c, node, inputs, [several[number] for number in numbers], alone)
+        stack = _Stack(c, node, inputs, [several[number] for number in numbers])
         for place, number in enumerate(numbers):
             each[number] = _Placed(partial(stack, place), several[number], stack, place)
     return each
@@ -76,12 +75,11 @@ class _Stack:
         node: Node,
         inputs: Arrays,
         several: Sequence[Arrays],
-        alone: Expecting,
     ) -> None:
         self._configuration, self._several = configuration, several
         self._agreements: dict[tuple[str, Interpretations | None], list[list[Agreement]]] = {}
         together = {"Y": np.concatenate([outputs["Y"] for outputs in several], self._rows("Y"))}
-        self._expecting = _Kept(Expecting(node, inputs, together, len(several), alone))
+        self._expecting = _Kept(Expecting(node, inputs, together, len(several)))
 
     def _rows(self, output: str) -> int:
         """The axis of an output along which rows stand."""

@@ -23,7 +23,7 @@ from ....reference import FORMATS, Fault, cell_named, evaluate, fault_named, ope
 from ....reference.faults.own import LETTERS, own_function
 from ....reference.faults.stretches import left_over
 from ....reference.numbers.activations import ACTIVATIONS
-from ....reference.recurrent.evaluation import computation_of
+from ....reference.recurrent.computation import computation_of
 from ..failing_case import FailingCase
 from .step import Array, Inputs, Mask, Runs, asked, node_spec, numbers_wrong, shows_numbers
 

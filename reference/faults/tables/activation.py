@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...numbers.activations import ACTIVATIONS, Activation, Coefficient
-from ...recurrent.cell import CELLS
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
+from ...recurrent.rnn import CELLS
 from ..alterations import configured, revalued, with_functions
 from ..fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Compute, Outputs, Wrong, family, fault
 

@@ -10,9 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numbers.activations import Activation
-from ...recurrent.cell import CELLS, Gates, Number, Parameters, Recurrent, States
-from ...recurrent.recurrence import Computation
-from ..alterations import Unfinished, configured, merged, revalued, with_functions, with_inputs, with_steps, with_walk
+from ...recurrent.cell import Gates, Number, Parameters, States
+from ...recurrent.computation import Computation
+from ...recurrent.rnn import CELLS
+from ..alterations import (
+    Unfinished,
+    configured,
+    merged,
+    revalued,
+    with_equations,
+    with_functions,
+    with_inputs,
+    with_steps,
+)
 from ..alterations import clipped as bounded
 from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
 
@@ -107,11 +117,11 @@ def clip_on_hidden(compute: Compute, c: Computation) -> Outputs:
     if threshold is None:
         return compute(c)
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        hidden, *rest = cell.walk(p, X, H, inner)
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        hidden, *rest = cell.equations(p, XW, HR, H, *inner)
         return (bounded(p, hidden, threshold), *rest)
 
-    return compute(_unclipped(with_walk(c, walk)))
+    return compute(_unclipped(with_equations(c, equations)))
 
 
 @fault("clip.on-input", clause="clip")
@@ -169,20 +179,20 @@ def clip_before_bias(compute: Compute, c: Computation) -> Outputs:
     def of_direction(d: int) -> Computation:
         bias = B[d, :half] + B[d, half:]
 
-        def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+        def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
             def late(function: Callable[[Number], Number], clip: float | None) -> Callable[[Number], Number]:
                 def apply(number: Number) -> Number:
                     if isinstance(number, _Owed):
-                        return function(bounded(p, number.number, threshold) + p.arithmetic.given(number.bias))
+                        return function(bounded(p, number.number, threshold) + p.arithmetic.exact(number.bias))
                     return function(number if clip is None else bounded(p, number, clip))
 
                 return apply
 
             functions = tuple(late(f, clip) for f, clip in zip(p.functions, k.clips, strict=True))
-            owing = replace(X, number=_Owed(X.number, bias))
-            return k.cell.walk(replace(p, functions=functions), owing, H, inner)
+            owing = Gates(_Owed(XW.number, bias), XW.blocks)
+            return k.cell.equations(replace(p, functions=functions), owing, HR, H, *inner)
 
-        return _unclipped(with_walk(with_inputs(c, B=None), walk))
+        return _unclipped(with_equations(with_inputs(c, B=None), equations))
 
     outputs = compute(of_direction(0))
     for d in range(1, len(k.directions)):

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
 from ..alterations import with_inputs, with_lengths
 from ..fault import VARIANTS, Compute, Outputs, fault
 

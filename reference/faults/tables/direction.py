@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
 from ..alterations import by_direction, configured, with_inputs, with_outputs, with_steps
 from ..fault import Compute, Outputs, fault
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numbers.activations import Activation
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
 from ..alterations import revalued, with_functions
 from ..fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Alteration, Compute, Outputs, family, fault
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
 from ..alterations import configured, with_inputs, with_lengths
 from ..fault import Compute, Outputs, fault
 

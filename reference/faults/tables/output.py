@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
 from ..alterations import by_direction, with_inputs, with_lengths, with_outputs, with_steps
 from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
 

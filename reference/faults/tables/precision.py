@@ -12,16 +12,17 @@ from ...kernels.kernel import Kernel, rounded
 from ...kernels.style import Style
 from ...numbers.activations import Activation
 from ...numbers.formats import FORMATS, Format
-from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
-from ...recurrent.recurrence import Computation, collect, reported, trace
+from ...recurrent.cell import Gates, Number, Parameters, States
+from ...recurrent.computation import Computation
+from ...recurrent.rnn import run
 from ..alterations import (
     revalued,
     rounded_state,
+    with_equations,
     with_functions,
     with_recurrent_state,
     with_steps,
     with_tensors,
-    with_walk,
 )
 from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault
 
@@ -39,7 +40,7 @@ def _with_operands(c: Computation, rounding: Callable[[Array], Array]) -> Comput
 def _by_kernel(compute: Compute, c: Computation, style: Style, form: Format) -> Outputs:
     """The outputs as a kernel for tensors of that format computes them."""
     kernel = Kernel(style, form)
-    outputs = collect(c.configuration, trace(c, kernel, reported(c, compute.observed)), kernel)
+    outputs = run(c.configuration, c.inputs, kernel, c.reported(compute.observed))
     return {name: kernel.stored(array).astype(np.float64) for name, array in outputs.items()}
 
 
@@ -281,8 +282,8 @@ def state_shrinks(compute: Compute, c: Computation) -> Outputs:
     """The state is 3 units too small after every step, too little to show in any one of them."""
     share, cell = 1 - 3 * c.configuration.format.unit, c.configuration.cell
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        hidden, *rest = cell.walk(p, X, H, inner)
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        hidden, *rest = cell.equations(p, XW, HR, H, *inner)
         return (hidden * share, *rest)
 
-    return compute(with_walk(c, walk))
+    return compute(with_equations(c, equations))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ...numbers.affine import Affine
 from ...numbers.channels import Channels, Codec, product_codec
-from ...recurrent.cell import CELLS
 from ...recurrent.node import Node, cell_named
+from ...recurrent.rnn import CELLS
 from ..levels import STATE_CODEC, HalfAway, Truncating, Wrapping, each_channel, level_fault, recoded
 
 __all__: list[str] = []

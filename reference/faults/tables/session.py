@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
 from ..alterations import with_inputs, with_lengths, with_outputs, with_steps
 from ..fault import VARIANTS, Compute, Outputs, fault
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
-from ...recurrent.recurrence import Computation
-from ..alterations import with_inputs, with_lengths, with_states, with_steps, with_tensors, with_walk
+from ...recurrent.cell import Gates, Number, Parameters, States
+from ...recurrent.computation import Computation
+from ..alterations import with_equations, with_inputs, with_lengths, with_states, with_steps, with_tensors
 from ..fault import ALL_BUT_BFLOAT16, VARIANTS, Alteration, Compute, Outputs, family, fault
 
 __all__: list[str] = []
@@ -80,11 +80,11 @@ def last_unit_odd(compute: Compute, c: Computation) -> Outputs:
     there = np.ones(H)
     there[-1] = 0.0
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        hidden, *rest = cell.walk(p, X, H, inner)
-        return (hidden * p.arithmetic.given(there), *rest)
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        hidden, *rest = cell.equations(p, XW, HR, H, *inner)
+        return (hidden * p.arithmetic.exact(there), *rest)
 
-    return compute(with_walk(c, walk))
+    return compute(with_equations(c, equations))
 
 
 @family("sizes.steps-past-{}", 64, 256, 128, 32, 16, 8, clause="equations")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
 from ..alterations import with_inputs, with_recurrent_state, with_states, with_tensors
 from ..fault import UNINITIALIZED, Compute, Outputs, fault
 

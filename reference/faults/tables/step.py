@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
-from ...recurrent.recurrence import Computation
-from ..alterations import by_direction, with_inputs, with_recurrent_state, with_steps, with_walk
+from ...recurrent.cell import Gates, Number, Parameters, States
+from ...recurrent.computation import Computation
+from ..alterations import by_direction, sums_over, with_equations, with_inputs, with_recurrent_state, with_steps
 from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
-from .block import from_state, one_by_one
+from .block import one_by_one
 
 __all__: list[str] = []
 
@@ -25,11 +25,11 @@ Array = NDArray[Any]
 def steps_skipped(compute: Compute, c: Computation) -> Outputs:
     """Leaves the state as it was, as if a step were none of the sequence."""
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        steps = len(H.state.value if hasattr(H.state, "value") else H.state)
-        return (H.state, *(p.arithmetic.stack([state] * steps) for state in inner))
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        steps = len(H.value if hasattr(H, "value") else H)
+        return (H, *(p.arithmetic.stack([state] * steps) for state in inner))
 
-    return compute(with_walk(c, walk))
+    return compute(with_equations(c, equations))
 
 
 @fault("steps.twice", clause="equations", types=ALL_BUT_BFLOAT16, layer="operands")
@@ -37,16 +37,15 @@ def steps_twice(compute: Compute, c: Computation) -> Outputs:
     """Computes a step twice: once more from the state to which it led."""
     cell = c.configuration.cell
 
-    def twice(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        once = cell.walk(p, X, H, inner)
-        moved = from_state(p, H, once[0], cell.gates)
-        moved = type(H)(moved.number, H.blocks, once[0], H.through, H.step)
-        return cell.walk(p, X, moved, tuple(p.arithmetic.kept(state[-1]) for state in once[1:]))
+    def twice(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        once = cell.equations(p, XW, HR, H, *inner)
+        carried = (p.arithmetic.carry_state(state[-1]) for state in once[1:])
+        return cell.equations(p, XW, sums_over(p, once[0], HR), once[0], *carried)
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        return one_by_one(p, X, H, inner, twice)
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        return one_by_one(twice, p, XW, HR, H, *inner)
 
-    return compute(with_walk(c, walk))
+    return compute(with_equations(c, equations))
 
 
 @fault("steps.without-input", clause="equations")

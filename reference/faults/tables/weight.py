@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recurrent.cell import CELLS
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
+from ...recurrent.rnn import CELLS
 from ..alterations import reordered, with_inputs, with_tensors
 from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
 

@@ -16,8 +16,7 @@ from ...documents.operators import Document, OperatorVersion, operator_version
 from ...documents.tensors import HIDDEN_SIZE, LENGTHS, Dynamic, Extent, Levels, TensorForm, by_name
 from ...numbers.bounded import Bounded, either
 from ...recurrent.questions import RECURRENT_QUESTIONS
-from ...recurrent.recurrence import ordered
-from ..lstm.cell import LSTM
+from ...recurrent.rnn import LSTM, in_order
 from ..recurrent import RecurrentOperator
 
 Array = NDArray[np.float64]
@@ -85,8 +84,8 @@ class QuantizedOperands:
         whole = self.inputs not in ("step", "running", "vector")
         order = positions if self.by_clock else slice(None)
         size = 1 if self.inputs in ("row", "vector") else None
-        chosen = ordered(chosen, order)[..., np.newaxis]
-        return ordered(self._quantized(ordered(X, order), chosen, size, whole=whole), order)
+        chosen = in_order(chosen, order)[..., np.newaxis]
+        return in_order(self._quantized(in_order(X, order), chosen, size, whole=whole), order)
 
     def of_states(self, states: Any, had: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
         """Ht-1 (steps, N, H) as it is multiplied."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...faults.alterations import configured, merged, with_inputs
 from ...faults.fault import UNINITIALIZED, Compute, Outputs, fault
-from ...recurrent.recurrence import Computation
+from ...recurrent.computation import Computation
 
 Array = NDArray[Any]
 _of = partial(fault, operators=("DynamicQuantizeLSTM",), types=("float32",))

@@ -50,7 +50,7 @@ class Requantized(Ordered):
     def __init__(self, y: Affine | None) -> None:
         self._y = y
 
-    def fed_back(self, hidden: Array) -> Array:
+    def feedback(self, hidden: Array) -> Array:
         return hidden if self._y is None else self._y.rounded(hidden)
 
 
@@ -75,10 +75,6 @@ class Leveled(Bounding):
         self._y, self._fed_back, self._state = y, fed_back, state
         self._fixed, self._wide = kind == "fixed-point", kind != "bfloat16"
 
-    def given(self, value: Any) -> Any:
-        """Numbers without error; operands and what has bounds already are what they are."""
-        return self.exact(value) if isinstance(value, np.ndarray) else value
-
     def exact(self, value: Array) -> Bounded:
         """Numbers without error."""
         return Bounded(value, np.zeros_like(value), self.budget)
@@ -92,12 +88,12 @@ class Leveled(Bounding):
         """An operand for :meth:`product`."""
         return matrix
 
-    def shown(self, value: Array) -> Any:
+    def reported_state(self, value: Array) -> Any:
         """The state that a target reported, as it goes into the next step."""
         y = self._y
         if y is None:
             # No quantization: the state may be held wider than it is shown.
-            return Operand(value, super().shown(value).radius, np.zeros_like(value), 0, 0.0)
+            return Operand(value, super().reported_state(value).radius, np.zeros_like(value), 0, 0.0)
         operand = Operand.from_levels(y, y.levels(value))
         if not self._wide:
             # Narrow floats may show a rounded copy of the level that is held.
@@ -120,15 +116,15 @@ class Leveled(Bounding):
 
     def before(self, initial: Array, reported: Array) -> Operand:
         """The states before all steps, from the first one and those that were reported."""
-        return self._state(self._started(initial).followed_by(self.shown(reported)))
+        return self._state(self._started(initial).followed_by(self.reported_state(reported)))
 
     def _started(self, initial: Array) -> Operand:
-        start: Operand = self.shown(initial)
+        start: Operand = self.reported_state(initial)
         if self._y is not None and self._fed_back == "as-computed":
             return replace(start, value=initial, radius=np.zeros_like(initial))
         return start
 
-    def fed_back(self, hidden: Bounded) -> Any:
+    def feedback(self, hidden: Bounded) -> Any:
         """Ht of a free run as it goes into the next step."""
         return self._computed(hidden, self.quantized(hidden, saturated))
 

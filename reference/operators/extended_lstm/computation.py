@@ -1,9 +1,8 @@
 """Computations of ExtendedLSTM: a node and the stages that it goes through, which faults change.
 
-A node is walked as that of any recurrent operator, in arithmetics of levels (:mod:`.arithmetic`). Each step starts from
-the Y that the target reported one step before, so that the radius stays tight at any length. Where nothing is known of
-what a target reported each step starts from the computed one before, and the bound grows with length. That is for files
-of expected outputs and for scripts.
+A node runs LSTM's equations in arithmetics of levels (:mod:`.arithmetic`). Each step starts from the Y that the target
+reported one step before, so the radius stays tight at any length. Without a reported Y each step starts from the
+computed one, and the bound grows with length: for files of expected outputs and for scripts.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from ...numbers.activations import Activation, Coefficient, kind_named
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
 from ...numbers.formats import Format
-from ...recurrent.cell import Gates, Parameters, Recurrent, States
+from ...recurrent.cell import Gates, Parameters, States
+from ...recurrent.computation import Computation
 from ...recurrent.configuration import Configuration
-from ...recurrent.recurrence import Computation, collect, ordered, processing_order, trace
-from ..lstm.cell import LSTM
+from ...recurrent.rnn import LSTM, in_order, processing_order, run, states_of
 from .arithmetic import Leveled, Requantized
 from .document import OP_TYPE, ExtendedLSTM
 from .stages import Operand, Stages, Sums
@@ -56,8 +55,8 @@ class Requantizing(Computation):
     def plain(self, observed: Any = None) -> dict[str, NDArray[Any]]:
         """Y, and LSTM's Y_h and Y_c as they go on, in float64."""
         arithmetic = Requantized(self.y if self.fed_back == "quantized" else None)
-        outputs = collect(self.configuration, trace(self, arithmetic), arithmetic)
-        outputs["Y_h"] = arithmetic.fed_back(outputs["Y_h"])
+        outputs = run(self.configuration, self.inputs, arithmetic)
+        outputs["Y_h"] = arithmetic.feedback(outputs["Y_h"])
         return outputs if self.y is None else {**outputs, "Y": self.y.rounded(outputs["Y"])}
 
 
@@ -135,20 +134,20 @@ class ExtendedComputation(Stages):
         tensors = self._tensors(d)
         B = tensors.get("B")
         given: Any = tensors if B is None else {**tensors, "B": arithmetic.bias(B)}
-        walked = self._walked(d)
-        order = processing_order(walked, walked.directions[0])
+        configuration = self._one_direction(d)
+        order = processing_order(configuration.T, configuration.lengths, configuration.directions[0])
         if observed is not None:
-            seen = observed if self.realigned else ordered(observed, order)
-            added = self._added(tensors, order, arithmetic, ordered(seen[:, 0], order))
+            seen = observed if self.realigned else in_order(observed, order)
+            added = self._added(tensors, order, arithmetic, in_order(seen[:, 0], order))
             if np.any(added):
-                walked = replace(walked, cell=replace(walked.cell, walk=_Adding(added)))
+                configuration = replace(configuration, cell=replace(configuration.cell, equations=_Adding(added)))
         else:
             seen = None
-        (run,) = trace(Computation(walked, given), arithmetic, seen)
-        shown = arithmetic.quantized(run.hidden, self.shown) if self.node.T else run.hidden
-        return (ordered(shown, order) if self.realigned else shown)[:, np.newaxis]
+        hidden, _ = states_of(configuration, given, arithmetic, 0, seen)
+        shown = arithmetic.quantized(hidden, self.shown) if self.node.T else hidden
+        return (in_order(shown, order) if self.realigned else shown)[:, np.newaxis]
 
-    def _walked(self, d: int) -> Configuration:
+    def _one_direction(self, d: int) -> Configuration:
         """One direction of the node, as LSTM's."""
         functions = self.node.activations[0]
         if self.functions != Stages.functions:
@@ -189,14 +188,14 @@ class ExtendedComputation(Stages):
 
 
 class _Adding:
-    """LSTM's walk, of sums to which something is added on the way."""
+    """LSTM's equations, of sums to which something is added on the way."""
 
     def __init__(self, added: Array) -> None:
         self._left = added
 
-    def __call__(self, p: Parameters, S: Gates, H: Recurrent, inner: tuple[Any, ...]) -> States:
-        here, self._left = self._left[: len(S.number)], self._left[len(S.number) :]
-        return LSTM.walk(p, Gates(S.number + p.arithmetic.exact(here), S.blocks), H, inner)
+    def __call__(self, p: Parameters, XW: Gates, HR: Gates, *states: Any) -> States:
+        here, self._left = self._left[: len(XW.number)], self._left[len(XW.number) :]
+        return LSTM.equations(p, Gates(XW.number + p.arithmetic.exact(here), XW.blocks), HR, *states)
 
 
 def _from_there_on(number: Bounded, d: int) -> Bounded:

@@ -22,7 +22,7 @@ from ...documents.tensors import Stated, recurrent_forms
 from ...numbers.affine import Affine
 from ...recurrent.configuration import Configuration, configure
 from ...recurrent.node import IllegalNode, Node, format_of_inputs, sizes_of_inputs
-from ..lstm.cell import LSTM
+from ...recurrent.rnn import LSTM
 from .arithmetic import STATES
 from .attributes import Given, codecs_of, complaints
 from .stages import Operand

@@ -25,7 +25,7 @@ from ...faults.part import Part
 from ...faults.parts import wrong_parts
 from ...numbers.affine import Affine
 from ...recurrent.node import Node
-from ..lstm.cell import LSTM
+from ...recurrent.rnn import LSTM
 from .computation import Requantizing, evaluate_extended
 from .document import ExtendedLSTM, resolve
 from .stages import Operand

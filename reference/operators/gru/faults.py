@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults.alterations import clipped, configured, settled, with_tensors, with_walk
+from ...faults.alterations import clipped, configured, settled, with_equations, with_tensors
 from ...faults.fault import ALL_BUT_BFLOAT16, Alteration, Compute, Outputs, family, fault
-from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
-from ...recurrent.recurrence import Computation
+from ...recurrent.cell import Gates, Number, Parameters, States
+from ...recurrent.computation import Computation
+from ...recurrent.rnn import hidden_gate
 from ..equations import equations, gate_orders
-from .cell import candidate
 
 Array = NDArray[Any]
 GRU = ("GRU",)
 
-# The hidden gate ht from parameters, both sums, zt and rt.
-Hidden = Callable[[Parameters, Gates, Recurrent, Number, Number], Number]
+# The hidden gate ht from parameters, both sums, Ht-1, zt and rt.
+Hidden = Callable[[Parameters, Gates, Gates, Number, Number, Number], Number]
 
 
 def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
     """The computation with another hidden gate."""
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
-        z, r = p.f(X.z + H.z), p.f(X.r + H.r)
-        return (p.arithmetic.interpolation(z, hidden(p, X, H, z, r), H.state),)
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
+        return (p.arithmetic.interpolation(z, hidden(p, XW, HR, H, z, r), H),)
 
-    return with_walk(c, walk)
+    return with_equations(c, equations)
 
 
-walk = partial(equations, operators=GRU)
+wrong_equations = partial(equations, operators=GRU)
 hidden = partial(equations, put=_with_hidden, operators=GRU)
 
 
@@ -47,12 +46,12 @@ def hidden_in_place(block: int) -> Alteration:
         if units <= block or c.configuration.linear_before_reset:
             return c
 
-        def hidden(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
-            h = candidate(p, X, H, r)
+        def hidden(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
+            h = hidden_gate(p, XW, HR, H, r)
             for first in range(block, units, block):
                 later = np.arange(units) >= first
-                mixed = p.arithmetic.where(later, H.state, p.arithmetic.interpolation(z, h, H.state))
-                h = p.arithmetic.where(later, candidate(p, X, replace(H, state=mixed), r), h)
+                mixed = p.arithmetic.where(later, H, p.arithmetic.interpolation(z, h, H))
+                h = p.arithmetic.where(later, hidden_gate(p, XW, HR, mixed, r), h)
             return h
 
         return _with_hidden(c, hidden)
@@ -70,32 +69,32 @@ gate_orders(
 )
 
 
-@walk("gru.update-gate.inverted", clause="equations.hidden")
-def update_gate_inverted(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+@wrong_equations("gru.update-gate.inverted", clause="equations.hidden")
+def update_gate_inverted(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
     """Weighs what is new by the update gate and the state before by what it lacks to one."""
-    z, r = p.f(X.z + H.z), p.f(X.r + H.r)
-    return (p.arithmetic.interpolation(z, H.state, candidate(p, X, H, r)),)
+    z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
+    return (p.arithmetic.interpolation(z, H, hidden_gate(p, XW, HR, H, r)),)
 
 
-@walk("gru.update-gate.keeps-reset-state", clause="equations.hidden")
-def update_keeps_reset_state(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+@wrong_equations("gru.update-gate.keeps-reset-state", clause="equations.hidden")
+def update_keeps_reset_state(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
     """Keeps a share of the reset state, rt (.) Ht-1, instead of Ht-1."""
-    z, r = p.f(X.z + H.z), p.f(X.r + H.r)
-    return (p.arithmetic.interpolation(z, candidate(p, X, H, r), r * H.state),)
+    z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
+    return (p.arithmetic.interpolation(z, hidden_gate(p, XW, HR, H, r), r * H),)
 
 
-@walk("gru.update-gate.not-complemented", clause="equations.hidden")
-def update_not_complemented(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+@wrong_equations("gru.update-gate.not-complemented", clause="equations.hidden")
+def update_not_complemented(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
     """Adds zt (.) Ht-1 to all that is new instead of its share 1 - zt."""
-    z, r = p.f(X.z + H.z), p.f(X.r + H.r)
-    return (candidate(p, X, H, r) + z * H.state,)
+    z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
+    return (hidden_gate(p, XW, HR, H, r) + z * H,)
 
 
-@walk("gru.update-gate.by-g", clause="activations.order")
-def update_gate_by_g(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+@wrong_equations("gru.update-gate.by-g", clause="activations.order")
+def update_gate_by_g(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
     """Applies g instead of f to the update gate."""
-    z, r = p.g(X.z + H.z), p.f(X.r + H.r)
-    return (p.arithmetic.interpolation(z, candidate(p, X, H, r), H.state),)
+    z, r = p.g(XW.z + HR.z), p.f(XW.r + HR.r)
+    return (p.arithmetic.interpolation(z, hidden_gate(p, XW, HR, H, r), H),)
 
 
 @fault("gru.linear-before-reset.ignored", clause="linear-before-reset", operators=GRU)
@@ -167,8 +166,8 @@ def clip_on_recurrent_part(compute: Compute, c: Computation) -> Outputs:
     if threshold is None or not c.configuration.linear_before_reset:
         return compute(c)
 
-    def hidden(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
-        return p.g(X.h + r * clipped(p, H.h, threshold))
+    def hidden(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
+        return p.g(XW.h + r * clipped(p, HR.h, threshold))
 
     return compute(_with_hidden(c, hidden))
 
@@ -186,11 +185,11 @@ def recurrent_bias_late(compute: Compute, c: Computation) -> Outputs:
     if not c.configuration.linear_before_reset or "initial_h" in c.inputs:
         return compute(c)
 
-    def hidden(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
-        recurrent = settled(H.h)
-        first = (H.step + np.arange(len(recurrent.value if hasattr(recurrent, "value") else recurrent))) == 0
-        nothing = p.arithmetic.given(np.zeros((1, 1, 1)))
-        return p.g(X.h + r * p.arithmetic.where(first[:, np.newaxis, np.newaxis], nothing, recurrent))
+    def hidden(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
+        recurrent = settled(HR.h)
+        first = (p.t + np.arange(len(recurrent.value if hasattr(recurrent, "value") else recurrent))) == 0
+        nothing = p.arithmetic.exact(np.zeros((1, 1, 1)))
+        return p.g(XW.h + r * p.arithmetic.where(first[:, np.newaxis, np.newaxis], nothing, recurrent))
 
     return compute(_with_hidden(c, hidden))
 
@@ -203,55 +202,55 @@ def reset_on_bias(compute: Compute, c: Computation) -> Outputs:
     if c.configuration.linear_before_reset or "B" not in c.inputs:
         return compute(c)
 
-    def hidden(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
-        bias = H.through(0.0 * H.state, "h")
-        return p.g(X.h + H.through(r * H.state, "h") - bias + r * bias)
+    def hidden(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
+        bias = p.recurrent(0.0 * H, "h")
+        return p.g(XW.h + p.recurrent(r * H, "h") - bias + r * bias)
 
     return compute(_with_hidden(c, hidden))
 
 
 @hidden("gru.reset-gate.ignored", clause="equations.reset")
-def reset_ignored(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
+def reset_ignored(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
     """Leaves the reset gate out."""
-    return p.g(X.h + H.h)
+    return p.g(XW.h + HR.h)
 
 
 @hidden("gru.reset-gate.on-argument", clause="equations.reset")
-def reset_on_argument(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
+def reset_on_argument(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
     """Multiplies the whole argument of g by the reset gate, what comes from Xt too."""
-    return p.g(r * (X.h + H.h))
+    return p.g(r * (XW.h + HR.h))
 
 
 @hidden("gru.reset-gate.on-input", clause="equations.reset")
-def reset_on_input(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
+def reset_on_input(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
     """Multiplies what comes from Xt by the reset gate instead of what comes from Ht-1."""
-    return p.g(r * X.h + H.h)
+    return p.g(r * XW.h + HR.h)
 
 
 @hidden("gru.reset-gate.on-result", clause="equations.reset")
-def reset_on_result(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
+def reset_on_result(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
     """Multiplies the hidden gate by the reset gate instead of its argument."""
-    return r * p.g(X.h + H.h)
+    return r * p.g(XW.h + HR.h)
 
 
 @hidden("gru.reset-gate.is-update-gate", clause="equations.reset")
-def reset_by_update_gate(p: Parameters, X: Gates, H: Recurrent, z: Number, r: Number) -> Number:
+def reset_by_update_gate(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
     """Resets by the update gate."""
-    return candidate(p, X, H, z)
+    return hidden_gate(p, XW, HR, H, z)
 
 
-@walk("gru.reset-gate.on-update-gate", clause="equations.reset")
-def reset_on_update_gate(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+@wrong_equations("gru.reset-gate.on-update-gate", clause="equations.reset")
+def reset_on_update_gate(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
     """Computes the update gate from the reset state too."""
-    r = p.f(X.r + H.r)
-    z = p.f(X.z + H.through(r * H.state, "z"))
-    return (p.arithmetic.interpolation(z, candidate(p, X, H, r), H.state),)
+    r = p.f(XW.r + HR.r)
+    z = p.f(XW.z + p.recurrent(r * H, "z"))
+    return (p.arithmetic.interpolation(z, hidden_gate(p, XW, HR, H, r), H),)
 
 
-@walk("gru.hidden.carried-ungated", clause="equations.hidden")
-def hidden_ungated(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+@wrong_equations("gru.hidden.carried-ungated", clause="equations.hidden")
+def hidden_ungated(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
     """Leaves the update gate out: Ht is what is new."""
-    return (candidate(p, X, H, p.f(X.r + H.r)),)
+    return (hidden_gate(p, XW, HR, H, p.f(XW.r + HR.r)),)
 
 
 @fault("gru.outputs.required-missing", clause="outputs.required", operators=GRU, types=ALL_BUT_BFLOAT16, layer="form")

@@ -15,47 +15,52 @@ from ...faults.alterations import (
     reordered,
     rounded_state,
     settled,
+    with_equations,
     with_inputs,
     with_tensors,
-    with_walk,
 )
 from ...faults.fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Alteration, Compute, Outputs, family, fault
 from ...kernels.kernel import rounded
-from ...recurrent.cell import Gates, Number, Parameters, Recurrent, States
-from ...recurrent.recurrence import Computation
+from ...recurrent.cell import Gates, Number, Parameters, States
+from ...recurrent.computation import Computation
+from ...recurrent.rnn import input_and_forget, output
 from ..equations import equations, gate_orders
-from .cell import gates, output
 
 Array = NDArray[Any]
 LSTM = ("LSTM",)
 
-# One step: from parameters, both sums, and Ct-1 to Ht and Ct.
-Step = Callable[[Parameters, Gates, Recurrent, Number], tuple[Number, Number]]
+# One step: from parameters, both sums, Ht-1 and Ct-1 to Ht and Ct.
+Step = Callable[[Parameters, Gates, Gates, Number, Number], tuple[Number, Number]]
 
 
 def _stepped(c: Computation, step: Step) -> Computation:
     """The computation with other equations of one step."""
 
-    def walk(p: Parameters, X: Gates, H: Recurrent, inner: tuple[Number, ...]) -> States:
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
         (C,) = inner
         hidden, cells = [], []
-        for t in range(len(X.number)):
-            h, C = step(p, X[t], H[t], C)
+        for t in range(len(XW.number)):
+            h, C = step(p, XW[t], HR[t], H[t], C)
             hidden.append(h)
             cells.append(C)
         return p.arithmetic.stack(hidden), p.arithmetic.stack(cells)
 
-    return with_walk(c, walk)
+    return with_equations(c, equations)
 
 
 step = partial(equations, put=_stepped, operators=LSTM)
 
 
+def gates(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number, Number]:
+    """Return it, ft and ct from Ct-1."""
+    return (*input_and_forget(p, S, C), p.g(S.c))
+
+
 def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) -> Computation:
     """The computation with another Ct carried on to the next step, once Ht was computed from the right one."""
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        S = X + H
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        S = XW + HR
         i, f, candidate = gates(p, S, C)
         C = f * C + i * candidate
         return output(p, S, C), change(p, C)
@@ -81,12 +86,12 @@ gate_orders(
 def forget_bias(compute: Compute, c: Computation) -> Outputs:
     """Adds 1 to the forget gate's argument, as frameworks do that train with such a bias."""
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, XW + HR, C)
         if p.coupled is None:
-            f = p.f(X.f + H.f + p.P["f"] * C + p.arithmetic.given(np.ones(c.configuration.H)))
+            f = p.f(XW.f + HR.f + p.P["f"] * C + p.arithmetic.exact(np.ones(c.configuration.H)))
         C = f * C + i * candidate
-        return output(p, X + H, C), C
+        return output(p, XW + HR, C), C
 
     return compute(_stepped(c, step))
 
@@ -160,10 +165,10 @@ def output_peephole_ignored(compute: Compute, c: Computation) -> Outputs:
 
 
 @step("lstm.peepholes.output-from-previous-cell", clause="peepholes.output")
-def peephole_from_previous_cell(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def peephole_from_previous_cell(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Lets the output gate's peephole look at Ct-1 instead of Ct."""
-    i, f, candidate = gates(p, X + H, C)
-    o = p.f(X.o + H.o + p.P["o"] * C)
+    i, f, candidate = gates(p, XW + HR, C)
+    o = p.f(XW.o + HR.o + p.P["o"] * C)
     C = f * C + i * candidate
     return o * p.h(C), C
 
@@ -175,62 +180,62 @@ def output_peephole_after_clip(compute: Compute, c: Computation) -> Outputs:
     if threshold is None or c.inputs.get("P") is None:
         return compute(c)
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, XW + HR, C)
         C = f * C + i * candidate
-        o = p.f(clipped(p, X.o + H.o, threshold) + p.P["o"] * C)
+        o = p.f(clipped(p, XW.o + HR.o, threshold) + p.P["o"] * C)
         return o * p.h(C), C
 
     return compute(_stepped(c, step))
 
 
 @step("lstm.peepholes.on-hidden", clause="peepholes")
-def peepholes_on_hidden(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def peepholes_on_hidden(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Lets the peepholes of the input and forget gates look at Ht-1 instead of Ct-1."""
-    i, f, candidate = gates(p, X + H, H.state)
+    i, f, candidate = gates(p, XW + HR, H)
     C = f * C + i * candidate
-    return output(p, X + H, C), C
+    return output(p, XW + HR, C), C
 
 
 # Cell state and output.
 
 
 @step("lstm.cell.gates-swapped", clause="equations.cell")
-def cell_gates_swapped(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def cell_gates_swapped(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Multiplies Ct-1 by the input gate and what is new by the forget gate."""
-    i, f, candidate = gates(p, X + H, C)
+    i, f, candidate = gates(p, XW + HR, C)
     C = i * C + f * candidate
-    return output(p, X + H, C), C
+    return output(p, XW + HR, C), C
 
 
 @step("lstm.cell.ungated-input", clause="equations.cell")
-def cell_input_ungated(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def cell_input_ungated(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Adds what is new to the cell state without the input gate."""
-    _, f, candidate = gates(p, X + H, C)
+    _, f, candidate = gates(p, XW + HR, C)
     C = f * C + candidate
-    return output(p, X + H, C), C
+    return output(p, XW + HR, C), C
 
 
 @step("lstm.hidden.no-h", clause="equations.hidden")
-def hidden_without_h(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def hidden_without_h(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Multiplies the output gate by Ct itself instead of h(Ct)."""
-    i, f, candidate = gates(p, X + H, C)
+    i, f, candidate = gates(p, XW + HR, C)
     C = f * C + i * candidate
-    return p.f(X.o + H.o + p.P["o"] * C) * C, C
+    return p.f(XW.o + HR.o + p.P["o"] * C) * C, C
 
 
 @step("lstm.hidden.from-previous-cell", clause="equations.hidden")
-def hidden_from_previous_cell(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def hidden_from_previous_cell(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Computes Ht from Ct-1."""
-    i, f, candidate = gates(p, X + H, C)
+    i, f, candidate = gates(p, XW + HR, C)
     before, C = C, f * C + i * candidate
-    return p.f(X.o + H.o + p.P["o"] * C) * p.h(before), C
+    return p.f(XW.o + HR.o + p.P["o"] * C) * p.h(before), C
 
 
 @step("lstm.hidden.ungated", clause="equations.hidden")
-def hidden_ungated(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def hidden_ungated(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Leaves the output gate out: Ht is h(Ct)."""
-    i, f, candidate = gates(p, X + H, C)
+    i, f, candidate = gates(p, XW + HR, C)
     C = f * C + i * candidate
     return p.h(C), C
 
@@ -248,11 +253,11 @@ def h_by_g(compute: Compute, c: Computation) -> Outputs:
 
 
 @step("lstm.activations.output-gate-by-g", clause="activations.order")
-def output_gate_by_g(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def output_gate_by_g(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Applies g instead of f to the output gate."""
-    i, f, candidate = gates(p, X + H, C)
+    i, f, candidate = gates(p, XW + HR, C)
     C = f * C + i * candidate
-    return p.g(X.o + H.o + p.P["o"] * C) * p.h(C), C
+    return p.g(XW.o + HR.o + p.P["o"] * C) * p.h(C), C
 
 
 # Clip.
@@ -265,10 +270,10 @@ def clip_on_cell_state(compute: Compute, c: Computation) -> Outputs:
     if threshold is None:
         return compute(c)
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, XW + HR, C)
         C = clipped(p, f * C + i * candidate, threshold)
-        return output(p, X + H, C), C
+        return output(p, XW + HR, C), C
 
     return compute(configured(_stepped(c, step), clips=(None,) * len(c.configuration.clips)))
 
@@ -297,12 +302,12 @@ def clip_before_peephole(compute: Compute, c: Computation) -> Outputs:
     if threshold is None or "P" not in c.inputs:
         return compute(c)
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i = p.f(clipped(p, X.i + H.i, threshold) + p.P["i"] * C)
-        f = p.f(clipped(p, X.f + H.f, threshold) + p.P["f"] * C)
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        i = p.f(clipped(p, XW.i + HR.i, threshold) + p.P["i"] * C)
+        f = p.f(clipped(p, XW.f + HR.f, threshold) + p.P["f"] * C)
         i, f = (i, 1.0 - i) if p.coupled == "input" else (1.0 - f, f) if p.coupled else (i, f)
-        C = f * C + i * p.g(clipped(p, X.c + H.c, threshold))
-        o = p.f(clipped(p, X.o + H.o, threshold) + p.P["o"] * C)
+        C = f * C + i * p.g(clipped(p, XW.c + HR.c, threshold))
+        o = p.f(clipped(p, XW.o + HR.o, threshold) + p.P["o"] * C)
         last = c.configuration.clips[-1]
         return o * p.h(C if last is None else clipped(p, C, last)), C
 
@@ -330,10 +335,10 @@ def input_forget_equal(compute: Compute, c: Computation) -> Outputs:
     if c.configuration.coupled is None:
         return compute(c)
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i = p.f(X.i + H.i + p.P["i"] * C)
-        C = i * C + i * p.g(X.c + H.c)
-        return output(p, X + H, C), C
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        i = p.f(XW.i + HR.i + p.P["i"] * C)
+        C = i * C + i * p.g(XW.c + HR.c)
+        return output(p, XW + HR, C), C
 
     return compute(_stepped(c, step))
 
@@ -355,8 +360,8 @@ def input_forget_by_negation(compute: Compute, c: Computation) -> Outputs:
         return compute(c)
     held, other = ("i", "f") if c.configuration.coupled == "input" else ("f", "i")
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        S = X + H
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        S = XW + HR
         argument = settled(getattr(S, held) + p.P[held] * C)
         by_letter = {held: p.f(argument), other: p.f(0.0 - argument)}
         C = by_letter["f"] * C + by_letter["i"] * p.g(S.c)
@@ -375,8 +380,8 @@ def cell_held_narrower(compute: Compute, c: Computation) -> Outputs:
     if narrow is None:
         return compute(c)
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        S = X + H
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        S = XW + HR
         i, f, new = gates(p, S, C)
         C = rounded_state(f * C + i * new, lambda x: rounded(x, narrow))
         return output(p, S, C), C
@@ -400,9 +405,9 @@ def cell_carried_in(narrow: str) -> Alteration:
 
 
 @step("lstm.cell.twice", clause="equations.cell", types=ALL_BUT_BFLOAT16)
-def cell_twice(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
+def cell_twice(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
     """Updates the cell state twice a step, by the same gates."""
-    S = X + H
+    S = XW + HR
     i, f, new = gates(p, S, C)
     C = f * (f * C + i * new) + i * new
     return output(p, S, C), C
@@ -441,9 +446,9 @@ def forget_gate_drifts(compute: Compute, c: Computation) -> Outputs:
     """The forget gate is 12 units too small at every step, too little to show in any one of them."""
     share = 1 - 12 * c.configuration.format.unit
 
-    def step(p: Parameters, X: Gates, H: Recurrent, C: Number) -> tuple[Number, Number]:
-        i, f, candidate = gates(p, X + H, C)
+    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
+        i, f, candidate = gates(p, XW + HR, C)
         C = f * share * C + i * candidate
-        return output(p, X + H, C), C
+        return output(p, XW + HR, C), C
 
     return compute(_stepped(c, step))

@@ -26,7 +26,7 @@ def test_a_sum_called_exact_is_exact_in_every_order(
     count = min(len(xs), len(ws))
     x, w = np.ldexp(np.array(xs[:count], float), exponent), np.array(ws[:count], float)
     proving = Proving(HALF)
-    total = proving.product(proving.given(x[np.newaxis]), proving.weights(w[np.newaxis])).settled()
+    total = proving.product(proving.exact(x[np.newaxis]), proving.weights(w[np.newaxis])).settled()
     if total.exact[0, 0]:
         partial = np.float16(0)
         for k in order:
@@ -38,7 +38,7 @@ def test_a_sum_called_exact_is_exact_in_every_order(
 def test_one_digit_too_many_is_no_longer_exact() -> None:
     proving = Proving(HALF)
     for last, exact in ((2.0**-10, True), (2.0**-11, False)):
-        total = (proving.given(np.array([1.0])) + proving.given(np.array([last]))).settled()
+        total = (proving.exact(np.array([1.0])) + proving.exact(np.array([last]))).settled()
         assert bool(total.exact[0]) is exact
         assert (float(np.float16(1 + last)) == 1 + last) is exact
 
@@ -46,7 +46,7 @@ def test_one_digit_too_many_is_no_longer_exact() -> None:
 def test_cancelling_sums_are_judged_by_their_partial_sums() -> None:
     """1024 - 1024 + 2^-3 is 2^-3, but 1024 + 2^-3 is not representable on the way."""
     proving = Proving(HALF)
-    total = proving.given(np.array([1024.0])) + proving.given(np.array([2.0**-3])) + proving.given(np.array([-1024.0]))
+    total = proving.exact(np.array([1024.0])) + proving.exact(np.array([2.0**-3])) + proving.exact(np.array([-1024.0]))
     assert not total.settled().exact[0]
 
 
@@ -62,7 +62,7 @@ def test_a_gate_times_a_sum_is_exact_only_where_it_is_so_multiplied_out() -> Non
     proving = Proving(HALF)
 
     def number(x: float) -> Dyadic:
-        return proving.given(np.array([x]))
+        return proving.exact(np.array([x]))
 
     whole = number(1023.0) + number(-1022.0)
     assert whole.settled().exact[0]
@@ -76,7 +76,7 @@ def test_an_interpolation_is_exact_only_where_it_is_so_in_every_way() -> None:
     proving = Proving(HALF)
 
     def exact(*numbers: float) -> bool:
-        z, h, H = (proving.given(np.array([x])) for x in numbers)
+        z, h, H = (proving.exact(np.array([x])) for x in numbers)
         return bool(proving.interpolation(z, h, H).exact[0])
 
     assert exact(0.25, 1.5, -2.0)

@@ -80,7 +80,7 @@ def test_a_settled_sum_covers_every_group_and_partial_sum_being_stored(groups: i
     parts = [random.uniform(-2, 2, 3000) for _ in range(groups)]
     total: Any = None
     for part in parts:
-        product = arithmetic.product(arithmetic.given(part[:, np.newaxis]), arithmetic.weights(np.ones((1, 1))))
+        product = arithmetic.product(arithmetic.exact(part[:, np.newaxis]), arithmetic.weights(np.ones((1, 1))))
         total = product if total is None else total + product
     number = total.settled()
     stored = [part.astype(np.float16) for part in parts]
@@ -100,7 +100,7 @@ def test_a_gate_times_a_sum_covers_it_multiplied_out_and_not() -> None:
     single = arithmetic.weights(np.ones((1, 1)))
 
     def number(values: NDArray[Any]) -> Bounded:
-        return arithmetic.given(values.astype(float))
+        return arithmetic.exact(values.astype(float))
 
     def product(values: NDArray[Any]) -> Any:
         return arithmetic.product(number(values[:, np.newaxis]), single)
@@ -203,7 +203,7 @@ def test_no_bound_is_infinite_and_puts_sums_in_doubt() -> None:
     assert w.gamma(32) < np.inf
     assert w.gamma(33) == np.inf
     arithmetic = Bounding(w)
-    number = arithmetic.product(arithmetic.given(np.zeros((1, 33))), arithmetic.weights(np.ones((2, 33)))).settled()
+    number = arithmetic.product(arithmetic.exact(np.zeros((1, 33))), arithmetic.weights(np.ones((2, 33)))).settled()
     assert number.doubt is not None
     assert number.doubt.all()
     assert np.isfinite(number.radius).all()
@@ -220,7 +220,7 @@ def test_a_shown_state_is_within_its_radius_of_the_wide_one(wide: float, kind: s
         shown = np.array([wide]).astype(form.dtype).astype(float)
     if flushes and abs(wide) < form.least_normal:
         shown = np.zeros(1)
-    number = Bounding(budget("flushing" if flushes else "standard", kind)).shown(shown)
+    number = Bounding(budget("flushing" if flushes else "standard", kind)).reported_state(shown)
     in_doubt = number.doubt is not None and bool(number.doubt[0])
     assert in_doubt or abs(wide - number.value[0]) <= number.radius[0] * RADIUS_SLACK
     assert in_doubt == (abs(shown[0]) >= form.largest)

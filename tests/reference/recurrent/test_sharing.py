@@ -12,12 +12,11 @@ from onnxspec.reference import Interpretations, Node, configure, evaluate, evalu
 from onnxspec.reference.numbers import Plain, Proving, provable
 from onnxspec.reference.recurrent import (
     Expecting,
-    collect,
     computation_of,
     expect,
     proofs_of,
-    recurrence,
-    trace,
+    rnn,
+    run,
     valid_elements,
 )
 
@@ -62,7 +61,7 @@ def test_where_no_proof_is_begun_nothing_would_be_proved(op):
             continue
         computation, proving = computation_of(node, inputs), Proving(c.format)
         with np.errstate(all="ignore"):
-            proofs = collect(c, trace(computation, proving), proving)
+            proofs = run(c, computation.inputs, proving)
             begun.append(bool(proofs_of(computation)))
         if not begun[-1]:
             assert not (proofs["Y"].exact & valid_elements(c)).any()
@@ -86,9 +85,10 @@ def test_sums_that_no_walk_reads_are_left_out_of_large_nodes_and_change_nothing(
         node = Node(op, 22, attributes, outputs_of(op))
         outputs, products = [], []
         for large in (False, True):
-            monkeypatch.setattr(recurrence, "is_large", lambda c, large=large: large)
+            monkeypatch.setattr(rnn, "is_large", lambda c, large=large: large)
             columns.clear()
-            trace(computation_of(node, inputs), Counting())
+            computation = computation_of(node, inputs)
+            run(computation.configuration, computation.inputs, Counting())
             products.append(sum(columns))
             outputs.append((evaluate_in_order(node, inputs), expect(node, inputs, {}), evaluate(node, inputs)))
         (ordered, bounded, plain), others = outputs[0], outputs[1]
