@@ -1,0 +1,201 @@
+"""Compare v0.4.0 and this version on the frozen corpus, recording by recording.
+
+    python -m benchmarks.net [--baseline PYTHON] [--full] [NAME ...]
+
+Without --full a sample is compared, in at most five minutes on two cores; with it everything, in at most thirty. The
+baseline is made from its commit in a folder for caches, unless --baseline names an interpreter that has v0.4.0; its
+answers are kept there, too. Exit code 1 where something differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.net.corpus import FILE
+
+COMMIT = "9d8008b"
+"""v0.4.0."""
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "onnxspec-net" / COMMIT
+SIDE = Path(__file__).with_name("side.py")
+RADII = 1e-5
+"""Relative difference of radii that is no difference."""
+
+SAMPLED = {"numbers": (12, 1), "faults": (60, 12), "conforming": (40, 8)}
+"""By recording every how many-th case is compared, in the fast net and in the full one."""
+
+KERNELS = ROOT / "benchmarks" / "kernels" / "targets.toml"
+NARROW = ("--profile", "smoke", "--no-fill", "--quiet")
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "onnxruntime": ("run", *NARROW),
+    "onnx-reference": ("run", "--target", "onnx-reference", *NARROW),
+    **{
+        kernel: ("run", "--targets-file", str(KERNELS), "--target", kernel, *NARROW)
+        for kernel in ("plain", "one-activation-list", "batch-first", "converted-peepholes")
+    },
+    "random": ("run", "--random", "40", "--seed", "7", "--quiet", "--no-fill"),
+    "unknown-case": ("run", "--case", "nothing"),
+    "unknown-target": ("run", "--target", "nothing"),
+    "list": ("list", "--profile", "smoke"),
+    "clauses": ("clauses", "--json"),
+    "missing-model": ("check", "missing.onnx"),
+    "no-run": ("report", "nothing"),
+}
+"""Commands by name; those that run cases are compared by their results, all by exit code."""
+
+FIELDS = ("verdict", "reason", "clause", "accuracy", "diagnosis", "expected", "judged", "elements", "flags")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="recordings (default: all)")
+    parser.add_argument("--baseline", type=Path, help="interpreter that has v0.4.0 (default: made from its commit)")
+    parser.add_argument("--full", action="store_true", help="compare everything")
+    options = parser.parse_args()
+    python = options.baseline or _environment()
+    failed = False
+    with ThreadPoolExecutor(2) as pool:
+        for name, recording in _recordings(options.full).items():
+            if options.names and name not in options.names:
+                continue
+            began = time.monotonic()
+            record, compare = recording
+            old, new = pool.map(record, (python, None), repeat(name), repeat(options.full))
+            differences = list(compare(old, new))
+            failed |= bool(differences)
+            verdict = f"{len(differences)} differences" if differences else "equal"
+            print(f"{name:14} {verdict:16} {len(old):7} compared  {time.monotonic() - began:5.0f} s", flush=True)
+            for difference in differences[:3]:
+                print(f"    {difference}")
+    return int(failed)
+
+
+Recording = tuple[Callable[[Any, str, bool], dict[str, Any]], Callable[[dict[str, Any], dict[str, Any]], Iterator[str]]]
+
+
+def _recordings(full: bool) -> dict[str, Recording]:
+    of_side = dict.fromkeys(SAMPLED, _side)
+    compare = {"numbers": _numbers, "faults": _faults, "conforming": _conforming}
+    found: dict[str, Recording] = {name: (of_side[name], compare[name]) for name in SAMPLED}
+    return {**found, **dict.fromkeys(COMMANDS, (_command, _results))}
+
+
+def _environment() -> Path:
+    """Return the interpreter of an environment that has v0.4.0."""
+    python = CACHE / "venv" / "bin" / "python"
+    if not python.exists():
+        print(f"making an environment of v0.4.0 in {CACHE}", flush=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        source = CACHE / "source"
+        if not source.exists():
+            subprocess.run(["git", "-C", str(ROOT), "worktree", "prune"], check=True)
+            subprocess.run(["git", "clone", "--quiet", str(ROOT), str(source)], check=True)
+            subprocess.run(["git", "-C", str(source), "checkout", "--quiet", COMMIT], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(CACHE / "venv")], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(source)], check=True)
+    return python
+
+
+def _side(python: Path | None, name: str, full: bool) -> dict[str, Any]:
+    """Return a recording of one side; None stands for today's, whose answers are not kept."""
+    every = SAMPLED[name][full]
+    digest = f"{name}-{every}-{FILE.stat().st_size}-{SIDE.stat().st_size}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    out = CACHE / (f"today-{name}.pickle" if python is None else f"{digest}.pickle")
+    if python is None or not out.exists():
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        arguments = [str(python or sys.executable), str(SIDE), name, str(out), str(every)]
+        subprocess.run(arguments, check=True, env=environment)
+    recorded: dict[str, Any] = pickle.loads(out.read_bytes())
+    return recorded
+
+
+def _command(python: Path | None, name: str, full: bool) -> dict[str, Any]:
+    """Return the exit code of a command, and the results of a run by case."""
+    folder = CACHE / "commands" / ("today" if python is None else "baseline") / name
+    kept = folder / "kept.json"
+    if python is not None and kept.exists():
+        found: dict[str, Any] = json.loads(kept.read_text())
+        return found
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments = list(COMMANDS[name])
+    if arguments[0] == "run":
+        arguments += ["--out", str(folder / "run"), "--overwrite"]
+    command = [str(python or sys.executable), "-m", "onnxspec.conformance", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "COLUMNS": "100"})
+    found = {"exit code": done.returncode}
+    results = folder / "run" / "results.jsonl"
+    if results.exists():
+        rows = map(json.loads, results.read_text().splitlines())
+        found |= {row["case"]: [row.get(field) for field in FIELDS] for row in rows if "case" in row}
+    elif arguments[0] == "list":
+        found["output"] = done.stdout
+    kept.write_text(json.dumps(found))
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+
+
+def _results(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            yield f"{name}: {old.get(name)} -> {new.get(name)}"
+
+
+def _numbers(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Yield expectations whose values differ in a bit, or whose radii differ by more than RADII."""
+    for name, before in old.items():
+        after = new.get(name)
+        if isinstance(before, str) or isinstance(after, str) or after is None:
+            if before != after:
+                yield f"{name}: {before!s:.60} -> {after!s:.60}"
+            continue
+        if [(e[0], e[1]) for e in before] != [(e[0], e[1]) for e in after]:
+            yield f"{name}: other outputs or clauses"
+            continue
+        for (output, _, value, radius, mask), (_, _, value2, radius2, mask2) in zip(before, after, strict=True):
+            undefined, undefined2 = (np.zeros(value.shape, bool) if m is None else m for m in (mask, mask2))
+            where = np.broadcast_to(~undefined, value.shape)
+            if not np.array_equal(undefined, undefined2):
+                yield f"{name} {output}: other elements are undefined"
+            elif not np.array_equal(value[where], value2[where], equal_nan=True):
+                yield f"{name} {output}: values differ by {np.abs(value - value2)[where].max():.3g}"
+            elif not np.allclose(np.broadcast_to(radius, value.shape)[where],
+                                 np.broadcast_to(radius2, value.shape)[where], rtol=RADII, atol=0):  # fmt: skip
+                yield f"{name} {output}: radii differ"
+
+
+def _faults(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Yield faults that a case showed and does not show any more, and faults that are gone."""
+    for name, before in old.items():
+        after = new.get(name)
+        if after is None or isinstance(before, str) or isinstance(after, str):
+            if before != after:
+                yield f"{name}: {before} -> {after}"
+        elif before > 1 >= after:
+            yield f"{name}: caught by {before:.3g} bounds, now {after:.3g}"
+
+
+def _conforming(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Yield right kernels that are accused and were not; styles may go. (Some break a convention on padding, which is
+    no accusation, and are far off on both sides.)"""
+    accused = (name for name, ratio in new.items() if not ratio <= 1 and old.get(name, 0.0) <= 1)
+    yield from (f"{name}: {new[name]:.3g} bounds off" for name in accused)
+    if not new:
+        yield "no conforming kernel was run"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

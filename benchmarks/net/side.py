@@ -1,0 +1,127 @@
+"""One side of the comparison: what an installed onnxspec computes on the frozen corpus.
+
+    PYTHON benchmarks/net/side.py RECORDING OUT.pickle [every Nth case]
+
+It runs with v0.4.0's interpreter and with today's. Only this module reaches into internals: whoever moves them adapts
+the part that is not in a ``try`` of v0.4.0.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from corpus import corpus
+
+from onnxspec.cases import build_case, case_from_json
+from onnxspec.reference import evaluate, expect, operator_of
+
+CLASSES = ("standard", "strict", "bf16-storage", "flushing")
+LEAST_ELEMENTS, MOST_ELEMENTS = 1, 60_000
+"""Sizes of the inputs of cases on which faults and conforming kernels are run."""
+
+
+def runs(every: int, illegal: bool = False) -> Iterator[tuple[str, Any, dict[str, np.ndarray]]]:
+    """Yield (case and run, node, inputs) of the first node of every Nth legal case."""
+    for number, row in enumerate(corpus()):
+        if number % every or ("illegal" in row["case"]) != illegal:
+            continue
+        first = build_case(case_from_json(row["case"])).trial.first
+        for run, feed in enumerate(first.feeds):
+            yield f"{row['id']}#{run}", first.node, dict(feed.inputs)
+
+
+def numbers(every: int) -> dict[str, Any]:
+    """Values, radii and undefined elements by case, class, and way of judging: step by step, or as a free run."""
+    found: dict[str, Any] = {}
+    for name, node, inputs in runs(every):
+        with np.errstate(all="ignore"):
+            computed = evaluate(node, inputs)
+            reported = {n: a.astype(node_type(node, inputs, a)) for n, a in computed.items()}
+        for accuracy in CLASSES:
+            for way, observed in (("steps", reported), ("free", {})):
+                try:
+                    expected = expect(node, inputs, observed, accuracy)
+                except ValueError as error:  # an operator with arithmetics of its own
+                    found[f"{name} {accuracy} {way}"] = str(type(error))
+                    continue
+                found[f"{name} {accuracy} {way}"] = [
+                    (e.output, e.clause, e.number.value, e.number.radius, undefined(e.number)) for e in expected
+                ]
+    return found
+
+
+def node_type(node: Any, inputs: dict[str, np.ndarray], array: np.ndarray) -> Any:
+    """The type of a reported output: that of X, unless the output is quantized."""
+    X = inputs.get("X")
+    return X.dtype if X is not None and X.dtype.kind not in "iu" else array.dtype
+
+
+def undefined(number: Any) -> Any:
+    return getattr(number, "doubt", None) if hasattr(number, "doubt") else number.undefined
+
+
+def margin(node: Any, inputs: dict[str, np.ndarray], returned: dict[str, np.ndarray], accuracy: str) -> float:
+    """The largest error over its bound, of an implementation's outputs judged step by step."""
+    worst = 0.0
+    for e in expect(node, inputs, returned, accuracy):
+        if e.output not in returned:
+            return np.inf
+        got = returned[e.output].astype(np.float64)
+        mask = undefined(e.number)
+        if got.shape != np.shape(e.number.value):
+            return np.inf
+        with np.errstate(all="ignore"):
+            ratio = np.abs(got - e.number.value) / np.maximum(e.number.radius, 1e-300)
+        ratio = np.where(got == e.number.value, 0.0, ratio)
+        ratio = ratio if mask is None else np.where(mask, 0.0, ratio)
+        worst = max(worst, float(np.nan_to_num(ratio, nan=0.0).max(initial=0.0)))
+    return worst
+
+
+def faults(every: int) -> dict[str, Any]:
+    """By fault and case, how many bounds an implementation with the fault is off."""
+    from onnxspec.reference import faults_of
+
+    found: dict[str, Any] = {}
+    for name, node, inputs in small_runs(every):
+        operator = operator_of(node.op_type, node.domain)
+        for fault in faults_of(node.op_type, node.since_version):
+            if fault.accepts or node.domain == "com.amd.quark":
+                continue
+            try:
+                with np.errstate(all="ignore"):
+                    returned = operator.answer(node, inputs, (fault,), memory={})
+                found[f"{fault.id} {name}"] = margin(node, inputs, returned, "standard")
+            except Exception as error:  # a difference, if only one side raises it
+                found[f"{fault.id} {name}"] = type(error).__name__
+    return found
+
+
+def conforming(every: int) -> dict[str, Any]:
+    """By conforming kernel and case, how many bounds it is off: at most 1."""
+    found: dict[str, Any] = {}
+    for name, node, inputs in small_runs(every):
+        for style, kernel in operator_of(node.op_type, node.domain).conforming.items():
+            with np.errstate(all="ignore"):
+                returned = kernel.run(node, inputs)
+            found[f"{style} {name}"] = margin(node, inputs, dict(returned), kernel.accuracy)
+    return found
+
+
+def small_runs(every: int) -> Iterator[tuple[str, Any, dict[str, np.ndarray]]]:
+    for name, node, inputs in runs(every):
+        elements = sum(array.size for array in inputs.values())
+        if LEAST_ELEMENTS <= elements <= MOST_ELEMENTS and not node.codecs and name.endswith("#0"):
+            yield name, node, inputs
+
+
+if __name__ == "__main__":
+    recording, out, step = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    out.write_bytes(pickle.dumps(globals()[recording](step)))
