@@ -60,11 +60,18 @@ class Fairness(Struct, frozen=True):
         return "; ".join(reasons)
 
 
-def data_sets_of(trial: Trial) -> list[DataSet]:
-    """The feeds of each run, with the outputs of the reference, each number rounded once to the type of the tensors."""
+def data_sets_of(trial: Trial, *, outputs: bool = True) -> list[DataSet]:
+    """The feeds of each run, with the outputs of the reference, each number rounded once to the type of the tensors.
+
+    outputs
+        Whether they are computed; without them a data set has none.
+    """
     subject = trial.subject
     data_sets = []
     for feed in trial.feeds:
+        if not outputs:
+            data_sets.append(DataSet(_in_order(trial, feed), {}))
+            continue
         tensors = subject.answered(feed.inputs, lambda bound, inputs: returned_in_order(bound.node, inputs))
         data_sets.append(DataSet(_in_order(trial, feed), {name: tensors[name] for name in subject.shown}))
     return data_sets

@@ -20,13 +20,14 @@ from ..probes.drawn import fresh_profile
 from ..results.expected.entries import ExpectedFailureError
 from ..results.hits import in_words
 from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
+from ..results.support import counted, listed
 from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..workers.job import ClusterError
 from .ci import OutputOptions, as_json, github_marks, on_github, write_files
 from .display import RunDisplay, summarize
-from .terminal import console_on, fail, put, say, warn, why
+from .terminal import console_on, fail, progress_lines, put, say, warn, why
 
 if TYPE_CHECKING:
     from ..extraction.cases import NodeCase
@@ -66,7 +67,10 @@ def carry_out(
         Where a model is run, its recurrent nodes.
     """
     Thread(target=_load_report).start()  # while the target starts, which takes as long
-    finished, page = _finished(plan, journal, wanted)
+    # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
+    with progress_lines(silent=wanted.silent or not nodes or sys.stdout.isatty()) as progress:
+        progress(f"running and judging {counted(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
+        finished, page = _finished(plan, journal, wanted)
     if not wanted.json:
         summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
     if nodes and not wanted.silent:

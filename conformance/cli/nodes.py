@@ -20,11 +20,18 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..results.support import listed
 from ..running.run import Run, TargetRun
-from .terminal import fail, warn, why
+from .terminal import fail, progress_lines, warn, why
 
 
-def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) -> list[NodeCase]:
+def nodes_of_model(
+    model: Path, inputs: Path | None, folder: Path, *, again: bool, outputs: bool, silent: bool
+) -> list[NodeCase]:
     """The nodes of a model, with their cases written into a folder; those that a run goes on with are there already.
+
+    outputs
+        Whether the reference's outputs are written with them.
+    silent
+        Whether nothing is said of steps that take long.
 
     Ends the command where the model cannot be read or has no recurrent node that can be run.
     """
@@ -34,7 +41,9 @@ def nodes_of_model(model: Path, inputs: Path | None, folder: Path, again: bool) 
         except (OSError, ValueError):
             pass  # it was interrupted before they were there
     try:
-        nodes = cases_of_model(model, folder, arrays_of(inputs) if inputs is not None else None)
+        fed = arrays_of(inputs) if inputs is not None else None
+        with progress_lines(silent=silent) as progress:
+            nodes = cases_of_model(model, folder, fed, outputs=outputs, progress=progress)
     except ModelError as error:
         fail(f"{model} {error}")
     except CaptureError as error:

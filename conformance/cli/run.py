@@ -132,7 +132,9 @@ class ModelOptions:
     ] = None
     keep: Annotated[
         Path | None,
-        typer.Option("--keep", metavar="DIR", help="Leave the model's nodes there as test-case directories."),
+        typer.Option(
+            "--keep", metavar="DIR", help="Leave the nodes there as test-case directories, with outputs."
+        ),
     ] = None
 
 
@@ -255,7 +257,14 @@ def run(
             roots = [of_model.keep or out / NODE_CASES]
             from .nodes import nodes_of_model  # with all that models are read by
 
-            nodes = nodes_of_model(of_model.model, of_model.inputs, roots[0], again=conduct.resume)
+            nodes = nodes_of_model(
+                of_model.model,
+                of_model.inputs,
+                roots[0],
+                again=conduct.resume,
+                outputs=of_model.keep is not None,
+                silent=told.silent,
+            )
         if roots:
             chosen = replace(chosen, profile="directories", directories=tuple(map(str, roots)))
         plan = planned(

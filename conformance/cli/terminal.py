@@ -7,11 +7,13 @@ into visible ones; and what is one line of ours stays one, however many line bre
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, TextIO, cast
 
 import typer
@@ -23,6 +25,9 @@ from ..workers.worker import one_line
 
 LINE = 2000
 """Characters of a line beyond which it is cut: texts of targets have 500 at most, several of them make a line."""
+
+PATIENCE = 2.0
+"""Seconds that a step may take in silence."""
 
 _UNWRAPPED = 100_000
 _WORD = 200  # characters of a name that is far too long
@@ -114,6 +119,33 @@ def warn(text: str, style: str = "") -> None:
     text = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD]}...", text)
     line = text if text.isprintable() and len(text) <= _LONGEST_COMMAND else one_line(text, LINE)
     console_on(sys.stderr).print(line, style=style, markup=False, emoji=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def progress_lines(*, silent: bool = False) -> Iterator[Callable[[str], None]]:
+    """Print lines on the standard error about steps that take long: after PATIENCE seconds the step at hand, then each
+    new one. The value is called with each step as it begins."""
+    steps: list[str] = []
+    late = threading.Event()
+
+    def show() -> None:
+        late.set()
+        for step in steps[-1:]:
+            warn(f"{step} ...", "dim")
+
+    def begin(step: str) -> None:
+        steps.append(step)
+        if late.is_set():
+            warn(f"{step} ...", "dim")
+
+    timer = threading.Timer(PATIENCE, show)
+    timer.daemon = True
+    if not silent:
+        timer.start()
+    try:
+        yield begin
+    finally:
+        timer.cancel()
 
 
 def fail(message: str, code: int = 2, lines: Iterable[str] = ()) -> NoReturn:

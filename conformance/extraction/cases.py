@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
 from ...cases.directories.foreign import read_any, trials_of
 from ...cases.directories.reading import NotOneNode
-from ...reference import FORMATS, IllegalNode, operator_for
+from ...reference import FORMATS, IllegalNode, operator_for, resolve
 from ...reference.operators.asking import returned_in_order
 from ...reference.operators.mishap import told_mishap
 from ..checking.check import recurrent_nodes
@@ -69,15 +69,28 @@ class NodeCase:
     made_up: tuple[str, ...] = ()
 
 
-def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = None) -> list[NodeCase]:
+def cases_of_model(
+    file: Path,
+    folder: Path,
+    fed: Mapping[str, Array] | None = None,
+    *,
+    outputs: bool = False,
+    progress: Callable[[str], None] = lambda step: None,
+) -> list[NodeCase]:
     """Write a test-case directory for every recurrent node of a model that can be run, and which is which; where there
     is none nothing is written.
 
     fed
         Arrays for the model's inputs: what flows into the nodes is captured with them. Without them numbers are drawn.
 
+    outputs
+        Whether the reference's outputs are written, too. They take most of the time, and nobody needs them to judge.
+    progress
+        Called with the name of each step before it begins.
+
     Raises ModelError, CaptureError, ForeignFolder, OSError.
     """
+    progress(f"reading {file}")
     content = read_content(file)
     try:
         entries = [_taken_out(located) for located in recurrent_nodes(main_scope(content))]
@@ -86,6 +99,8 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
     nodes = [each for each in entries if isinstance(each, PortableNode)]
     if not nodes:
         return [each for each in entries if isinstance(each, NodeCase)]
+    if fed:
+        progress(f"running {file} on your data")
     captures = dict(zip((n.path for n in nodes), capture(content, nodes, fed), strict=True)) if fed else {}
     _clear(folder)
     written: list[NodeCase] = []
@@ -95,18 +110,20 @@ def cases_of_model(file: Path, folder: Path, fed: Mapping[str, Array] | None = N
             written.append(each)
             continue
         captured = captures.get(each.path) if fed else None
+        progress(f"writing the case of {each.path}{', with outputs' if outputs else ''}")
         try:
-            written.append(_written(each, folder / _case_id(each.path, taken), captured))
+            written.append(_written(each, folder / _case_id(each.path, taken), captured, outputs))
             if written[-1].case and (quantized := quantized_node(each)) is not None:
                 case = _case_id(f"{each.path}~qdq", taken)
-                written.append(_written_quantized(each, quantized, folder / case, captured))
+                written.append(_written_quantized(each, quantized, folder / case, captured, outputs))
         except OSError:
             raise
         except Exception as error:  # whatever it is, it is ours or the operator's, and costs this node alone
             written.append(_broken_off(each.path, each.operator.name, error))
     for together in nodes_together(nodes):
         case = _case_id("+".join(node.path.strip("/") for node in together.nodes), taken)
-        written.append(_written_together(together, folder / case, captures if fed else None))
+        progress(f"writing the case of {len(together.nodes)} nodes together{', with outputs' if outputs else ''}")
+        written.append(_written_together(together, folder / case, captures if fed else None, outputs))
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps([asdict(each) for each in written], indent=2, ensure_ascii=False)
     (folder / NODES).write_text(text + "\n", encoding="utf-8")
@@ -139,13 +156,15 @@ def read_nodes(folder: Path) -> list[NodeCase]:
         raise ValueError(f"{folder / NODES}: {error}") from None
 
 
-def _written(node: PortableNode, folder: Path, captured: CapturedInputs | None) -> NodeCase:
+def _written(node: PortableNode, folder: Path, captured: CapturedInputs | None, outputs: bool) -> NodeCase:
     plain = NodeCase(node.path, node.operator.name)
     if captured is not None and not captured.runs:
         return NodeCase(plain.node, plain.operator, why=captured.why)
     try:
         runs = list(captured.runs) if captured is not None else drawn(node)
-        sets = [DataSet(run, _outputs(node, run)) for run in runs]
+        for run in runs:
+            resolve(node.read.node, node.read.bind(run))
+        sets = [DataSet(run, _outputs(node, run) if outputs else {}) for run in runs]
     except IllegalNode as error:
         return NodeCase(plain.node, plain.operator, why=f"is illegal with these inputs: {error}")
     except NotPortable as error:
@@ -157,21 +176,33 @@ def _written(node: PortableNode, folder: Path, captured: CapturedInputs | None) 
 
 
 def _written_quantized(
-    node: PortableNode, quantized: QuantizedNode, folder: Path, captured: CapturedInputs | None
+    node: PortableNode, quantized: QuantizedNode, folder: Path, captured: CapturedInputs | None, outputs: bool
 ) -> NodeCase:
     """The case of a node with its DequantizeLinear and QuantizeLinear."""
     runs = [quantized.fed(run) for run in (captured.runs if captured is not None else drawn(node))]
-    sets = []
-    for run in runs:
-        outputs = returned_in_order(quantized.node, {**quantized.constants, **run})
-        sets.append(DataSet(run, outputs))
+    outputs = outputs or not _has_document(quantized.model)
+    sets = [
+        DataSet(run, returned_in_order(quantized.node, {**quantized.constants, **run}) if outputs else {})
+        for run in runs
+    ]
     made_up = _made_up([node], captured is not None)
     write_directory(folder, _marked(quantized.model, made_up), sets)
     operator = f"{node.operator.name} with what quantizes around it"
     return NodeCase(node.path, operator, folder.name, _origin([node], captured is not None, len(sets)), made_up=made_up)
 
 
-def _written_together(together: Together, folder: Path, captures: Mapping[str, CapturedInputs] | None) -> NodeCase:
+def _has_document(model: bytes) -> bool:
+    """Tell whether a case is judged by documents, and not by the outputs that are written with it."""
+    try:
+        read_any(model)
+    except (NotOneNode, IllegalNode):
+        return False
+    return True
+
+
+def _written_together(
+    together: Together, folder: Path, captures: Mapping[str, CapturedInputs] | None, outputs: bool
+) -> NodeCase:
     """The case of nodes that have something in common."""
     members = tuple(node.path for node in together.nodes)
     path, operator = " + ".join(members), " + ".join(node.operator.name for node in together.nodes)
@@ -181,7 +212,7 @@ def _written_together(together: Together, folder: Path, captures: Mapping[str, C
     fed = [together.fed(runs) for runs in zip(*several, strict=False)]
     try:
         trial = trials_of(folder.name, together.model, read_any(together.model), fed)[0]
-        sets = data_sets_of(trial)
+        sets = data_sets_of(trial, outputs=outputs)
     except (NotOneNode, ValueError, KeyError) as error:
         return NodeCase(path, operator, why=f"cannot be run together: {error}", members=members)
     made_up = _made_up(together.nodes, captures is not None)

@@ -152,9 +152,34 @@ def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
         "encoder.second",
         "nodes.json",
     ]
-    assert (folder / "kept" / "encoder.first" / "test_data_set_2" / "output_0.pb").is_file()
+    for name in ("encoder.first", "encoder.first+encoder.second"):
+        assert (folder / "kept" / name / "test_data_set_2" / "output_0.pb").is_file()
     resumed = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run", "--resume")
     assert resumed.returncode == 0, resumed.stderr
+
+
+def test_outputs_are_computed_for_those_who_keep_the_cases_alone(folder: Path) -> None:
+    """They take most of the time, and the judgement does not use them."""
+    done = onnxspec(folder, "run", "--model", "model.onnx", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert len([*(folder / "run" / "cases").glob("*/test_data_set_*/input_0.pb")]) == 9
+    assert not [*(folder / "run" / "cases").glob("*/test_data_set_*/output_*.pb")]
+    again = onnxspec(folder, "run", "--cases", "run/cases", "--out", "again")
+    assert again.returncode == 0, again.stderr
+    assert "3 pass" in again.stdout
+
+
+def test_steps_that_take_long_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxspec.conformance.cli.terminal.PATIENCE", 0.0)
+    done = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run")
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    assert "writing the case of /encoder/second, with outputs ..." in lines
+    assert lines[-1] == "running and judging 3 cases on onnxruntime ..."
+    for option in ("--quiet", "--json"):
+        silent = onnxspec(folder, "run", "--model", "model.onnx", option, "--out", f"run{option}")
+        assert silent.returncode == 0
+        assert silent.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def quantized_model() -> onnx.ModelProto:
 
 def cases_of(model: onnx.ModelProto, folder: Path, **fed: Any) -> list[NodeCase]:
     onnx.save(model, folder / "model.onnx")
-    return cases_of_model(folder / "model.onnx", folder / "cases", fed or None)
+    return cases_of_model(folder / "model.onnx", folder / "cases", fed or None, outputs=True)
 
 
 def test_what_quantizes_is_taken_along(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def cases_of(model: onnx.ModelProto, folder: Path, **fed: Any) -> list[NodeCase]
     """Its nodes, taken out; every model that is written passes the checker, as backends may ask for."""
     path = folder / "model.onnx"
     onnx.save(model, path)
-    cases = cases_of_model(path, folder / "cases", fed or None)
+    cases = cases_of_model(path, folder / "cases", fed or None, outputs=True)
     for case in cases:
         if case.case:
             onnx.checker.check_model(onnx.load(folder / "cases" / case.case / "model.onnx"), full_check=True)
