@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..workers.job import ClusterError
 from .ci import OutputOptions, as_json, github_marks, on_github, write_files
-from .display import RunDisplay, summarize
+from .display import RunDisplay, could_not_start, summarize
 from .terminal import console_on, fail, progress_lines, put, say, warn, why
 
 if TYPE_CHECKING:
@@ -57,7 +58,13 @@ def journal_in(folder: Path, resume: bool, overwrite: bool) -> Journal:
 
 
 def carry_out(
-    plan: Plan, journal: Journal, update: bool, wanted: OutputOptions, nodes: Sequence[NodeCase] = ()
+    plan: Plan,
+    journal: Journal,
+    update: bool,
+    wanted: OutputOptions,
+    nodes: Sequence[NodeCase] = (),
+    *,
+    named: bool = True,
 ) -> NoReturn:
     """Run, report and say what came of it; whatever ends it early, say how to go on. Raises typer.Exit.
 
@@ -65,12 +72,14 @@ def carry_out(
         Whether the targets' lists of known failures are written anew.
     nodes
         Where a model is run, its recurrent nodes.
+    named
+        Whether the user named the folder: then it stays though there was nothing to run on, so that --resume finds it.
     """
     Thread(target=_load_report).start()  # while the target starts, which takes as long
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
     with progress_lines(silent=wanted.silent or not nodes or sys.stdout.isatty()) as progress:
         progress(f"running and judging {counted(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
-        finished, page = _finished(plan, journal, wanted)
+        finished, page = _finished(plan, journal, wanted, named)
     if not wanted.json:
         summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
     if nodes and not wanted.silent:
@@ -91,7 +100,7 @@ def carry_out(
     raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
-def _finished(plan: Plan, journal: Journal, wanted: OutputOptions) -> tuple[Run, Path]:
+def _finished(plan: Plan, journal: Journal, wanted: OutputOptions, named: bool) -> tuple[Run, Path]:
     """The run once it is through, and its page. Ends the command where something cuts it off."""
     folder, console = journal.folder, console_on(sys.stdout)
     finished: Run | None = None
@@ -101,6 +110,7 @@ def _finished(plan: Plan, journal: Journal, wanted: OutputOptions) -> tuple[Run,
             with RunDisplay(console, plan, silent=wanted.silent, aside=aside) as display:
                 finished = execute(plan, journal, display.observe)
             _warn_of(journal)
+            _require_a_target(finished, named)
             from ...reports import write_report
 
             page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
@@ -116,6 +126,19 @@ def _finished(plan: Plan, journal: Journal, wanted: OutputOptions) -> tuple[Run,
         if finished is not None:
             summarize(finished, console)
         fail(f"{why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
+
+
+def _require_a_target(finished: Run, named: bool) -> None:
+    """End the command with a line for each target, and no report, where not one of them is installed."""
+    missing = [t for t in finished.targets if not t.description and "No module named" in t.unavailable]
+    if len(missing) < len(finished.targets):
+        return
+    if not named:
+        shutil.rmtree(finished.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # other runs are there
+            finished.folder.parent.rmdir()
+    first, *others = (f"{t.target.name} {could_not_start(t.target, t.unavailable)}" for t in missing)
+    fail(first, 3, others)
 
 
 def _issues(finished: Run) -> Iterator[str]:

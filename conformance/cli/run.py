@@ -122,6 +122,9 @@ class ModelOptions:
 
     panel: ClassVar[str] = "The nodes of a model"
 
+    model_file: Annotated[
+        Path | None, typer.Argument(metavar="MODEL", help="The same as --model.", show_default=False)
+    ] = None
     model: Annotated[
         Path | None,
         typer.Option("--model", metavar="MODEL.onnx", help="Run the recurrent nodes of a model, not a profile."),
@@ -132,9 +135,7 @@ class ModelOptions:
     ] = None
     keep: Annotated[
         Path | None,
-        typer.Option(
-            "--keep", metavar="DIR", help="Leave the nodes there as test-case directories, with outputs."
-        ),
+        typer.Option("--keep", metavar="DIR", help="Leave the nodes there as test-case directories, with outputs."),
     ] = None
 
 
@@ -236,6 +237,7 @@ def run(
 
     Exit code 0: every failing result was expected; 1: one was not; 2: bad arguments; 3: a target could not start.
     """
+    of_model = _with_model(of_model)
     _require_sense(first, which, of_model, known, conduct)
     if told.unwritable:
         fail(told.unwritable)
@@ -297,7 +299,25 @@ def run(
         fail(f"--update-expected: {why(error)}")
     with process_at(lanes.scheduler) as process:
         journal = journal_in(out or fresh_run(), conduct.resume, conduct.overwrite)
-        carry_out(replace(plan, process=process, excuses=not nodes), journal, known.update_expected, told, nodes)
+        carry_out(
+            replace(plan, process=process, excuses=not nodes),
+            journal,
+            known.update_expected,
+            told,
+            nodes,
+            named=first.out is not None,
+        )
+
+
+def _with_model(given: ModelOptions) -> ModelOptions:
+    """The options, with a model that is an argument in place of that of the option. Ends the command where both are."""
+    if given.model_file is None:
+        return given
+    if given.model is not None:
+        fail(f"--model {given.model} and {given.model_file}: run one model at a time")
+    if given.model_file.is_dir():
+        fail(f"{given.model_file} is a folder: --cases runs the test-case directories in it")
+    return replace(given, model=given.model_file)
 
 
 def _require_sense(

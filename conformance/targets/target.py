@@ -62,6 +62,18 @@ PROVIDERS = tuple(
 )
 """Providers that onnxruntime's sources name; used for suggestions only, any other name ending alike is tried too."""
 
+_SHORT = {
+    **{name.removesuffix("ExecutionProvider").lower(): (name,) for name in PROVIDERS},
+    "trt": ("TensorrtExecutionProvider",),
+    "trtrtx": ("NvTensorRTRTXExecutionProvider",),
+    "tensorrtrtx": ("NvTensorRTRTXExecutionProvider",),
+    "directml": ("DmlExecutionProvider",),
+    "vitis": ("VitisAIExecutionProvider",),
+    "gpu": ("CUDAExecutionProvider", "ROCMExecutionProvider", "DmlExecutionProvider"),
+    "npu": ("QNNExecutionProvider", "VitisAIExecutionProvider", "OpenVINOExecutionProvider"),
+}
+"""Names that people and packages have for providers, in small letters; used for suggestions only."""
+
 _PLAIN = (
     "onnxruntime",
     "onnx-reference",
@@ -204,15 +216,20 @@ def target_names() -> list[str]:
 
 
 def _nearest(text: str, named: Collection[str]) -> list[str]:
-    candidates = [*named, *target_names()]
+    """The names that are most like one that nothing has; all of them where none is."""
     if text.startswith("backend"):
         return ["backend:package.module"]
-    folded = {name.lower(): name for name in candidates}
-    wanted = text.lower()
-    if wanted.startswith("onnxruntime:") and not wanted.endswith("executionprovider"):
-        wanted += "executionprovider"
-    near = [folded[name] for name in difflib.get_close_matches(wanted, list(folded), 3, 0.6)]
-    return near or [*named, *_PLAIN, *third_parties(), "backend:package.module"]
+    short = re.sub(r"_?execution_?pro\w*$", "", text.lower())
+    runtime = re.match(r"(onnxruntime|ort)[:_-]", short)
+    short = re.sub(r"[\W_]", "", short[runtime.end() :] if runtime else short)
+    by_name = {key: [f"onnxruntime:{name}" for name in providers] for key, providers in _SHORT.items()}
+    if not runtime:
+        if short in by_name:
+            return by_name[short]
+        by_name |= {name.lower(): [name] for name in (*target_names(), *named)}
+    wanted = short if runtime else text.lower()
+    near = [name for key in difflib.get_close_matches(wanted, by_name, 3, 0.6) for name in by_name[key]]
+    return list(dict.fromkeys(near)) or [*named, *_PLAIN, *third_parties(), "backend:package.module"]
 
 
 class _Keys(Struct, kw_only=True):

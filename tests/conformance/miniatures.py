@@ -216,7 +216,9 @@ class Command:
         return Finished(done.returncode, out, err)
 
 
-_PROGRESS = re.compile(r".*: (\d[\d,]* of \d[\d,]* cases after \d+ s|all \d[\d,]* cases have run; )")
+_PROGRESS = re.compile(
+    r".*: (\d[\d,]* of \d[\d,]* cases after \d+ s|all \d[\d,]* cases have run; )|(reading|running|writing) .* \.\.\.$"
+)
 
 
 def complaints(errors: str) -> list[str]:

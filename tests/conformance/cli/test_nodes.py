@@ -182,6 +182,28 @@ def test_steps_that_take_long_are_named(folder: Path, monkeypatch: pytest.Monkey
         assert silent.stderr == ""
 
 
+def test_the_model_may_be_an_argument(folder: Path) -> None:
+    done = onnxspec(folder, "run", "model.onnx", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert "  /encoder/first  GRU-14  (random data, 3 runs; W, R and B from the model)" in done.stdout.splitlines()
+
+
+def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(folder: Path) -> None:
+    missing = ("--target", "backend:no.such.module")
+    for words in (("run", "model.onnx"), ("run", "--profile", "smoke"), ("run", "model.onnx", "--json")):
+        done = onnxspec(folder, *words, *missing)
+        assert (done.returncode, done.stdout) == (3, "")
+        (line,) = complaints(done.stderr)
+        assert line.startswith("onnxspec: backend:no.such.module could not start: ModuleNotFoundError: No module named")
+        assert not (folder / "runs").exists()
+    named = onnxspec(folder, "run", "model.onnx", *missing, "--out", "named")
+    assert named.returncode == 3
+    assert not (folder / "named" / "report").exists()
+    beside = onnxspec(folder, "run", "model.onnx", *missing, "--target", "onnxruntime", "--out", "beside")
+    assert beside.returncode == 3  # of the other target there is something to tell
+    assert (folder / "beside" / "report" / "index.html").is_file()
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -192,6 +214,10 @@ def test_steps_that_take_long_are_named(folder: Path, monkeypatch: pytest.Monkey
         (["--model", "model.onnx", "--inputs", "none.npz"], "onnxspec: none.npz cannot be read"),
         (["--model", "model.onnx", "--profile", "core"], "onnxspec: --model runs in place of a profile"),
         (["--model", "model.onnx", "--cases", "."], "onnxspec: --model and --cases name"),
+        (["model.onnx", "--model", "model.onnx"], "onnxspec: --model model.onnx and model.onnx: run one model"),
+        (["model.onnx", "--cases", "."], "onnxspec: --model and --cases name"),
+        (["none.onnx"], "onnxspec: none.onnx does not exist"),
+        (["."], "onnxspec: . is a folder: --cases runs"),
         (["--keep", "kept"], "onnxspec: --inputs and --keep belong to --model"),
     ],
 )

@@ -310,6 +310,19 @@ def test_names_that_are_always_there() -> None:
     assert set(ADAPTERS) == {"onnxruntime", "onnx-reference", "quark", "backend", *IMPORTED}
 
 
+SHORT_NAMES = {
+    **{"tensorrt": "Tensorrt", "TensorRT": "Tensorrt", "trt": "Tensorrt", "tensort": "Tensorrt"},
+    **{"tensor-rt": "Tensorrt", "nv_tensorrt_rtx": "NvTensorRTRTX", "tensorrt-rtx": "NvTensorRTRTX"},
+    **{"cuda": "CUDA", "onnxruntime-gpu": "CUDA", "gpu": "CUDA", "CUDAExecutionProvider": "CUDA"},
+    **{"migraphx": "MIGraphX", "migrapx": "MIGraphX", "MIGraphXExecutionProvder": "MIGraphX"},
+    **{"onnxruntime:openvino": "OpenVINO", "ort-openvino": "OpenVINO", "onnxruntime-openvino": "OpenVINO"},
+    **{"qnn": "QNN", "npu": "QNN", "vitisai": "VitisAI", "vitis_ai": "VitisAI", "vitis": "VitisAI"},
+    **{"dml": "Dml", "directml": "Dml", "onnxruntime-directml": "Dml", "coreml": "CoreML", "webgpu": "WebGpu"},
+    **{"ROCMExecutionProvider": "ROCM", "cpu": "CPU", "onnxruntime:CUDAExecutionProvdr": "CUDA"},
+}
+"""Names of providers as people write them, without those that the targets file below has tables for."""
+
+
 @pytest.mark.parametrize(
     ("text", "near"),
     [
@@ -317,6 +330,7 @@ def test_names_that_are_always_there() -> None:
         ("onnx_reference", "onnx-reference"),
         ("onnxruntime:cuda", "onnxruntime:CUDAExecutionProvider"),
         ("onnxruntime:MiGraphExecutionprovidr", "onnxruntime:MIGraphXExecutionProvider"),
+        *((short, f"onnxruntime:{name}ExecutionProvider") for short, name in SHORT_NAMES.items()),
         ("backend:", "backend:package.module"),
         ("backend:a..b", "backend:package.module"),
         ("rocn", "rocm"),
@@ -468,3 +482,11 @@ def test_there_is_an_example_for_every_configuration_of_amd() -> None:
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="cannot be read: No such file"):
         parse_target("x", tmp_path / "none.toml")
+
+
+def test_a_short_name_of_a_provider_has_one_answer() -> None:
+    with pytest.raises(UnknownTarget, match=r"nearest: onnxruntime:TensorrtExecutionProvider$"):
+        parse_target("tensorrt")
+    with pytest.raises(UnknownTarget, match=r"nearest: onnxruntime:ROCMExecutionProvider$"):
+        parse_target("rocm")
+    assert parse_target("openvino").adapter == "openvino"
