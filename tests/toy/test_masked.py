@@ -77,7 +77,7 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
     words: dict[str, tuple[str | Path, ...]] = {
         "run": ("run", *OF, *every, *of, "--out", tmp_path / "run"),
         "lane": ("run", *OF, "--target", "kept+neg", *of, "--out", lane, "--nonce", "abc"),
-        "generate": ("generate", tmp_path / "cases", "--case", case, "--all"),
+        "generate": ("generate", "--out", tmp_path / "cases", "--case", case, "--all"),
         "check": ("check", model),
         "model": ("run", "--model", model, "--target", "kept", "--target", "wrong", *of, "--out", tmp_path / "model"),
         "fuzz": ("fuzz", *OF, "--target", "wrong", *of, "--examples", "8", "--seed", "1", "--out", tmp_path),

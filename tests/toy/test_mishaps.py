@@ -37,7 +37,7 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         "prove": ("prove", "--op", "Leaky", "-j", "1", "--out", folder / "proof.csv"),
         "fuzz": ("fuzz", "--op", "Leaky", "--target", "right", *of, "--examples", "8", "--seed", "1", "--out", folder),
         "check": ("check", folder / "model.onnx"),
-        "generate": ("generate", folder / "cases", "--op", "Leaky", "--all"),
+        "generate": ("generate", "--out", folder / "cases", "--op", "Leaky", "--all"),
         "explain": ("explain", "leaky-1.float32.T1.", "--target", "right", *of),
         "unlisted": ("run", "--op", "Leaky", "--profile", "full", "--target", "right", *of,
                      "--out", folder / "unlisted"),

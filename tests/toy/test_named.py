@@ -21,7 +21,7 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
         "right": ("run", *OP, "--target", "right", *of, "--record", "--no-illegal",
                   "--out", tmp_path / "right"),
         "certify": ("certify", tmp_path / "right", "--out", tmp_path / "p.zip", "--product", "toy", "--vendor", "no"),
-        "generate": ("generate", tmp_path / "cases", *OP, "--all"),
+        "generate": ("generate", "--out", tmp_path / "cases", *OP, "--all"),
         "prove": ("prove", *OP, "-j", "1", "--out", tmp_path / "proof.csv", "--fault", "leaky.start.one"),
         "power": ("prove", *OP, "-j", "1", "--power"),
         "explain": ("explain", "toy.example.lstm-1.float32.T7.", "--target", "wrong", *of),

@@ -89,7 +89,7 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
 
 
 def test_its_nodes_are_checked_and_taken_out_of_models(targets: Path, tmp_path: Path) -> None:
-    command("generate", tmp_path / "cases", "--op", "Leaky", "--all")
+    command("generate", "--out", tmp_path / "cases", "--op", "Leaky", "--all")
     model = sorted((tmp_path / "cases").glob("*/model.onnx"))[0]
     assert "1 recurrent node: nothing wrong" in command("check", model)
     both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
@@ -123,7 +123,7 @@ def test_it_is_proved(tmp_path: Path) -> None:
 
 def test_its_directories_are_generated_and_run(targets: Path, tmp_path: Path) -> None:
     folder, out = tmp_path / "cases", tmp_path / "run"
-    command("generate", folder, "--op", "Leaky", "--all")
+    command("generate", "--out", folder, "--op", "Leaky", "--all")
     manifest = json.loads((folder / "manifest.json").read_text())
     assert len(manifest["cases"]) == 4
     both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
