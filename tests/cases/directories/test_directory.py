@@ -370,3 +370,11 @@ def test_directories_are_found_in_trees(tmp_path: Path) -> None:
     assert list(find_directories(tmp_path / "node" / "test_9")) == [tmp_path / "node" / "test_9"]
     with pytest.raises(NoTestCase):
         list(find_directories(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "test_data_set_0/input_0.pb"])
+def test_a_pointer_of_git_lfs_is_called_one(name: str, tmp_path: Path) -> None:
+    folder = vendor(tmp_path / "a", input_0=numbers())
+    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:01\nsize 9\n")
+    with pytest.raises(BrokenFile, match=rf"^a/{name}: is a Git LFS pointer"):
+        read_directory(folder)
