@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...reference import interpretations_touched, operator_version, versions_of
-from ...reference.numbers.dyadic import LINEAR
 from ..axes.generator import Counter
 from ..axes.node.outputs import output_subsets
 from ..axes.recurrent import RECURRENT_AXES
@@ -63,7 +62,7 @@ def rare_space(op: str, index: int) -> tuple[int, str, Supported]:
         space["outputs"] = tuple(s for s in output_subsets(operator) if "Y" not in s) or output_subsets(operator)
     if kind in _HALF:
         if choose.below(_SIXTHS):
-            space["activations"] = tuple(sorted(LINEAR))
+            space["activations"] = ("Affine", "HardSigmoid", "LeakyRelu", "Relu", "ThresholdedRelu")
         space.setdefault("T", _FEW_STEPS)
     return version, kind, {name: values for name, values in space.items() if _has(operator, name)}
 

@@ -15,6 +15,7 @@ from ..axes.session.turns import Turn
 from ..axes.tensors.constants import OVERRIDDEN
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
+from .exact import mark_exact
 from .graphs import join
 from .illegal import break_case, violation_of
 from .model import build_model
@@ -30,11 +31,11 @@ def recurrent_case(spec: CaseSpec) -> Case:
     if spec.illegal:
         return _forbidden(spec)
     if spec.quantized:
-        return quantized_case(spec, recurrent_case)
+        return mark_exact(quantized_case(spec, recurrent_case))
     trial, companion = _trial(spec, spec.id, spec.outputs), None
     if "Y" not in spec.outputs:
         companion = replace(_trial(spec, f"{spec.id}~companion", spec.node.operator.outputs), graded=False)
-    case = Case(spec, trial, companion)
+    case = mark_exact(Case(spec, trial, companion))
     return case if spec.graph == "none" else join(case, spec.graph)
 
 

@@ -10,7 +10,6 @@ __getattr__, __dir__ = face(
     channels="Channels",
     bounded="Bounded RADIUS_SLACK",
     bounding="Bounding",
-    dyadic="Dyadic LINEAR Proving provable",
     formats="FORMATS Format",
     plain="Plain ordered_product",
 )

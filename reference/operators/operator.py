@@ -26,7 +26,6 @@ from ..faults.part import Part
 from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
-from ..numbers.dyadic import Dyadic
 from ..numbers.formats import Format
 from ..recurrent.agreement import Expected
 from ..recurrent.expectation import Expectation, too_wide
@@ -295,11 +294,6 @@ class Operator(ABC):
         Raises NotImplementedError for an operator that nobody puts there.
         """
         raise NotImplementedError(f"{node.operator.name} is not judged between DequantizeLinear and QuantizeLinear")
-
-    def proved(self, node: Node, inputs: Arrays) -> Mapping[str, Dyadic]:
-        """All outputs, with the elements of which it is proved that no conforming implementation rounds anything on the
-        way from the inputs to them. Nothing where there is no such proof, or none worth its cost."""
-        return {}
 
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
         """Names of the interpretations on which a node's results depend. Raises IllegalNode."""

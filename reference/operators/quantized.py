@@ -25,7 +25,6 @@ from ..numbers.affine import Affine
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
 from ..numbers.channels import Codec
-from ..numbers.dyadic import Dyadic
 from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
@@ -186,10 +185,11 @@ class Quantized(Operator):
         arithmetic = _Requantizing(allowed, codec) if requantized and codec is not None else _Known(allowed)
         plain, numbers = _plain(node), _numbers(node, inputs)
         free = self.operator.bounds(plain, numbers, arithmetic, choices)
-        # Nor is there a state that goes on as levels, or an input that who multiplies levels does not round.
+        # A state that goes on as levels is rounded to them.
         alone = not requantized or (c.T <= 1 and "initial_h" not in inputs)
-        if alone and allowed.exact_possible and _held_exactly(node, inputs, numbers):
-            free = _proved(free, self.operator.proved(plain, numbers))
+        if node.exact and alone and allowed.exact_possible:
+            for name, value in self.operator.evaluate(plain, numbers, choices).items():
+                free[name] = Bounded(value, np.zeros_like(value), allowed)
         own = _of_output(node, "Y")
         if Y is None or Y.shape != c.shape_of("Y") or (own is not None and not own.ordered):
             return free
@@ -278,15 +278,6 @@ def _numbers(node: Node, inputs: Arrays) -> Outputs:
     return numbers
 
 
-def _held_exactly(node: Node, inputs: Arrays, numbers: Arrays) -> bool:
-    """Tell whether the numbers of all levels are float32 numbers as they are."""
-    return all(
-        np.array_equal(codec.dequantized(inputs[name].astype(np.int64)), numbers[name])
-        for name, codec in node.codecs.items()
-        if inputs.get(name) is not None
-    )
-
-
 def as_numbers(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
     """The node alone, with what it gets: without DequantizeLinear and QuantizeLinear."""
     return (_plain(node), _numbers(node, inputs)) if node.codecs else (node, inputs)
@@ -372,16 +363,6 @@ def _tighter(one: Bounded, other: Bounded) -> Bounded:
 
 def _doubts(number: Bounded, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return np.zeros(shape, bool) if number.doubt is None else np.broadcast_to(number.doubt, shape)
-
-
-def _proved(numbers: dict[str, Bounded], proofs: Mapping[str, Dyadic]) -> dict[str, Bounded]:
-    """Numbers of a free run, without bounds where it is proved that nobody rounds."""
-    for name, proof in proofs.items():
-        number = numbers[name]
-        exact = proof.exact & ~_doubts(number, proof.value.shape)
-        value, radius = np.where(exact, proof.value, number.value), np.where(exact, 0.0, number.radius)
-        numbers[name] = replace(number, value=value, radius=radius, proportion=None)
-    return numbers
 
 
 def _raw(number: Bounded) -> tuple[Array, Array]:

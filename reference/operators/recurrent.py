@@ -23,11 +23,10 @@ from ..kernels.style import STYLES, Style
 from ..numbers.accuracy import WIDER_PRESETS, any_of, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
-from ..numbers.dyadic import Dyadic
 from ..recurrent.cell import Cell, register_cell
 from ..recurrent.computation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.configuration import configure, interpretations_touched
-from ..recurrent.expectation import Expectation, bounds, expect, expect_behind, proofs_of
+from ..recurrent.expectation import Expectation, bounds, expect, expect_behind
 from ..recurrent.gates import steps_of
 from ..recurrent.node import Node
 from ..recurrent.questions import RECURRENT_QUESTIONS
@@ -117,11 +116,6 @@ class RecurrentOperator(Operator):
             observation = RecurrentObservation(node, (Run(inputs, observed, inputs),), accuracy)
             numbers = observation.expected(faults, interpretations)
         return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
-
-    def proved(self, node: Node, inputs: Arrays) -> Mapping[str, Dyadic]:
-        """See :func:`..recurrent.expectation.proofs_of`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return proofs_of(computation_of(node, inputs))
 
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays]:
         """A kernel of a style, with the levels of its hidden state in the place of that."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,11 @@ from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import Budget, budget
 from ..numbers.bounded import Bounded, Mask
 from ..numbers.bounding import LEAST_SINGLE, Bounding, Radius, in_double
-from ..numbers.dyadic import Dyadic, Proving, provable
+from ..numbers.plain import Plain
 from .computation import Computation, computation_of, tensors_of
 from .configuration import Configuration, configure
 from .node import Node
-from .rnn import Direction, Memo, is_large, run
+from .rnn import Memo, is_large, run
 
 # A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
 # kernel whose every output is 1 % too large would.
@@ -133,7 +133,6 @@ class Expecting:
         """`runs`: number of runs on the same inputs, whose outputs stand side by side in the batch."""
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
         self._memos: dict[tuple[Budget, Radius], Memo] = {}
-        self._proving: Memo = {}
 
     @cached_property
     def _tensors(self) -> dict[str, NDArray[Any]]:
@@ -146,7 +145,7 @@ class Expecting:
         radii = _radii(computation, self._observed)
         memo = self._memos.setdefault((_of_sums(accuracy, one.format.name), radii), {})
         with np.errstate(over="ignore", invalid="ignore"):
-            return _expect(computation, self._observed, accuracy, memo, partial(proofs_of, one, self._proving))
+            return _expect(computation, self._observed, accuracy, memo, self._node.exact)
 
 
 def _side_by_side(one: Computation, runs: int) -> Computation:
@@ -188,7 +187,7 @@ def _expect(
     observed: Mapping[str, NDArray[Any]],
     accuracy: str,
     memo: Memo | None = None,
-    proofs: Callable[[], Mapping[str, Dyadic]] | None = None,
+    exact: bool = False,
 ) -> list[Expectation]:
     c = computation.configuration
     allowed, radii = budget(accuracy, c.format.name), _radii(computation, observed)
@@ -203,8 +202,8 @@ def _expect(
     numbers = run(c, computation.inputs, stepping, Y, memo)
     if stepping is not arithmetic:
         numbers = {name: in_double(number, allowed) for name, number in numbers.items()}
-    if allowed.exact_possible and proofs is not None:
-        numbers = _proved_exact(proofs(), numbers)
+    if exact and allowed.exact_possible:
+        numbers = _exact_outputs(computation, allowed)
     prefix = c.cell.prefix
     expectations = []
     valid = valid_elements(c) if c.ragged else None
@@ -244,39 +243,10 @@ def _radii(computation: Computation, observed: Mapping[str, NDArray[Any]]) -> Ra
     return np.float32 if fit else np.float64
 
 
-def proofs_of(computation: Computation, memo: Memo | None = None) -> dict[str, Dyadic]:
-    """All outputs, with the elements of which it is proved that no conforming implementation rounds on the way to them.
-    Nothing where functions are none of piecewise linear ones, a proof costs more than it tells, or every sum over X
-    takes more digits than there are: what is added to it takes no fewer, and all states come from such sums.
-
-    `memo`: see :func:`.rnn.run`.
-    """
-    c = computation.configuration
-    terms = c.T * c.N * (c.I + c.H) * len(c.cell.gates) * c.H
-    if c.operands is not None or not provable(c.activations, terms):
-        return {}
-    proving = Proving(c.format)
-    directions = (Direction(c, computation.inputs, proving, d, None) for d in range(len(c.directions)))
-    if not any(direction.input_sums(direction.X).settled().exact.any() for direction in directions):
-        return {}
-    proofs = run(c, computation.inputs, proving, memo=memo)
-    return {name: proof.settled() for name, proof in proofs.items()}
-
-
-def _proved_exact(proofs: Mapping[str, Dyadic], numbers: dict[str, Bounded]) -> dict[str, Bounded]:
-    """The numbers with radius zero where there is a proof; of several runs side by side it is that of one."""
-    proved = {}
-    for name, number in numbers.items():
-        if name not in proofs:
-            return numbers
-        known, exact = proofs[name].value, proofs[name].exact
-        if known.shape != number.value.shape:
-            runs = [n // own for n, own in zip(number.value.shape, known.shape, strict=True)]
-            known, exact = np.tile(known, runs), np.tile(exact, runs)
-        exact = exact if number.doubt is None else exact & ~number.doubt
-        value = np.where(exact, known, number.value)
-        proved[name] = replace(number, value=value, radius=np.where(exact, 0.0, number.radius))
-    return proved
+def _exact_outputs(computation: Computation, allowed: Budget) -> dict[str, Bounded]:
+    """Return all outputs with an error bound of 0, for a node that no conforming implementation rounds."""
+    numbers = run(computation.configuration, computation.inputs, Plain())
+    return {name: Bounded(value, np.zeros_like(value), allowed) for name, value in numbers.items()}
 
 
 def valid_elements(c: Configuration) -> NDArray[np.bool_]:

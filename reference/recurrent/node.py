@@ -32,6 +32,9 @@ class Node:
     codecs
         Of inputs that come through DequantizeLinear and outputs that go through QuantizeLinear: the node is judged
         together with these, and such tensors are arrays of levels.
+    exact
+        Whether no conforming implementation rounds any number between the node's inputs and outputs: then their error
+        bound is 0. That depends on the inputs, and is proved by tests.
 
     Raises UnknownOperator for an operator version that does not exist, and IllegalNode for attributes and outputs that
     it does not define: nothing is accepted and ignored.
@@ -43,6 +46,7 @@ class Node:
     outputs: tuple[str, ...] = ("Y",)
     domain: str = ""
     codecs: Mapping[str, Codec] = field(default_factory=dict, hash=False)
+    exact: bool = False
 
     def __post_init__(self) -> None:
         operator = self.operator
@@ -63,7 +67,7 @@ class Node:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as plain dictionaries: views that cannot be written to are not."""
         attributes, codecs = dict(self.attributes), dict(self.codecs)
-        return Node, (self.op_type, self.since_version, attributes, self.outputs, self.domain, codecs)
+        return Node, (self.op_type, self.since_version, attributes, self.outputs, self.domain, codecs, self.exact)
 
     @property
     def operator(self) -> OperatorVersion:

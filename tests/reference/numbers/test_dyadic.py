@@ -1,17 +1,12 @@
-"""The exact tier: what it calls exact, nobody rounds; what somebody rounds, it does not call exact."""
-
-from typing import Any
+"""Proofs of exactness hold: what is called exact, nobody rounds; what somebody rounds is not called exact."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxspec.reference import CELLS, FORMATS, Node, compare, expect
-from onnxspec.reference.kernels import STYLES, run_kernel
-from onnxspec.reference.numbers import Dyadic, Proving
+from onnxspec.reference import FORMATS
 
-from ..situations import outputs_of
+from ..dyadic import Dyadic, Proving
 
 HALF = FORMATS["float16"]
 
@@ -85,46 +80,3 @@ def test_an_interpolation_is_exact_only_where_it_is_so_in_every_way() -> None:
     assert not exact(1.0, 1.0, 2.0**-11)  # H itself, but h + (H - h) rounds
     assert not exact(2.0**-12, 1.0, 1.0)  # 1 - z rounds
     assert exact(2.0**-10, 0.0, 1.0)
-
-
-DYADIC: dict[str, dict[str, Any]] = {
-    "LSTM": {"activations": ["HardSigmoid", "Relu", "LeakyRelu"], "activation_alpha": [0.25, 0.5]},
-    "GRU": {"activations": ["HardSigmoid", "LeakyRelu"], "activation_alpha": [0.25, 0.5]},
-    "GRU with linear_before_reset": {
-        "activations": ["HardSigmoid", "Relu"],
-        "activation_alpha": [0.25],
-        "linear_before_reset": 1,
-    },
-    "RNN": {"activations": ["HardSigmoid"], "activation_alpha": [0.25]},
-}
-
-
-@pytest.mark.parametrize("name", DYADIC)
-@pytest.mark.parametrize("style", STYLES)
-def test_tolerance_is_zero_and_every_kernel_meets_it(style: str, name: str) -> None:
-    generator = np.random.default_rng(3)
-    op = name.split()[0]
-    rows = 3 * len(CELLS[op].gates)
-    shapes = {"X": (2, 3, 2), "W": (1, rows, 2), "R": (1, rows, 3)}
-    shapes |= {"initial_c": (1, 3, 3)} if op == "LSTM" else {"initial_h": (1, 3, 3), "B": (1, 2 * rows)}
-    quarters = {name: generator.integers(-3, 4, shape).astype(np.float32) / 4 for name, shape in shapes.items()}
-    attributes = {**DYADIC[name], "activation_beta": [0.5], "clip": 2.0}
-    node = Node(op, 14, attributes, outputs_of(op))
-    got = run_kernel(node, quarters, STYLES[style])
-    zero = 0
-    for expectation in expect(node, quarters, got):
-        assert compare(expectation, got[expectation.output]).worst <= 1
-        zero += int((expectation.number.radius == 0).sum())
-    assert zero >= (9 if op == "GRU" else 12)  # the first step; a state of GRU has many more digits than the one before
-
-
-def test_one_unit_off_fails_where_the_tolerance_is_zero() -> None:
-    x = np.full((1, 1, 1), 0.5, np.float32)
-    inputs = {"X": x, "W": np.full((1, 4, 1), 0.75, np.float32), "R": np.zeros((1, 4, 1), np.float32)}
-    attributes = {"activations": ["HardSigmoid", "Relu", "Relu"], "activation_alpha": [0.25], "activation_beta": [0.5]}
-    node = Node("LSTM", 14, attributes, ("Y",))
-    # by hand: argument 0.375, gates 0.59375, c 0.375, C 0.22265625, Y 0.1322021484375
-    right = np.full((1, 1, 1, 1), 0.1322021484375, np.float32)
-    (expectation,) = expect(node, inputs, {"Y": right})
-    assert compare(expectation, right).worst == 0
-    assert compare(expectation, np.nextafter(right, np.float32(1))).worst == np.inf

@@ -1,4 +1,4 @@
-"""The exact tier: numbers of which it is proved that no conforming implementation rounds them.
+"""Proofs that no conforming implementation rounds a number.
 
 A number m * 2^e is held exactly by every format with enough digits. Where all terms of a sum are multiples of 2^e and
 their absolute values add up to no more than 2^(p + e), every partial sum in every order is such a number too, so a
@@ -15,10 +15,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from .activations import Activation
-from .formats import Format
-
-__all__ = ["LINEAR", "Dyadic", "Proving", "provable"]
+from onnxspec.reference import Format
+from onnxspec.reference.numbers.activations import Activation
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -26,17 +24,15 @@ Mask = NDArray[np.bool_]
 # Activations that compute nothing but a product, a sum and a choice.
 LINEAR = frozenset({"Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "HardSigmoid"})
 
-# Above this many single terms the proof costs more than it tells.
-_MOST_TERMS = 1 << 18
 # The place of the last digit of zero: it is a multiple of everything.
 _NOWHERE = 1 << 12
 
 
-def provable(activations: tuple[tuple[Activation, ...], ...], terms: int) -> bool:
-    """Tell whether a proof is worth a try: all functions piecewise linear with exact coefficients, and few terms."""
+def provable(activations: tuple[tuple[Activation, ...], ...]) -> bool:
+    """Return whether all functions are piecewise linear with exact coefficients."""
     functions = [f for fs in activations for f in fs]
     exact = all(f.alpha.radius == 0 and f.beta.radius == 0 for f in functions)
-    return exact and terms <= _MOST_TERMS and all(f.name in LINEAR for f in functions)
+    return exact and all(f.name in LINEAR for f in functions)
 
 
 def _last_digit(x: Array) -> NDArray[np.int64]:

@@ -1,0 +1,75 @@
+"""Exact cases are exact: a proof by the digits of all terms, and conforming kernels that return the same bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from onnxspec.cases import build_case, profile
+from onnxspec.cases.specs.exact import EXACT_CASES
+from onnxspec.reference import CELLS, compare, expect, operator_for
+from onnxspec.reference.operators.quantized import as_numbers
+from onnxspec.reference.recurrent import computation_of, run, valid_elements
+
+from ...reference.dyadic import Proving, provable
+
+
+def _specs():
+    return {
+        spec.id: spec
+        for name in ("core", "quantized")
+        for op in CELLS
+        for spec in profile(name, op, 14) + profile(name, op, 22)
+        if spec.id in EXACT_CASES
+    }
+
+
+SPECS = _specs()
+
+
+def test_every_exact_case_is_in_a_profile() -> None:
+    assert SPECS.keys() == EXACT_CASES
+
+
+@pytest.mark.parametrize("id", SPECS)
+def test_no_conforming_implementation_rounds_a_number_of_an_exact_case(id: str) -> None:
+    case = build_case(SPECS[id])
+    for trial in (case.trial, *([case.companion] if case.companion else [])):
+        assert trial.node.exact
+        for feed in trial.feeds:
+            for name, codec in trial.node.codecs.items():
+                if feed.inputs.get(name) is not None:  # DequantizeLinear gives float32
+                    numbers = codec.dequantized(feed.inputs[name].astype(np.int64))
+                    np.testing.assert_array_equal(numbers, numbers.astype(np.float32))
+            node, inputs = as_numbers(trial.node, feed.inputs)
+            computation = computation_of(node, inputs)
+            c, proving = computation.configuration, Proving(computation.format)
+            assert provable(c.activations)
+            proofs = run(c, computation.inputs, proving)
+            for name in node.outputs:
+                proof = proofs[name].settled()
+                assert (proof.exact | (~valid_elements(c) if name == "Y" else False)).all()
+
+
+@pytest.mark.parametrize("id", SPECS)
+def test_the_error_bound_of_an_exact_case_is_zero_and_kernels_meet_it(id: str) -> None:
+    trial = build_case(SPECS[id]).trial
+    operator, inputs = operator_for(trial.node), trial.feeds[-1].inputs
+    for name, conforming in sorted(operator.conforming.items())[::4]:
+        if conforming.accuracy != "standard":
+            continue
+        got = conforming.run(trial.node, inputs)
+        for expectation in operator.expect(trial.node, inputs, got):
+            if not trial.node.codecs and not expectation.repeats_y:
+                assert not expectation.number.radius.any()
+            assert compare(expectation, got[expectation.output]).worst <= 1, name
+
+
+def test_a_case_that_differs_from_an_exact_one_is_not_exact() -> None:
+    spec = next(iter(SPECS.values()))
+    trial = build_case(replace(spec, seed=spec.seed + 1000)).trial
+    assert not trial.node.exact
+    inputs = trial.feeds[-1].inputs
+    assert any(e.number.radius.any() for e in expect(trial.node, inputs, {}))
