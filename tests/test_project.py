@@ -86,10 +86,7 @@ NAMING = {
 # Modules outside of folders of operators and of axes that compare with the name of an input, output or attribute which
 # not all of ONNX's recurrent operators have, and why: each asks whether a version has it.
 TELLING = {
-    "cases/profiles/block.py": "rows of a pinned design, with what a version has",
-    "cases/profiles/quantized.py": "rows of a pinned design, with what a version has",
     "cases/profiles/rare.py": "rows of a pinned pool, with what a version has",
-    "cases/profiles/varied.py": "rows of a pinned design, with what a version has",
     "cases/specs/quantizing.py": "a tensor without a dimension for the rows of W and R has no scales by row",
     "reference/faults/parts.py": "attributes that can be forgotten, where some version has them",
     "reference/recurrent/expectation.py": "radii in float32 are not for sums with peepholes",
