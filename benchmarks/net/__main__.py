@@ -10,11 +10,13 @@ answers are kept there, too. Exit code 1 where something differs.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.net.corpus import FILE
+from benchmarks.net import corpus
 
 COMMIT = "9d8008b"
 """v0.4.0."""
@@ -34,6 +36,9 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "onnxs
 SIDE = Path(__file__).with_name("side.py")
 RADII = 1e-5
 """Relative difference of radii that is no difference."""
+
+MARGIN = 8
+"""How many bounds away a fault is caught for certain."""
 
 SAMPLED = {"numbers": (12, 1), "faults": (60, 12), "conforming": (40, 8)}
 """By recording every how many-th case is compared, in the fast net and in the full one."""
@@ -113,39 +118,63 @@ def _environment() -> Path:
 def _side(python: Path | None, name: str, full: bool) -> dict[str, Any]:
     """Return a recording of one side; None stands for today's, whose answers are not kept."""
     every = SAMPLED[name][full]
-    digest = f"{name}-{every}-{FILE.stat().st_size}-{SIDE.stat().st_size}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    out = CACHE / (f"today-{name}.pickle" if python is None else f"{digest}.pickle")
-    if python is None or not out.exists():
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    key = _key(name, str(every), *(path.read_bytes() for path in (SIDE, Path(corpus.__file__), corpus.FILE)))
+    kept = CACHE / f"{key}.pickle"
+    if python is not None and kept.exists():
+        recorded: dict[str, Any] = pickle.loads(kept.read_bytes())
+        return recorded
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "recording.pickle")
         arguments = [str(python or sys.executable), str(SIDE), name, str(out), str(every)]
-        subprocess.run(arguments, check=True, env=environment)
-    recorded: dict[str, Any] = pickle.loads(out.read_bytes())
+        subprocess.run(arguments, check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        answer = out.read_bytes()
+    if python is not None:
+        _keep(kept, answer)
+    recorded = pickle.loads(answer)
     return recorded
+
+
+def _key(name: str, *parts: str | bytes) -> str:
+    """Return the name under which the baseline's answer is kept: another question has another one."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode() if isinstance(part, str) else part)
+        digest.update(b"\0")
+    return f"{name}-{digest.hexdigest()[:16]}"
+
+
+def _keep(path: Path, answer: bytes) -> None:
+    """Write the baseline's answer whole, as other checkouts may read it meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(answer)
+    unfinished.replace(path)
 
 
 def _command(python: Path | None, name: str, full: bool) -> dict[str, Any]:
     """Return the exit code of a command, and the results of a run by case."""
-    folder = CACHE / "commands" / ("today" if python is None else "baseline") / name
-    kept = folder / "kept.json"
-    if python is not None and kept.exists():
-        found: dict[str, Any] = json.loads(kept.read_text())
-        return found
-    folder.mkdir(parents=True, exist_ok=True)
     arguments = list(COMMANDS[name])
-    if arguments[0] == "run":
-        arguments += ["--out", str(folder / "run"), "--overwrite"]
-    command = [str(python or sys.executable), "-m", "onnxspec.conformance", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "COLUMNS": "100"})
-    found = {"exit code": done.returncode}
-    results = folder / "run" / "results.jsonl"
-    if results.exists():
-        rows = map(json.loads, results.read_text().splitlines())
-        found |= {row["case"]: [row.get(field) for field in FIELDS] for row in rows if "case" in row}
-    elif arguments[0] == "list":
-        found["output"] = done.stdout
-    kept.write_text(json.dumps(found))
-    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+    kept = CACHE / f"{_key(name, *arguments, *FIELDS)}.json"
+    if python is not None and kept.exists():
+        found: dict[str, Any] = json.loads(kept.read_bytes())
+        return found
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder, "run", "results.jsonl")
+        if arguments[0] == "run":
+            arguments += ["--out", str(results.parent)]
+        command = [str(python or sys.executable), "-m", "onnxspec.conformance", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "COLUMNS": "100"})
+        found = {"exit code": done.returncode}
+        if results.exists():
+            rows = map(json.loads, results.read_text().splitlines())
+            found |= {row["case"]: [row.get(field) for field in FIELDS] for row in rows if "case" in row}
+        elif arguments[0] == "list":
+            found["output"] = done.stdout
+    answer = json.dumps(found).encode()
+    if python is not None:
+        _keep(kept, answer)
+    found = json.loads(answer)
+    return found
 
 
 def _results(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -184,7 +213,7 @@ def _faults(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         if after is None or isinstance(before, str) or isinstance(after, str):
             if before != after:
                 yield f"{name}: {before} -> {after}"
-        elif before > 1 >= after:
+        elif before > 1 >= after or before >= MARGIN > after:
             yield f"{name}: caught by {before:.3g} bounds, now {after:.3g}"
 
 
