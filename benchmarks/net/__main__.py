@@ -45,6 +45,9 @@ SAMPLED = {"numbers": (12, 1), "faults": (60, 12), "conforming": (40, 8)}
 
 KERNELS = ROOT / "benchmarks" / "kernels" / "targets.toml"
 NARROW = ("--profile", "smoke", "--no-fill", "--quiet")
+FORBIDDEN = [row["id"] for row in corpus.corpus() if "illegal" in row["case"]][::8]
+"""Models that a target must refuse: `smoke` has none."""
+
 COMMANDS: dict[str, tuple[str, ...]] = {
     "onnxruntime": ("run", *NARROW),
     "onnx-reference": ("run", "--target", "onnx-reference", *NARROW),
@@ -53,6 +56,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         for kernel in ("plain", "one-activation-list", "batch-first", "converted-peepholes")
     },
     "random": ("run", "--random", "40", "--seed", "7", "--quiet", "--no-fill"),
+    "forbidden": ("run", *(part for case in FORBIDDEN for part in ("--case", case)), "--quiet", "--no-fill"),
     "unknown-case": ("run", "--case", "nothing"),
     "unknown-target": ("run", "--target", "nothing"),
     "list": ("list", "--profile", "smoke"),
