@@ -110,6 +110,7 @@ class Numbers(Struct, frozen=True):
     unit: int
     parting: ElementShown | None
     parting_step: int | None
+    parting_where: str
     states: tuple[ElementShown, ...]
     gates: tuple[str, ...]
     lines: tuple[GateLine, ...]
@@ -250,6 +251,7 @@ def _numbers(record: NumbersRecord, codecs: Container[str]) -> Numbers:
         record["unit"],
         _checked(parting, parting["place"], codecs) if parting is not None else None,
         parting["step"] if parting is not None else None,
+        parting["where"] if parting is not None else "",
         tuple(_checked(state, state["place"], codecs) for state in record.get("states", [])[:8]),
         names,
         tuple(_line(line, names, codecs) for line in gates["lines"][:MOST_CELLS]) if gates is not None else (),

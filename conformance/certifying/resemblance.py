@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...cases import Trial
 from ...reference import evaluate, evaluate_in_order
 from ..judging.judgement import Verdict
-from ..judging.view import view_of
+from ..judging.runs import view_of
 from ..probes.probe import Prepared, Probe
 from ..targets.target import parse_target
 from ..workers.job import Outcome, TargetUnavailable

@@ -18,12 +18,12 @@ from ...reference.documents.interpretations import QUESTIONS
 from ..diagnosis.single import Single
 from ..judging.divergence import FAR, ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
-from ..judging.view import View, view_of, views
+from ..judging.runs import NodeView, node_views, view_of
 from ..judging.vocabulary import STATUS_WORDS
 from ..probes.probe import Prepared, Probe
 from ..probes.stream import made_ready
-from ..showing.codecs import codecs_of
-from ..showing.stepwise import numbers_of
+from ..showing.evidence import codecs_of
+from ..showing.tables import tables_of
 from ..workers.process import Job, Outcome
 from ..workers.worker import one_line
 
@@ -93,7 +93,7 @@ def explanation_of(
     chosen = Interpretations(**dict(judgement.interpretations or {})) if judgement is not None else Interpretations()
     for view in _views(prepared, outcomes, judgement):
         yield _heading(f"Numbers of the node {view.name!r}" if view.name else "Numbers")
-        yield from numbers_of(view.trials, view.outcomes, accuracy, chosen)
+        yield from tables_of(view, accuracy, chosen)
     yield from _clauses(probe, judgement)
     shown = frozenset(judgement.interpretations or {}) if judgement is not None else frozenset[str]()
     yield from _interpretations(probe, prepared, chosen, shown)
@@ -149,9 +149,9 @@ def _heading(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _views(prepared: Prepared, outcomes: Sequence[Outcome], judgement: Judgement | None) -> Iterator[View]:
+def _views(prepared: Prepared, outcomes: Sequence[Outcome], judgement: Judgement | None) -> Iterator[NodeView]:
     """The nodes that there is something to say about. What is behind a malformed one got nothing."""
-    for view in views(prepared.trials, outcomes):
+    for view in node_views(prepared.trials, outcomes):
         yield view
         malformed = judgement is not None and judgement.verdict is Verdict.MALFORMED
         if malformed and view.name == view_of(prepared.trials, outcomes, judgement).name:

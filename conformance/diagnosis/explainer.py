@@ -12,7 +12,7 @@ from functools import cache
 
 from ...reference import Fault, UnknownOperator, fault_named, faults_of, operator_of
 from ..judging.judgement import UNTRIED, WITHOUT_RUN, Judgement, Verdict
-from ..judging.view import view_of
+from ..judging.runs import view_of
 from ..probes.probe import Probe
 from ..probes.stream import Tried
 from ..results.evidence import Kept

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...cases import Trial, build_case, family_of
 from ...reference import FORMATS, Fault, Interpretations, operator_for, versions_of
 from ...reference.operators.observation import Observation
-from ..judging.view import view_of
+from ..judging.runs import view_of
 from ..probes.stream import Tried
 from ..workers.pool import Pool
 from .failing_case import FailingCase, failing_case_of

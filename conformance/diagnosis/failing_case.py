@@ -17,7 +17,7 @@ from ...reference import ACCURACY_CLASSES, FORMATS, Fault, interpretations_touch
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.observation import Observation
 from ..judging.judgement import Verdict
-from ..judging.returned import malformed
+from ..judging.runs import malformed
 from ..workers.process import Outcome
 
 __all__ = ["DIAGNOSED", "FailingCase", "failing_case_of"]

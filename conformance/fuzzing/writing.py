@@ -13,7 +13,7 @@ from ...cases.portable import case_text
 from ...reference import clause_named, fault_named
 from ..diagnosis.findings import alone
 from ..probes.probe import Probe
-from ..results.evidence import EXHIBIT, SCRIPT, Kept, write_evidence
+from ..results.evidence import EVIDENCE, SCRIPT, Kept, write_evidence
 from ..results.records import Finding
 from ..results.result import result_of
 from ..results.wording import node_text
@@ -82,8 +82,8 @@ def bug_report(failure: Discovery, hunt: Hunt, description: dict[str, Any], plac
     if failure.needs or known:
         lines.append("")
     lines += ["```", node_text(prepared), "```", ""]
-    if place is not None and (place / EXHIBIT).is_file():
-        text = json.loads((place / EXHIBIT).read_text(encoding="utf-8")).get("model", {}).get("node", "")
+    if place is not None and (place / EVIDENCE).is_file():
+        text = json.loads((place / EVIDENCE).read_text(encoding="utf-8")).get("model", {}).get("node", "")
         lines += ["The node:", "", "```", text, "```", ""] if text else []
     if place is not None and (place / SCRIPT).is_file():
         script = (place / SCRIPT).read_text(encoding="utf-8").rstrip()

@@ -8,5 +8,4 @@ __getattr__, __dir__ = face(
     judgement="DECLINED FAILING UNTRIED Judgement NO_CLEAN_REFUSAL Verdict would_allow",
     verdict="judge judge_each",
     vocabulary="FLAGS NO_FAILURE STATES STATUS_WORDS VERDICTS happening outcome_told word",
-    view="views",
 )

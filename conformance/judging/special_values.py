@@ -8,43 +8,42 @@ from typing import Any
 
 import numpy as np
 
-from ...reference import LOSES_NAN, Departure, Interpretations, Node, operator_for, resolve
-from ...reference.faults.hypothesis import Run
+from ...reference import LOSES_NAN, Departure, Interpretations, operator_for, resolve
 from ...reference.operators.asking import readings
-from .divergence import apart, earliest
+from .divergence import apart
 from .judgement import FAILING, Judgement, Verdict
+from .places import OutputAxes
+from .runs import NodeRun
 
 __all__ = ["with_special_values"]
 
 
 def with_special_values(
-    judgement: Judgement, runs: Sequence[tuple[Node, Run]], touched: frozenset[str], accuracy: str
+    judgement: Judgement, runs: Sequence[NodeRun], touched: frozenset[str], accuracy: str
 ) -> Judgement:
     """A judgement with what its runs make of NaN and of numbers beyond a formula's range: a flag for each, and where
     nothing fails the words and the place of the first.
 
-    runs
-        Each with the node that it is judged by.
     touched
         Names of the questions that are open of these nodes.
     accuracy
         Name of the accuracy class that the target is judged by.
     """
     answered = judgement.interpretations or {}
-    asked = [(node, run.inputs) for node, run in runs]
-    first_departing: tuple[Node, Run, Sequence[Departure]] | None = None
+    asked = [(run.node, run.inputs) for run in runs]
+    first_departing: tuple[NodeRun, Sequence[Departure]] | None = None
     for interpretations in readings(asked, touched - answered.keys(), Interpretations(**answered)):
         departing = _departing(runs, accuracy, interpretations)
         if departing is None:
             return judgement  # what the numbers do not tell of may be meant otherwise
         first_departing = first_departing or departing
     assert first_departing is not None
-    node, run, departures = first_departing
+    run, departures = first_departing
     flags = (*judgement.flags, *dict.fromkeys(each.flag for each in departures))
     if judgement.verdict in FAILING or judgement.clause is not None:  # a broken convention has its own words
         return replace(judgement, flags=flags)
     first = departures[0]
-    where, message = _first_of(node, run, [each for each in departures if each.flag == first.flag])
+    where, message = _first_of(run, [each for each in departures if each.flag == first.flag])
     reason = "nan" if first.flag == LOSES_NAN else "overflow"
     if judgement.verdict is not Verdict.PASS:
         reason = judgement.reason or reason
@@ -52,29 +51,26 @@ def with_special_values(
 
 
 def _departing(
-    runs: Sequence[tuple[Node, Run]], accuracy: str, interpretations: Interpretations
-) -> tuple[Node, Run, Sequence[Departure]] | None:
+    runs: Sequence[NodeRun], accuracy: str, interpretations: Interpretations
+) -> tuple[NodeRun, Sequence[Departure]] | None:
     """The first run that departs from what the equations give by some interpretations, and where."""
-    for node, run in runs:
-        present = {name: array for name, array in run.outputs.items() if array is not None}
-        departures = operator_for(node).departures(node, run.inputs, present, accuracy, interpretations)
+    for run in runs:
+        operator = operator_for(run.node)
+        departures = operator.departures(run.node, run.inputs, run.present, accuracy, interpretations)
         if departures:
-            return node, run, departures
+            return run, departures
     return None
 
 
-def _first_of(node: Node, run: Run, departures: Sequence[Departure]) -> tuple[dict[str, Any], str]:
+def _first_of(run: NodeRun, departures: Sequence[Departure]) -> tuple[dict[str, Any], str]:
     """(the place of the element that is computed first, all of it in words)."""
-    c = resolve(node, run.inputs)
-    places = [(*earliest(c, each.output, np.argwhere(each.lost)), each) for each in departures]
-    (_, step, *_), index, first = min(places, key=lambda place: place[0])
+    c = resolve(run.node, run.inputs)
+    lost_at = [(axes := OutputAxes(run.node, c, d.output), *axes.earliest(np.argwhere(d.lost)), d) for d in departures]
+    axes, _, index, first = min(lost_at, key=lambda element: element[1])
+    place = axes.place(index)
     got, must = apart(float(run.outputs[first.output][index]), float(first.must[index]))
-    where: dict[str, Any] = {
-        "output": first.output,
-        "index": list(index),
-        "step": step if first.output == "Y" else None,
-    }
-    element = f"{first.output}[{', '.join(map(str, index))}] is {got}"
+    where: dict[str, Any] = place.where
+    element = f"{place} is {got}"
     lost = ", ".join(f"{each.output} ({int(each.lost.sum())} of {each.of})" for each in departures)
     if first.flag == LOSES_NAN:
         return where, f"NaN enters at {first.entry}; {element}, NaN by the equations; lost in {lost}"

@@ -24,14 +24,13 @@ from ...reference import (
     operator_for,
     resolve,
 )
-from ...reference.faults.hypothesis import Run
 from ...reference.operators.asking import readings
 from ...reference.operators.operator import Classes, Operator
 from ..workers.process import Outcome
-from .attempt import Attempt, RunSession, answered_by, attempt_at, hold, run_sessions
+from .attempt import Attempt, answered_by, attempt_at, hold
 from .judgement import Judgement, Verdict, would_allow
-from .returned import Returned, of_node, read
 from .rounding import has_its_signature, looks_like_flushing, looks_like_rounding
+from .runs import NodeRun, ReadRuns, of_node, read, with_expectations
 from .special_values import with_special_values
 
 __all__ = ["judge", "judge_each"]
@@ -78,26 +77,22 @@ def judge_each(
         For each what it did with the trials.
     """
     each = [read(trials, outcomes) for outcomes in several]
-    sessions = iter(
-        run_sessions([run for returned in each if isinstance(returned, Returned) for run in returned.sessions])
-    )
-    judgements = []
-    for returned in each:
-        if isinstance(returned, Returned):
-            own = [*islice(sessions, len(returned.sessions))]
-            judgements.append(_by_operators(own, returned.flags, accuracy, wider, answers))
-        else:
-            judgements.append(returned)
-    return judgements
+    runs = iter(with_expectations([run for runs in each if isinstance(runs, ReadRuns) for run in runs.runs]))
+    return [
+        _by_operators([*islice(runs, len(target.runs))], target.flags, accuracy, wider, answers)
+        if isinstance(target, ReadRuns)
+        else target
+        for target in each
+    ]
 
 
 def _by_operators(
-    sessions: Sequence[RunSession], flags: Sequence[str], accuracy: str, wider: bool, answers: bool
+    runs: Sequence[NodeRun], flags: Sequence[str], accuracy: str, wider: bool, answers: bool
 ) -> Judgement:
     """The verdict on numbers of all nodes. Those of one operator must follow the same interpretations."""
-    groups: dict[Operator, list[RunSession]] = {}
-    for session in sessions:
-        groups.setdefault(operator_for(session.node), []).append(session)
+    groups: dict[Operator, list[NodeRun]] = {}
+    for run in runs:
+        groups.setdefault(operator_for(run.node), []).append(run)
     judgements = [_judged(group, flags, accuracy, wider, answers) for group in groups.values()]
     return judgements[0] if len(judgements) == 1 else _together(judgements)
 
@@ -120,33 +115,31 @@ def _together(judgements: Sequence[Judgement]) -> Judgement:
     )
 
 
-def _judged(sessions: list[RunSession], flags: Sequence[str], accuracy: str, wider: bool, answers: bool) -> Judgement:
+def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: bool, answers: bool) -> Judgement:
     """The verdict on numbers of nodes of one operator."""
-    trials = list({id(session.trial): session.trial for session in sessions}.values())
+    trials = list({id(run.trial): run.trial for run in runs}.values())
     touched = frozenset().union(*(trial.touched for trial in trials))
     classes = _classes(trials[0], accuracy, wider)
-    judgement = _by_values(sessions, touched, classes, answers)
+    judgement = _by_values(runs, touched, classes, answers)
     declared = ACCURACY_CLASSES.get(accuracy)  # None: an operator's own arithmetic
     if declared is not None and not declared.judges:
         return _graded(judgement, flags)
     if answers and trials[0].graded and (judgement.verdict is Verdict.PASS or judgement.reason == "wide"):
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
-        judgement = replace(judgement, strict=hold(sessions, "strict", interpretations))
+        judgement = replace(judgement, strict=hold(runs, "strict", interpretations))
     if judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
-        alone = [_by_values([s], touched, Classes(classes.right), answers=False).verdict for s in sessions]
+        alone = [_by_values([run], touched, Classes(classes.right), answers=False).verdict for run in runs]
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
             message = f"repeated runs differ; one of them: {judgement.message}"
             judgement = replace(judgement, verdict=Verdict.UNSTABLE, message=message)
     answered = judgement.interpretations if judgement.verdict is Verdict.PASS else None
     remarks: dict[str, None] = {}
     for trial in trials:
-        runs = [Run(s.inputs, s.outputs) for s in sessions if s.trial is trial]
-        remarks |= dict.fromkeys(operator_for(trial.node).remarks(trial.node, runs, answered or {}))
+        of_trial = [run for run in runs if run.trial is trial]
+        remarks |= dict.fromkeys(operator_for(trial.node).remarks(trial.node, of_trial, answered or {}))
     if flags or remarks:
         judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
-    return with_special_values(
-        judgement, [(session.node, Run(session.inputs, session.outputs)) for session in sessions], touched, accuracy
-    )
+    return with_special_values(judgement, runs, touched, accuracy)
 
 
 def _graded(judgement: Judgement, flags: Sequence[str]) -> Judgement:
@@ -162,28 +155,28 @@ def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
     return classes if wider else Classes(classes.right)
 
 
-def _by_values(sessions: list[RunSession], touched: frozenset[str], classes: Classes, answers: bool) -> Judgement:
+def _by_values(runs: list[NodeRun], touched: frozenset[str], classes: Classes, answers: bool) -> Judgement:
     """The verdict by numbers: in the arithmetics that are right any interpretation will do, as long as it serves all
     runs of the case. After that, wider ones tell inaccurate from wrong."""
     best: Attempt | None = None
-    asked = [(session.node, session.inputs) for session in sessions]
-    possible = cache(lambda interpretations: not classes.widest or hold(sessions, classes.widest, interpretations))
+    asked = [(run.node, run.inputs) for run in runs]
+    possible = cache(lambda interpretations: not classes.widest or hold(runs, classes.widest, interpretations))
     for name in (*classes.right, *classes.wider):
         for interpretations in readings(asked, touched):
-            if name not in classes.right and not (possible(interpretations) and hold(sessions, name, interpretations)):
+            if name not in classes.right and not (possible(interpretations) and hold(runs, name, interpretations)):
                 continue  # how far off it is by that is not told
-            attempt = attempt_at(sessions, name, interpretations, touched)
+            attempt = attempt_at(runs, name, interpretations, touched)
             if attempt.holds and name in classes.right:
                 if answers and touched:
-                    attempt = replace(attempt, interpretations=answered_by(sessions, name, interpretations, touched))
+                    attempt = replace(attempt, interpretations=answered_by(runs, name, interpretations, touched))
                 return _accepted(attempt, name, classes, best)
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
                 if attempt.of_levels and attempt.interpretations != best.interpretations:
                     # How far it is off is told by the reading that it is nearest to.
-                    best = attempt_at(sessions, classes.right[0], interpretations, touched)
-                wider = operator_for(sessions[0].node).roundings(name)
-                compared = list(_beside(sessions, classes.right[0], name, interpretations))
+                    best = attempt_at(runs, classes.right[0], interpretations, touched)
+                wider = operator_for(runs[0].node).roundings(name)
+                compared = list(_beside(runs, classes.right[0], name, interpretations))
                 if not _rounds(compared, wider, interpretations):
                     if wider is not None and wider.flushes:
                         break  # it is hardly wider than the declared one
@@ -196,46 +189,43 @@ def _by_values(sessions: list[RunSession], touched: frozenset[str], classes: Cla
     return _refuted(best, Verdict.WRONG)
 
 
-_Beside = tuple[RunSession, list[tuple[Expectation, Expectation]]]
-"""A run's session, and each output's expectation by a narrow class beside that by a wider one."""
+_Beside = tuple[NodeRun, list[tuple[Expectation, Expectation]]]
+"""A run, and each output's expectation by a narrow class beside that by a wider one."""
 
 
-def _beside(
-    sessions: list[RunSession], declared: str, name: str, interpretations: Interpretations
-) -> Iterator[_Beside]:
+def _beside(runs: list[NodeRun], declared: str, name: str, interpretations: Interpretations) -> Iterator[_Beside]:
     """Each run, with what must come out by the declared class beside what must by a wider one."""
-    for session in sessions:
-        narrow, wide = (session.expected(accuracy, interpretations) for accuracy in (declared, name))
-        yield session, list(zip(narrow, wide, strict=True))
+    for run in runs:
+        narrow, wide = (run.expected(accuracy, interpretations) for accuracy in (declared, name))
+        yield run, list(zip(narrow, wide, strict=True))
 
 
 def _rounds(compared: Iterable[_Beside], wider: AccuracyClass | None, interpretations: Interpretations) -> bool:
     """Tell whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
     if wider is not None and wider.flushes:
         return all(
-            looks_like_flushing(pairs, session.present, partial(_flushed, session, interpretations))
-            for session, pairs in compared
+            looks_like_flushing(pairs, run.present, partial(_flushed, run, interpretations)) for run, pairs in compared
         )
-    return all(looks_like_rounding(pairs, session.present, wider) for session, pairs in compared)
+    return all(looks_like_rounding(pairs, run.present, wider) for run, pairs in compared)
 
 
 def _signed(compared: Iterable[_Beside], wider: AccuracyClass | None) -> bool:
     """Tell whether some run shows that its errors are a wider class's roundings."""
-    return any(has_its_signature(pairs, session.present, wider) for session, pairs in compared)
+    return any(has_its_signature(pairs, run.present, wider) for run, pairs in compared)
 
 
-def _flushed(session: RunSession, interpretations: Interpretations) -> dict[str, NDArray[Any]]:
+def _flushed(run: NodeRun, interpretations: Interpretations) -> dict[str, NDArray[Any]]:
     """The numbers by which each output moves if subnormal numbers of the inputs are taken for zeros."""
-    operator = operator_for(session.node)
-    form = resolve(session.node, session.inputs).format
+    operator = operator_for(run.node)
+    form = resolve(run.node, run.inputs).format
 
     def zeroed(array: NDArray[Any]) -> NDArray[Any]:
         vanishing = np.abs(array.astype(np.float64)) < form.least_normal
         return np.where(vanishing, np.zeros_like(array), array) if array.dtype == form.dtype else array
 
-    inputs = {name: zeroed(array) for name, array in session.inputs.items()}
+    inputs = {name: zeroed(array) for name, array in run.inputs.items()}
     with np.errstate(all="ignore"):
-        right, other = (operator.evaluate(session.node, some, interpretations) for some in (session.inputs, inputs))
+        right, other = (operator.evaluate(run.node, some, interpretations) for some in (run.inputs, inputs))
     return {name: other[name] - array for name, array in right.items()}
 
 
@@ -292,7 +282,7 @@ def _accepted(attempt: Attempt, name: str, classes: Classes, best: Attempt | Non
         clause=first.clause,
         flags=("unconventional",),
     )
-    return of_node(judgement, attempt.unconventional.session.name)
+    return of_node(judgement, attempt.unconventional.run.name)
 
 
 def _refuted(attempt: Attempt, verdict: Verdict) -> Judgement:
@@ -311,4 +301,4 @@ def _refuted(attempt: Attempt, verdict: Verdict) -> Judgement:
         elements=attempt.elements,
         error_sums=attempt.sums,
     )
-    return of_node(judgement, attempt.outside.session.name)
+    return of_node(judgement, attempt.outside.run.name)

@@ -1,6 +1,6 @@
 """Evidence: for the smallest case of each finding, what a reader needs to see it and to make it happen again.
 
-It lies in the run directory as ``evidence/TARGET/CASE/``: an exhibit of the numbers (``evidence.json``), a script that
+It lies in the run directory as ``evidence/TARGET/CASE/``: the numbers (``evidence.json``), a script that
 needs only onnx, NumPy and the runtime, and the case as an ONNX test-case directory. It decides nothing; a run without
 it is as good as one with it, so whatever goes wrong here is said and nothing more.
 """
@@ -32,7 +32,7 @@ from .records import EvidenceRecord, Finding
 from .result import Result
 
 FOLDER = "evidence"
-EXHIBIT, SCRIPT = "evidence.json", "script.py"
+EVIDENCE, SCRIPT = "evidence.json", "script.py"
 
 KEPT_BYTES = 64 << 20
 LARGEST_CASE = 32 << 20
@@ -110,7 +110,7 @@ def write_evidence(
             process: TargetProcess | None = None
             for case in dict.fromkeys(cases):
                 try:
-                    if not (place / case / EXHIBIT).is_file():
+                    if not (place / case / EVIDENCE).is_file():
                         prepared = probes[case].prepare()
                         judged = kept.get(case)
                         if judged is None:
@@ -164,7 +164,7 @@ def _clear(place: Path, wanted: set[str]) -> None:
     if not place.is_dir() or place.is_symlink():
         return
     for old in place.iterdir():
-        if old.name not in wanted and not old.is_symlink() and (old / EXHIBIT).is_file():
+        if old.name not in wanted and not old.is_symlink() and (old / EVIDENCE).is_file():
             shutil.rmtree(old)
 
 
@@ -178,21 +178,21 @@ def _write(
     result: Result | None,
 ) -> None:
     """Write the evidence of one case; its folder is whole or not there. Raises OSError and whatever a model causes."""
-    from ..showing.exhibit import exhibit_of  # for which a run in which nothing fails has no use
+    from ..showing.evidence import evidence_of  # for which a run in which nothing fails has no use
 
     job = prepared.jobs[0]
     if len(job.model) + sum(a.nbytes for feed in job.feeds for a in feed.values()) > LARGEST_CASE:
         raise ValueError(f"the case is larger than the {LARGEST_CASE >> 20} MiB that are kept")
     diagnosis = result.diagnosis if result is not None else ()
-    exhibit = {
+    evidence = {
         "case": probe.id,
         "target": target.name,
         "operator": f"{probe.domain}::{probe.op}-{probe.version}" if probe.domain else f"{probe.op}-{probe.version}",
         "type": probe.type,
         "message": judgement.message,
-        **exhibit_of(job.model, job.feeds, prepared.trials, judgement, outcomes, target.accuracy, diagnosis),
+        **evidence_of(job.model, job.feeds, prepared.trials, judgement, outcomes, target.accuracy, diagnosis),
     }
-    text = json.dumps(exhibit, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(evidence, allow_nan=False, separators=(",", ":"))
     unfinished = place / f".{hashlib.sha256(probe.id.encode()).hexdigest()[:12]}"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
@@ -201,7 +201,7 @@ def _write(
         write_directory(unfinished, job.model, data)
         if prepared.script is not None:
             (unfinished / SCRIPT).write_text(prepared.script(target), encoding="utf-8")
-        (unfinished / EXHIBIT).write_text(text + "\n", encoding="utf-8")
+        (unfinished / EVIDENCE).write_text(text + "\n", encoding="utf-8")
         shutil.rmtree(place / probe.id, ignore_errors=True)
         unfinished.replace(place / probe.id)
     finally:

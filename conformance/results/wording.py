@@ -12,7 +12,7 @@ from ...cases import ABILITIES
 from ...reference import clause_named, fault_named
 from ..judging.divergence import FAR, ratio_text
 from ..judging.judgement import Judgement, Verdict
-from ..judging.view import view_of
+from ..judging.runs import view_of
 from ..probes.probe import Prepared
 from ..targets.target import Target
 from ..workers.process import Outcome, TargetUnavailable

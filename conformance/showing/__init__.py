@@ -4,6 +4,6 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    exhibit="exhibit_of",
+    evidence="evidence_of",
     script="ratios script_of",
 )

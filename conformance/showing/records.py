@@ -26,9 +26,10 @@ class StateRecord(CheckedRecord):
 
 
 class PartingRecord(StateRecord):
-    """The first element that is wrong."""
+    """The first element that is wrong; ``where`` is in words of the output's axes."""
 
     step: int | None
+    where: str
 
 
 class LineRecord(CheckedRecord):

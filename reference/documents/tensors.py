@@ -74,6 +74,8 @@ class TensorForm:
         Its type parameter: tensors of one kind have one type.
     codec
         What its elements stand for; None for themselves.
+    axes
+        Names of the axes in messages (``channel``); those of the sizes without.
     """
 
     name: str
@@ -81,6 +83,7 @@ class TensorForm:
     batch_first: Shape | None = None
     kind: str = "T"
     codec: Levels | Dynamic | Stated | None = None
+    axes: tuple[str, ...] = ()
 
     def shape(self, layout: int = 0, rank: int | None = None) -> Shape:
         """The shape in a layout; of several the one of that rank, if there is one, else the first."""

@@ -82,6 +82,15 @@ class Resolved(Protocol):
         """The shape of an output, in the node's layout."""
 
 
+class Returned(Protocol):
+    """A run of a node: all its inputs by formal name, and what a target returned."""
+
+    @property
+    def inputs(self) -> Arrays: ...
+    @property
+    def outputs(self) -> Arrays: ...
+
+
 def dtype_of(resolved: Resolved, output: str) -> np.dtype[Any]:
     """The type of an output's array: that of all tensors, but for outputs that are quantized."""
     codec = getattr(resolved, "codecs", {}).get(output)
@@ -267,15 +276,16 @@ class Operator(ABC):
         for that where its values are not so by themselves."""
         return self.evaluate(node, inputs, interpretations)
 
-    @abstractmethod
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
     ) -> tuple[Steps, ...]:
-        """Values that a reader is shown of every step, direction by direction: gates, states, levels.
+        """Values that a reader is shown of every step, direction by direction: gates, states, levels. None for an
+        operator without steps.
 
         reported
             The Y that a target reported, from whose states each step starts.
         """
+        return ()
 
     def bounds(
         self,
@@ -326,7 +336,7 @@ class Operator(ABC):
 
         return Predicted(self.expect, self.answer, form, node, runs, accuracy)
 
-    def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
+    def remarks(self, node: Node, runs: Sequence[Returned], interpretations: Mapping[str, str]) -> tuple[str, ...]:
         """Flags of a result: what is worth knowing of what was returned, right or wrong."""
         return ()
 

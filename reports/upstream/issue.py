@@ -73,7 +73,7 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
     types = ", ".join(member.types)
     cases, show = ("case", "shows") if member.count == 1 else ("cases", "show")
     yield f"{member.count} {cases} of {', '.join(member.versions)} in {types} {show} it."
-    own = next((given.type for given in exhibit.inputs if given.name == "X"), "")
+    own = next((given.type for given in exhibit.inputs if given.type), "")
     if own and own not in member.types:
         yield f"What is shown here is a smaller case, in {own}."
 

@@ -282,7 +282,13 @@ def exhibit(case: str, **changed: Any) -> dict[str, Any]:
             "direction": "reverse",
             "row": 1,
             "unit": 0,
-            "parting": {"output": "Y", "place": "Y[2, 0, 1, 0]", "clause": "lstm.equations", "step": 2}
+            "parting": {
+                "output": "Y",
+                "place": "Y[2, 0, 1, 0]",
+                "clause": "lstm.equations",
+                "step": 2,
+                "where": "step 2, forward, row 1",
+            }
             | {"must": 0.5, "within": 1e-7, "got": 0.51, "ratio": 250.0},
             "outputs": [],
             "gates": {"names": list("iofcCH"), "of_steps": 4, "lines": lines},

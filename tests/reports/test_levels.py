@@ -16,7 +16,7 @@ from onnxspec.conformance.judging import Verdict, judge
 from onnxspec.conformance.probes import SpecProbe, WrapProbe
 from onnxspec.conformance.proof import staged_outcome
 from onnxspec.conformance.results import Result, graded_line, level_records, result_of
-from onnxspec.conformance.showing import exhibit_of
+from onnxspec.conformance.showing.evidence import evidence_of
 from onnxspec.reference import Node, operator_for
 from onnxspec.reports import pictures_of_levels, read_exhibit
 
@@ -71,7 +71,7 @@ def test_evidence_has_scales_and_zero_points_and_tells_levels_as_levels(tmp_path
 
     outcome = staged_outcome(trial, four_off)
     feeds = [feed.fed for feed in trial.feeds]
-    record = exhibit_of(trial.model, feeds, [trial], judge([trial], [outcome]), [outcome], "standard")
+    record = evidence_of(trial.model, feeds, [trial], judge([trial], [outcome]), [outcome], "standard")
     assert record["codecs"]["Y"].startswith("uint8, scale 0.0")
     whole = {**record, "case": spec.id, "operator": "GRU-14"}
     (tmp_path / "evidence").mkdir()

@@ -47,6 +47,6 @@ def answer() -> None:
 
 
 if __name__ == "__main__":
-    from . import cases_leaky, cases_masked, named  # noqa: F401 - registers them
+    from . import cases_leaky, cases_masked, cases_scaled, named  # noqa: F401 - registers them
 
     answer()

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ...documents.disagreements import Disagreement, read_disagreements
 from ...documents.interpretations import Interpretations
 from ...faults.fault import FAULTS, Fault
-from ...faults.hypothesis import Run
 from ...faults.part import Part
 from ...faults.scope import base_id
 from ...numbers.accuracy import AccuracyClass
@@ -23,7 +22,7 @@ from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.gates import Steps
 from ...recurrent.node import Node
-from ..operator import Classes, Conforming, Evidence, Operator, operator_of
+from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of
 from ..written import Complaint, Said, Written
 from .arithmetic import ARITHMETICS
 from .attributes import complaints
@@ -207,7 +206,7 @@ class _ExtendedLSTM(Operator):
             steps.append(Steps(direction, positions, np.full(resolved.N, resolved.T), values))
         return tuple(steps)
 
-    def remarks(self, node: Node, runs: Sequence[Run], interpretations: Mapping[str, str]) -> tuple[str, ...]:
+    def remarks(self, node: Node, runs: Sequence[Returned], interpretations: Mapping[str, str]) -> tuple[str, ...]:
         """Tell whether all is what the shipped kernel gives, and whether states are fed back as they were computed."""
         flags = ["as-shipped"] if runs and all(_as_shipped(node, run) for run in runs) else []
         flags += ["state-as-computed"] if interpretations.get("state_quantization") == "as-computed" else []
@@ -287,7 +286,7 @@ def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
     return "equations"
 
 
-def _as_shipped(node: Node, run: Run) -> bool:
+def _as_shipped(node: Node, run: Returned) -> bool:
     """Tell whether Y is what the kernel of amd-quark 0.13 gives, bit for bit, with the tanhf of one C library or
     another: that of the machine on which the target ran is not known here."""
     Y = run.outputs["Y"]

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.specs import GRAPHS, Subject, Trial, can_join, join
-from onnxspec.conformance.judging import Judgement, Verdict, judge, views
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.runs import node_views
+from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.workers import Outcome, run_in_process
 from onnxspec.reference.recurrent import evaluate
 
@@ -62,7 +64,7 @@ def test_a_right_kernel_passes(spec: CaseSpec, name: str) -> None:
     trial = joined(spec, name)
     judgement, outcome = verdict(trial, Kernel(trial.subject))
     assert judgement.verdict is Verdict.PASS
-    each = [judge(view.trials, view.outcomes) for view in views([trial], [outcome])]
+    each = [judge(view.trials, view.outcomes) for view in node_views([trial], [outcome])]
     assert [one.verdict for one in each] == [Verdict.PASS] * len(trial.subject.nodes)
     assert judgement.elements == sum(one.elements for one in each)
     assert judgement.judged == judgement.elements
@@ -82,7 +84,7 @@ def test_state_buffers_that_two_nodes_share_are_found_and_named(name: str) -> No
     assert judgement.where is not None
     assert judgement.where["node"] == "second"
     assert judgement.message.startswith("second: Y[0, 0, ")
-    first, second, *_ = views([trial], [outcome])
+    first, second, *_ = node_views([trial], [outcome])
     assert judge(first.trials, first.outcomes).verdict is Verdict.PASS
     assert judge(second.trials, second.outcomes).verdict is Verdict.WRONG
 
@@ -142,7 +144,7 @@ def test_weights_that_are_mixed_up_are_found_and_named(spec: CaseSpec, name: str
     assert judgement.where is not None
     assert judgement.where["node"] == "first"
     # The second one computes rightly with what it got.
-    second = list(views([trial], [outcome]))[1]
+    second = list(node_views([trial], [outcome]))[1]
     assert second.name == "second"
     assert judge(second.trials, second.outcomes).verdict is Verdict.PASS
 
@@ -207,7 +209,7 @@ def test_runs_that_differ_are_told_of_the_node_that_differs() -> None:
     judgement, outcome = verdict(trial, Kernel(trial.subject, outputs=unsteady))
     assert judgement.verdict is Verdict.PASS
     assert "nondeterministic" in judgement.flags
-    _, second = views([trial], [outcome])
+    _, second = node_views([trial], [outcome])
     assert len(second.trials[0].feeds) == 2
     assert judge(second.trials, second.outcomes).flags == ()
 

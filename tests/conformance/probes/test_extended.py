@@ -40,7 +40,7 @@ from onnxspec.conformance.probes import Selection, SpecProbe, Tried, UnknownName
 from onnxspec.conformance.proof import prove
 from onnxspec.conformance.results import Kept, Result, result_of
 from onnxspec.conformance.running import Plan
-from onnxspec.conformance.showing import exhibit_of
+from onnxspec.conformance.showing.evidence import evidence_of
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.conformance.workers import Job, Outcome, TargetProcess
 from onnxspec.reference import FAULTS, Node, evaluate, operator_names, operator_of
@@ -400,7 +400,7 @@ def test_numbers_of_an_exhibit() -> None:
 
     def exhibit(outcome: Outcome) -> dict[str, Any]:
         feeds = [feed.fed for feed in trials[0].feeds]
-        return exhibit_of(trials[0].model, feeds, trials, judged(spec, outcome), [outcome], "standard")
+        return evidence_of(trials[0].model, feeds, trials, judged(spec, outcome), [outcome], "standard")
 
     numbers = exhibit(shipped(spec))["numbers"]
     assert numbers["parting"]["ratio"] > 1

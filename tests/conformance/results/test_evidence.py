@@ -20,7 +20,7 @@ from onnxspec.conformance.diagnosis import findings_of
 from onnxspec.conformance.probes import Selection, SpecProbe, Tried, select
 from onnxspec.conformance.results import Kept, Result, result_of, write_evidence
 from onnxspec.conformance.results import evidence as module
-from onnxspec.conformance.showing import exhibit_of
+from onnxspec.conformance.showing.evidence import evidence_of
 from onnxspec.conformance.targets import parse_target
 from onnxspec.conformance.workers import Outcome
 from onnxspec.reference import evaluate
@@ -34,13 +34,13 @@ def ragged(spec: CaseSpec) -> bool:
     return spec.lengths == "ragged" and spec.data == "dense" and "Y" in spec.outputs and spec.reruns == "none"
 
 
-def evidence_of(folder: Path, target: int = 0) -> dict[str, Any]:
+def record_of(folder: Path, target: int = 0) -> dict[str, Any]:
     entry: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))["targets"][target]["evidence"]
     return entry
 
 
 def exhibit(folder: Path, case: str, target: int = 0) -> dict[str, Any]:
-    place = folder / evidence_of(folder, target)["folders"][case]
+    place = folder / record_of(folder, target)["folders"][case]
     content: dict[str, Any] = json.loads((place / "evidence.json").read_text(encoding="utf-8"))
     return content
 
@@ -93,7 +93,7 @@ def test_a_plane_has_every_step_and_unit_of_a_small_case(wrong: tuple[Path, str]
 
 def test_its_files_are_the_case(wrong: tuple[Path, str]) -> None:
     folder, case = wrong
-    place = folder / evidence_of(folder)["folders"][case]
+    place = folder / record_of(folder)["folders"][case]
     (spec,) = select(Selection(cases=(case,)))
     built = build_case(spec)
     assert (place / "model.onnx").read_bytes() == built.trial.model
@@ -108,7 +108,7 @@ def test_its_files_are_the_case(wrong: tuple[Path, str]) -> None:
 
 def test_its_script_shows_the_finding_on_the_same_target(wrong: tuple[Path, str], kin: Mapping[str, str]) -> None:
     folder, case = wrong
-    script = folder / evidence_of(folder)["folders"][case] / "script.py"
+    script = folder / record_of(folder)["folders"][case] / "script.py"
     done = subprocess.run([sys.executable, script], env=kin, capture_output=True, text=True, check=False, timeout=590)
     assert done.returncode == 1, done.stderr
 
@@ -120,12 +120,12 @@ def test_a_crash_keeps_what_the_runtime_said(inside: Inside, tmp_path: Path) -> 
     assert shown["process"]["status"] == "crashed"
     assert shown["process"]["signal"] == "SIGABRT"
     assert "numbers" not in shown
-    assert (tmp_path / "run" / evidence_of(tmp_path / "run")["folders"][cases[0]] / "model.onnx").is_file()
+    assert (tmp_path / "run" / record_of(tmp_path / "run")["folders"][cases[0]] / "model.onnx").is_file()
 
 
 def test_what_passes_leaves_nothing(inside: Inside, tmp_path: Path) -> None:
     inside("run", "-t", "backend:conforming", *naming(pick(2, ragged)), "--out", tmp_path / "run")
-    assert evidence_of(tmp_path / "run") == {"folders": {}, "larger": {}, "missing": {}}
+    assert record_of(tmp_path / "run") == {"folders": {}, "larger": {}, "missing": {}}
     assert not (tmp_path / "run" / "evidence").exists()
 
 
@@ -133,11 +133,11 @@ def test_a_run_that_goes_on_has_the_evidence_of_before_and_runs_the_rest_again(i
     cases = naming(pick(2, ragged))
     arguments = ("run", "-t", "backend:lengths_ignored", *cases, "--no-shrink", "--out", tmp_path / "run")
     inside(*arguments)
-    before = evidence_of(tmp_path / "run")
+    before = record_of(tmp_path / "run")
     name, *_ = before["folders"].values()
     kept = (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns
     inside(*arguments, "--resume")
-    assert evidence_of(tmp_path / "run") == before
+    assert record_of(tmp_path / "run") == before
     assert (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns == kept
     (tmp_path / "run" / name / "evidence.json").unlink()
     inside(*arguments, "--resume")
@@ -152,7 +152,7 @@ def test_starting_again_leaves_no_old_evidence(inside: Inside, tmp_path: Path) -
     inside("run", "-t", "backend:gates_swapped", *cases[:2], *out)
     there = (tmp_path / "run" / "evidence").rglob("evidence.json")
     assert {path.parent.relative_to(tmp_path / "run").as_posix() for path in there} == set(
-        evidence_of(tmp_path / "run")["folders"].values()
+        record_of(tmp_path / "run")["folders"].values()
     )
     assert (tmp_path / "run" / "evidence" / "notes.txt").read_text() == "mine"
 
@@ -168,7 +168,7 @@ def test_evidence_that_cannot_be_written_costs_no_result(
     done = inside("run", "-t", "backend:lengths_ignored", *cases, "--no-shrink", "--out", tmp_path / "run")
     assert done.code == 1
     assert [r["verdict"] for r in read_results(tmp_path / "run")] == ["wrong", "wrong"]
-    evidence = evidence_of(tmp_path / "run")
+    evidence = record_of(tmp_path / "run")
     assert evidence["folders"] == {}
     assert set(evidence["missing"].values()) == {"OSError: [Errno 28] No space left on device"}
     assert (tmp_path / "run" / "report" / "index.html").is_file()
@@ -191,13 +191,13 @@ def large() -> CaseSpec:
     return replace(spec, T=90, N=5, I=3, H=70)
 
 
-def test_an_exhibit_of_a_large_case_stays_small_and_says_what_it_leaves_out() -> None:
+def test_evidence_of_a_large_case_stays_small_and_says_what_it_leaves_out() -> None:
     spec = large()
     probe, outcome = outcome_of(spec, lambda array: array * np.asarray(1.5, array.dtype))
     prepared = probe.prepare()
     judgement = prepared.judge([outcome], "standard")
     job = prepared.jobs[0]
-    shown = exhibit_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+    shown = evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
     assert len(json.dumps(shown, allow_nan=False)) < 400_000
     plane = shown["numbers"]["plane"]
     assert (plane["of_steps"], plane["of_units"]) == (spec.T, spec.H)
@@ -213,7 +213,7 @@ def test_numbers_that_json_lacks_are_texts(value: float) -> None:
     probe, outcome = outcome_of(spec, lambda array: np.full_like(array, value))
     prepared = probe.prepare()
     job, judgement = prepared.jobs[0], prepared.judge([outcome], "standard")
-    shown = exhibit_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+    shown = evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
     text = json.dumps(shown, allow_nan=False)
     assert shown["numbers"]["parting"]["got"] == str(value)
     assert shown["numbers"]["parting"]["ratio"] == "inf"

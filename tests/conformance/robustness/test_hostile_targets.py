@@ -278,7 +278,7 @@ m.Journal.append = dying""",
 import pathlib
 replace = pathlib.Path.replace
 pathlib.Path.replace = lambda self, to: die() if self.name == 'results.jsonl.new' else replace(self, to)""",
-    "while evidence is written": "import onnxspec.conformance.showing.exhibit as m; m.exhibit_of = die",
+    "while evidence is written": "import onnxspec.conformance.showing.evidence as m; m.evidence_of = die",
     "while run.json is written at the end": """
 import onnxspec.conformance.results.journal as m
 describe = m.Journal.describe

@@ -1,4 +1,4 @@
-"""An exhibit of one case, so that readers can believe its verdict: node, inputs, what must come out, what came out.
+"""Evidence of one case, so that readers can believe its verdict: node, inputs, what must come out, what came out.
 
 All of it is plain values that JSON can hold, of bounded size, and computed as the verdict is. Numbers that JSON lacks
 are the texts ``nan``, ``inf`` and ``-inf``; what is not judged, or was not reported, is null.
@@ -15,14 +15,15 @@ import onnx.printer
 from numpy.typing import NDArray
 
 from ...cases import Trial
-from ...reference import Expectation, Interpretations, fault_named
-from ...reference.recurrent.agreement import ratios
+from ...reference import Interpretations, Node, fault_named
+from ...reference.numbers.channels import Channels, Codec
+from ..judging.divergence import Divergence
 from ..judging.judgement import Judgement
-from ..judging.view import View, view_of
+from ..judging.places import format_index
+from ..judging.runs import NodeView, view_of
 from ..workers.process import Outcome
-from .codecs import codecs_of
+from .comparison import CheckedElement, Comparison, Unit, comparison_of
 from .records import SCHEMA
-from .stepwise import CheckedElement, Comparison, check, comparison_of, focus_of, parting_of, place_of, step_of
 
 Array = NDArray[Any]
 
@@ -33,7 +34,7 @@ _VALUES = 24
 _TEXT = 4000
 
 
-def exhibit_of(
+def evidence_of(
     model: bytes,
     feeds: Sequence[Mapping[str, Array]],
     trials: Sequence[Trial],
@@ -42,12 +43,12 @@ def exhibit_of(
     accuracy: str,
     diagnosis: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The exhibit of one case on one target; docs/results.md explains its keys.
+    """Return the evidence of one case on one target; docs/results.md explains its keys.
 
     feeds
         What the model is fed in each run.
     trials
-        The case's own trial, and its companion where it has one; none where no document speaks of the model.
+        The case's own trial, and its all-outputs run where it has one; none where no document speaks of the model.
     outcomes
         What the target did with each of them.
     accuracy
@@ -57,7 +58,8 @@ def exhibit_of(
     """
     outcome = outcomes[0]
     view = view_of(trials, outcomes, judgement) if trials else None
-    exhibit: dict[str, Any] = {
+    sequence = view.trials[0].node.operator.sequence if view is not None else "X"
+    evidence: dict[str, Any] = {
         "schema": SCHEMA,
         "verdict": judgement.verdict.value,
         "reason": judgement.reason,
@@ -73,16 +75,16 @@ def exhibit_of(
         },
         **_node(model),
         "inputs": _inputs(model, feeds, trials, view),
-        "runs_before": [list(feed["X"].shape) for feed in feeds[:-1] if "X" in feed],
+        "runs_before": [list(feed[sequence].shape) for feed in feeds[:-1] if sequence in feed],
     }
     if view is not None and view.name:
-        exhibit |= {"about": view.name, "operator": trials[0].subject.named(view.name).node.operator.name}
+        evidence |= {"about": view.name, "operator": trials[0].subject.named(view.name).node.operator.name}
     if view is not None and (codecs := codecs_of(view.trials[0].node)):
-        exhibit["codecs"] = codecs
+        evidence["codecs"] = codecs
     if view is not None and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
-        exhibit["numbers"] = _numbers(comparison_of(view.trials, view.outcomes, accuracy, interpretations))
-    return exhibit
+        evidence["numbers"] = _numbers(comparison_of(view, accuracy, interpretations))
+    return evidence
 
 
 def _short(text: str) -> str:
@@ -108,7 +110,7 @@ def _node(model: bytes) -> dict[str, Any]:
 
 
 def _inputs(
-    model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence[Trial], view: View | None
+    model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence[Trial], view: NodeView | None
 ) -> list[dict[str, Any]]:
     """The inputs of the last run of the node that is looked at, one after the other; absent ones as such."""
     if view is None:
@@ -141,50 +143,54 @@ def _input(name: str, array: Array, given: str) -> dict[str, Any]:
 
 
 def _numbers(comparison: Comparison) -> dict[str, Any]:
-    """The place where target and expectation part, the gates there, and error against radius all around."""
-    c = comparison.configuration
-    parting = parting_of(comparison)
-    direction, row, unit = parting[1][-3:] if parting is not None else focus_of(comparison)
-    place = direction, row, unit
+    """Return the place where target and expectation differ first, the gates there, and error against radius around."""
+    c, first = comparison.configuration, comparison.first
+    direction, row, unit = comparison.units()[-1]
+    directions = c.directions if comparison.steps else ("",)
     numbers: dict[str, Any] = {
-        "title": comparison.run.title,
-        "from_reported": "Y" in comparison.outputs,
-        "direction": c.directions[direction],
+        "title": comparison.title,
+        "from_reported": bool(comparison.steps) and comparison.main in comparison.run.outputs,
+        "direction": directions[direction],
         "row": row,
         "unit": unit,
-        "parting": None if parting is None else _parting(comparison, *parting),
-        "outputs": [_output(comparison, name) for name in comparison.run.node.outputs if name in comparison.outputs],
+        "parting": None if first is None else _first_divergence(comparison, first),
+        "outputs": [
+            _output(comparison, name) for name in comparison.run.node.outputs if name in comparison.run.outputs
+        ],
     }
+    if not comparison.steps:
+        return numbers
     if c.T and c.N and c.H:
-        view = _View(comparison, place)
-        numbers["gates"] = view.gates()
-        if "Y" in comparison.outputs:
-            numbers["plane"], numbers["rows"] = view.plane(), view.rows()
+        surroundings = _Surroundings(comparison, (direction, row, unit))
+        numbers["gates"] = surroundings.gates()
+        if comparison.main in comparison.run.outputs:
+            numbers["plane"], numbers["rows"] = surroundings.plane(), surroundings.rows()
     if c.N and c.H:
+        elements = {name: comparison.axes[name].element(0, direction, row, unit) for name in comparison.states}
         numbers["states"] = [
-            {"name": name, "place": place_of(c, name, place), **_checked(check(comparison, name, place), c.format.name)}
-            for name in comparison.run.node.outputs
-            if name != "Y"
+            {"name": name, "place": format_index(name, index), **_checked(comparison.check(name, index), c.format.name)}
+            for name, index in elements.items()
         ]
     return numbers
 
 
-def _parting(comparison: Comparison, e: Expectation, index: tuple[int, ...]) -> dict[str, Any]:
-    c = comparison.configuration
+def _first_divergence(comparison: Comparison, first: Divergence) -> dict[str, Any]:
+    place = first.place
     return {
-        "output": e.output,
-        "place": place_of(c, e.output, index),
-        "clause": e.clause,
-        "step": step_of(comparison, index) if e.output == "Y" else None,
-        **_checked(check(comparison, e.output, index), c.format.name),
+        "output": place.output,
+        "place": str(place),
+        "where": place.words,
+        "clause": first.clause,
+        "step": place.step,
+        **_checked(comparison.check(place.output, place.index), comparison.configuration.format.name),
     }
 
 
 def _checked(element: CheckedElement, type: str) -> dict[str, Any]:
     digits = _digits(type)
     return {
-        "must": None if element.doubtful else plain(element.value, digits),
-        "within": None if element.doubtful else plain(element.radius, 3),
+        "must": None if element.undefined else plain(element.value, digits),
+        "within": None if element.undefined else plain(element.radius, 3),
         "got": plain(element.got, digits),
         "ratio": plain(element.ratio, 3),
     }
@@ -196,22 +202,31 @@ def window(size: int, most: int, centre: int) -> range:
     return range(start, min(start + most, size))
 
 
-class _View:
+class _Surroundings:
     """The surroundings of one direction, row and unit of a comparison."""
 
-    def __init__(self, comparison: Comparison, place: tuple[int, int, int]) -> None:
-        self.comparison = comparison
-        self.direction, self.row, self.unit = place
-        self.ratio = _ratios(comparison)
-        c = comparison.configuration
+    def __init__(self, comparison: Comparison, unit: Unit) -> None:
+        self.comparison, self.place = comparison, unit
+        self.direction, self.row, self.unit = unit
         self.length = int(comparison.steps[self.direction].lengths[self.row])
-        self.shown = window(c.T, _STEPS, self._step())
+        self.ratio = self._ratios()
+        self.shown = window(comparison.configuration.T, _STEPS, self._step())
+
+    def _ratios(self) -> Array:
+        """Return error over radius of the first output, (T, D, N, H), each element as its own expectation has it; NaN
+        where nothing is judged."""
+        comparison, main = self.comparison, self.comparison.main
+        result = np.full(comparison.configuration.shape_of(main), np.nan)
+        for e, ratio in zip(comparison.expectations, comparison.ratios, strict=True):
+            if e.output == main and ratio is not None:
+                result = np.where(np.isnan(ratio), result, ratio)
+        return comparison.axes[main].by_step(result)
 
     def _step(self) -> int:
-        """The step, in processing order, on which the eye is to rest: where they part, else the worst one."""
-        parting = parting_of(self.comparison)
-        if parting is not None and parting[0].output == "Y":
-            return step_of(self.comparison, parting[1])
+        """Return the step to look at first: of the first divergence, else the worst one."""
+        first = self.comparison.first
+        if first is not None and first.place.step is not None:
+            return first.place.step
         ratio = np.nan_to_num(self._of_row(self.direction, self.row), nan=0.0)
         return int(ratio.max(axis=1).argmax())
 
@@ -254,31 +269,19 @@ class _View:
         }
 
     def gates(self) -> dict[str, Any]:
-        """The gates and states of the unit at every step, beside the Y that was reported for it."""
-        c, steps = self.comparison.configuration, self.comparison.steps[self.direction]
-        at = (self.direction, self.row, self.unit)
-        lines = []
-        for s in self.shown:
-            padding, position = s >= self.length, int(steps.positions[s, self.row])
-            values = {
-                name: None if padding else plain(numbers[s, self.row, self.unit], 6)
-                for name, numbers in steps.numbers.items()
+        """The gates and states of the unit at every step, beside the output that was reported for it."""
+        c = self.comparison.configuration
+        lines = [
+            {
+                "step": line.step,
+                "position": line.position,
+                "padding": line.padding,
+                "values": {name: plain(value, 6) for name, value in line.values.items()},
+                **_checked(line.output, c.format.name),
             }
-            y = _checked(check(self.comparison, "Y", (position, *at)), c.format.name)
-            lines.append({"step": s, "position": position, "padding": padding, "values": values, **y})
-        return {"names": list(steps.numbers), "of_steps": c.T, "lines": lines}
-
-
-def _ratios(comparison: Comparison) -> Array:
-    """Error over radius of Y, (T, D, N, H), each element as its own expectation has it; NaN where nothing is judged."""
-    c = comparison.configuration
-    result = np.full((c.T, len(c.directions), c.N, c.H), np.nan)
-    if "Y" in comparison.outputs:
-        for e in comparison.expectations:
-            if e.output == "Y":
-                mine = ratios(e, comparison.outputs["Y"])
-                result = np.where(np.isnan(mine), result, mine)
-    return result
+            for line in self.comparison.lines(self.place, self.shown)
+        ]
+        return {"names": list(self.comparison.steps[self.direction].numbers), "of_steps": c.T, "lines": lines}
 
 
 def _judged(ratio: float) -> Any:
@@ -292,8 +295,8 @@ def _largest(values: Array) -> float:
 
 
 def _output(comparison: Comparison, name: str) -> dict[str, Any]:
-    """An output element by element, in the order of the node's own layout, where it is of a size to be looked at."""
-    c, got = comparison.configuration, comparison.outputs[name]
+    """Return an output element by element, in the node's layout, where it is of a size to be looked at."""
+    got = comparison.run.outputs[name]
     expected, radius = np.zeros(got.shape), np.zeros(got.shape)
     judged = np.zeros(got.shape, bool)
     for e in comparison.expectations:
@@ -302,20 +305,16 @@ def _output(comparison: Comparison, name: str) -> dict[str, Any]:
             expected = np.where(mask, e.number.value, expected)
             radius = np.where(mask, e.number.radius, radius)
             judged |= mask if e.number.doubt is None else mask & ~e.number.doubt
-    axes = tuple(range(got.ndim))
-    if c.layout == 1:
-        axes = (2, 0, 1, 3) if name == "Y" else (1, 0, 2)
-    shape = list(got.transpose(axes).shape)
-    entry: dict[str, Any] = {"name": name, "shape": shape, "inconclusive": int((~judged).sum())}
+    entry: dict[str, Any] = {"name": name, "shape": list(got.shape), "inconclusive": int((~judged).sum())}
     if got.size > _ELEMENTS:
         entry["left_out"] = f"{got.size} elements are more than are kept here; see numbers.plane"
         return entry
-    digits = _digits(c.format.name)
+    digits = _digits(comparison.configuration.format.name)
     return {
         **entry,
-        "got": plain(got.transpose(axes).astype(np.float64), digits),
-        "expected": plain(expected.transpose(axes), digits),
-        "radius": plain(radius.transpose(axes), 3),
+        "got": plain(got.astype(np.float64), digits),
+        "expected": plain(expected, digits),
+        "radius": plain(radius, 3),
     }
 
 
@@ -334,3 +333,24 @@ def plain(value: Any, digits: int) -> Any:
     if np.isnan(number):
         return "nan"
     return float(f"{number:.{digits}g}") if np.isfinite(number) else f"{number:+g}".replace("+", "")
+
+
+def codecs_of(node: Node) -> dict[str, str]:
+    """Return codecs by name of an input or output that is held as levels: their type, and what they stand for."""
+    names = [*node.operator.inputs, *node.outputs]
+    return {name: _codec_text(node.codecs[name]) for name in names if name in node.codecs}
+
+
+def _codec_text(codec: Codec) -> str:
+    """Return a scale and a zero point; of channels how many there are, and the least and the greatest of both."""
+    kind = codec.dtype.name
+    scales, zeros = np.atleast_1d(codec.scales), np.atleast_1d(codec.zero_points)
+    if not isinstance(codec, Channels):
+        return f"{kind}, scale {scales[0]:.6g}, zero point {zeros[0]}"
+    scale = f"scale {_span(f'{scales.min():.6g}', f'{scales.max():.6g}')}"
+    zero = f"zero point {_span(str(zeros.min()), str(zeros.max()))}"
+    return f"{kind}, {len(scales)} channels along axis {codec.axis}, {scale}, {zero}"
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"

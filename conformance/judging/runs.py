@@ -1,0 +1,342 @@
+"""The runs of each node of a case, with what a target returned, or the verdict where there are no numbers to judge.
+
+A graph is judged node by node, by what judges a lone one: each node from the numbers that the target itself reported
+for the nodes before it. So a wrong node does not accuse the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ...cases import Feed, Trial
+from ...cases.specs.subject import Bound
+from ...reference import Node, operator_for, resolve
+from ...reference.operators.operator import dtype_of
+from ...reference.recurrent.agreement import Expected
+from ..workers.process import Outcome
+from .judgement import Judgement, Verdict, judge_forbidden, not_run
+
+__all__ = ["NodeRun", "NodeView", "Outputs", "ReadRuns", "malformed", "node_views", "of_node", "read", "view_of"]
+__all__ += ["with_expectations"]
+
+Array = NDArray[Any]
+Arrays = tuple[Array | None, ...]
+Outputs = Mapping[str, Array]
+
+
+_NOTHING = Expected(lambda accuracy, interpretations: [], {})
+
+
+class NodeView(Struct, frozen=True):
+    """A node of a subject as a trial of its own, with what the target did.
+
+    name
+        Of the node in its graph; empty for a lone one.
+    trials, outcomes
+        As those of a case whose one node it is: its own and that of its all-outputs run. Where its own run does not
+        show it, or not what it got, the latter alone.
+    """
+
+    name: str
+    trials: tuple[Trial, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def own(self) -> tuple[Trial, Outcome]:
+        """The case's own trial with what came back, or what stands for it."""
+        return self.trials[0], self.outcomes[0]
+
+    @property
+    def all_outputs(self) -> tuple[Trial, Outcome] | None:
+        """The trial of the same node with all outputs, or without its violation, and what came back."""
+        return (self.trials[1], self.outcomes[1]) if len(self.trials) > 1 and len(self.outcomes) > 1 else None
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """One run of a node: all its inputs, what came out, and what must.
+
+    outputs
+        By name; one that is missing may be None.
+    trial
+        What it is a run of, with that node alone.
+    name
+        Of the node in its graph; empty for a lone one.
+    expected
+        What must come out, by a class and interpretations (:func:`with_expectations`).
+    """
+
+    node: Node
+    inputs: Mapping[str, Array]
+    outputs: Outputs
+    trial: Trial
+    name: str = ""
+    expected: Expected = _NOTHING
+
+    @property
+    def number(self) -> str:
+        """The number of the run in its session, in words; empty where there is one."""
+        feeds = self.trial.feeds
+        number = next((k for k, feed in enumerate(feeds, 1) if feed.inputs is self.inputs), 0)
+        return f"run {number} of {len(feeds)}" if number and len(feeds) > 1 else ""
+
+    @property
+    def present(self) -> dict[str, Array]:
+        """The outputs that there are."""
+        return {name: array for name, array in self.outputs.items() if array is not None}
+
+
+class ReadRuns(Struct, frozen=True):
+    """Well-formed runs, and flags beside the verdict."""
+
+    runs: tuple[NodeRun, ...]
+    flags: tuple[str, ...]
+
+
+def with_expectations(runs: Sequence[NodeRun]) -> list[NodeRun]:
+    """Return runs with what must come out; of one node on the same inputs that is computed together."""
+    together: dict[tuple[int, int], list[int]] = {}
+    for number, run in enumerate(runs):
+        together.setdefault((id(run.node), id(run.inputs)), []).append(number)
+    expecting: dict[int, NodeRun] = {}
+    for numbers in together.values():
+        node, inputs = runs[numbers[0]].node, runs[numbers[0]].inputs
+        expectations = operator_for(node).expecting_each(node, inputs, [runs[number].present for number in numbers])
+        for number, expected in zip(numbers, expectations, strict=True):
+            expecting[number] = replace(runs[number], expected=expected)
+    return [expecting[number] for number in range(len(runs))]
+
+
+def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> ReadRuns | Judgement:
+    """Return a target's runs, node by node, or the verdict where there are no numbers to be judged."""
+    subject, outcome = trials[0].subject, outcomes[0]
+    if not subject.is_lone and outcome.status == "ran":
+        if outcome.malformed:
+            return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
+        counts = {len(arrays) for lists in outcome.outputs for arrays in lists} - {len(subject.shown)}
+        if counts:
+            return _wrong_count(counts.pop(), len(subject.shown))
+    runs: list[NodeRun] = []
+    flags: dict[str, None] = {}
+    for view in node_views(trials, outcomes):
+        of_view = _read(view)
+        if isinstance(of_view, Judgement):
+            return of_node(of_view, view.name)
+        runs += of_view.runs
+        flags |= dict.fromkeys(of_view.flags)
+    return ReadRuns(tuple(runs), tuple(flags))
+
+
+def of_node(judgement: Judgement, name: str) -> Judgement:
+    """Return a verdict with the name of the node that it is about; as it is where a lone one needs none."""
+    if not name or judgement.where is None:
+        return judgement
+    return replace(judgement, where={"node": name, **judgement.where}, message=f"{name}: {judgement.message}")
+
+
+def _read(view: NodeView) -> ReadRuns | Judgement:
+    """Return the runs of one node, or the verdict where there are no numbers to be judged."""
+    trial, outcome = view.own
+    legal_trial, legal = view.all_outputs or (None, None)
+    if trial.violation is not None:
+        broken = trial.violation
+        clause = broken.clause(trial.node.operator.known_as)
+        return judge_forbidden(broken.summary, broken.due, clause, outcome, legal, open=broken.open)
+    if outcome.status != "ran":
+        return not_run(outcome)
+    lost = ("crashed", "timed-out", "unavailable", "not-run", "not-tried")
+    if legal is not None and (legal.broke or legal.status in lost):
+        message = f"with all outputs asked for: {legal.reason}"
+        return replace(not_run(legal), reason="companion", message=message)
+    returned = [list(_named(trial.node, lists)) for lists in outcome.outputs]
+    if outcome.malformed:
+        return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
+    for feed, lists in zip(trial.feeds, returned, strict=True):
+        for outputs in lists:
+            wrong_form = malformed(trial.node, feed.inputs, outputs, trial.touched)
+            if wrong_form is not None:
+                return wrong_form
+    if outcome.changed:
+        names = ", ".join(outcome.changed)
+        return Judgement(Verdict.INPUT_MODIFIED, "inputs-changed", message=f"the run changed its inputs: {names}")
+    for altered in (outcome.altered, legal.altered if legal is not None else ()):
+        if altered:
+            return _altered(altered, len(trial.feeds))
+
+    runs: list[NodeRun] = []
+    same = True
+    for feed, lists, complete in zip(trial.feeds, returned, _complete_outputs(view), strict=True):
+        for outputs in lists:
+            joined = _joined(outputs, complete)
+            same = same and (joined is not None or not complete)
+            if joined is not None and legal_trial is not None:
+                runs.append(NodeRun(legal_trial.node, feed.inputs, joined, trial, view.name))
+            else:
+                runs.append(NodeRun(trial.node, feed.inputs, outputs, trial, view.name))
+                # By an operator's own questions the all-outputs run must be right as well, and by the same answers.
+                # The others may be others there: a state goes on as levels only where Y has levels.
+                if legal_trial is not None and operator_for(trial.node).entangled:
+                    runs += [NodeRun(legal_trial.node, feed.inputs, o, trial, view.name) for o in complete]
+    flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
+    if not same:
+        flags.append("outputs-differ-from-companion")
+    return ReadRuns(tuple(runs), tuple(flags))
+
+
+def _altered(feeds: Sequence[int], count: int) -> Judgement:
+    """Return the verdict on outputs that did not stay what they were while the caller held them."""
+    which = ", ".join(str(feed + 1) for feed in feeds)
+    message = f"outputs of run {which} of {count}, held by the caller, had changed after a later run"
+    return Judgement(Verdict.UNSTABLE, "held", message=message)
+
+
+def _named(node: Node, lists: Sequence[Sequence[Array | None]]) -> Iterator[dict[str, Any]]:
+    for outputs in lists:
+        # A list of another length is caught as malformed; until then it keeps what can be named.
+        names = [*node.outputs, *(f"output {k}" for k in range(len(node.outputs), len(outputs)))]
+        yield dict(zip(names, outputs, strict=False))
+
+
+def _wrong_count(came: int, asked: int) -> Judgement:
+    return Judgement(Verdict.MALFORMED, "count", message=f"{came} outputs came back, {asked} were asked for")
+
+
+def malformed(
+    node: Node, inputs: Mapping[str, Array], outputs: Mapping[str, Any], touched: frozenset[str]
+) -> Judgement | None:
+    """Return a complaint about the count, the types or the shapes of outputs, if there is one."""
+    c = resolve(node, inputs)
+    if len(outputs) != len(node.outputs):
+        return _wrong_count(len(outputs), len(node.outputs))
+    for name, array in outputs.items():
+        where = {"output": name, "index": None, "step": None}
+        if array is None:
+            if name == "Y" and "sequence_output" in touched:
+                continue
+            return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
+        if array.shape != c.shape_of(name):
+            wrong = f"{name} has shape {array.shape}, must be {c.shape_of(name)}"
+            return Judgement(Verdict.MALFORMED, "shape", where, wrong)
+        if array.dtype != (dtype := dtype_of(c, name)):
+            return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {dtype.name}")
+    return None
+
+
+def _complete_outputs(view: NodeView) -> list[list[dict[str, Any]]]:
+    """Return the outputs of the all-outputs run for each feed, as far as it ran and they are well formed."""
+    trial, outcome = view.all_outputs or (None, None)
+    if trial is None or outcome is None or outcome.status != "ran" or outcome.malformed:
+        return [[] for _ in view.trials[0].feeds]
+    outputs = []
+    for feed, lists in zip(trial.feeds, outcome.outputs, strict=True):
+        named = list(_named(trial.node, lists))
+        outputs.append([o for o in named if malformed(trial.node, feed.inputs, o, frozenset()) is None])
+    return outputs
+
+
+def _joined(outputs: Outputs, complete: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the outputs of the all-outputs run in place of a run's own, where those that both have are equal bit for
+    bit: then they stand for both, and every step can be judged. Otherwise the run is judged alone, by the radius of a
+    free run."""
+    for all_outputs in complete:
+        if all(array.tobytes() == all_outputs[name].tobytes() for name, array in outputs.items()):
+            return all_outputs
+    return None
+
+
+def node_views(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Iterator[NodeView]:
+    """Yield the nodes of a case one after the other, each behind those that it gets numbers from.
+
+    Of a case that did not run, or from which another number of outputs came back than its graph has, it is the first.
+    What a node reported must be of the right form before those behind it are asked for.
+    """
+    subject = trials[0].subject
+    if subject.is_lone:
+        yield NodeView("", tuple(trials), tuple(outcomes))
+        return
+    ran = bool(outcomes) and outcomes[0].status == "ran"
+    for bound in subject.nodes if ran else subject.nodes[:1]:
+        if not ran:
+            yield NodeView(bound.name, tuple(trial.first for trial in trials), tuple(outcomes))
+            continue
+        several = [_alone(t, t.subject.named(bound.name), o) for t, o in zip(trials, outcomes, strict=False)]
+        seen = [pair for pair in several if pair is not None]
+        if len(seen) > 1 and not bound.is_given(trials[0].feeds[0].inputs):
+            # On other inputs neither stands for the other.
+            seen = seen[1:] if _agree(trials, outcomes) else seen[:1]
+        if seen:
+            yield NodeView(bound.name, tuple(trial for trial, _ in seen), tuple(outcome for _, outcome in seen))
+
+
+def view_of(trials: Sequence[Trial], outcomes: Sequence[Outcome], judgement: Judgement | None) -> NodeView:
+    """Return the node that a verdict is about: the one that it names, else the first."""
+    name = (judgement.where or {}).get("node") if judgement is not None else None
+    first: NodeView | None = None
+    for view in node_views(trials, outcomes):
+        if name is None or view.name == name:
+            return view
+        first = first or view
+    assert first is not None
+    return first
+
+
+def _agree(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> bool:
+    """Whether a case and its all-outputs run returned the same, bit for bit, wherever both show it."""
+    (names, own), (others, complete) = ((t.subject.shown, o) for t, o in zip(trials, outcomes, strict=True))
+    for lists, other in zip(own.outputs, complete.outputs, strict=False):
+        if len(lists) != 1 or len(other) != 1 or len(other[0]) != len(others):
+            return False
+        shown = _present(others, other[0])
+        if any(_bits([array]) != _bits([shown.get(name)]) for name, array in _present(names, lists[0]).items()):
+            return False
+    return bool(complete.outputs)
+
+
+def _alone(trial: Trial, bound: Bound, outcome: Outcome) -> tuple[Trial, Outcome] | None:
+    """Return a node as a trial of its own, with its part of what came back; None where nothing of it, or not what it
+    got, is to be seen."""
+    subject = trial.subject
+    node = subject.showing(bound)
+    if not node.outputs or bound.outputs is None:
+        return None
+    if outcome.status != "ran" or outcome.malformed:
+        # There are no numbers to be handed on.
+        if not all(bound.is_given(feed.inputs) for feed in trial.feeds):
+            return None
+        return _lone(trial, bound, [(f, bound.inputs_from(f.inputs)) for f in trial.feeds]), outcome
+    places = [subject.shown.index(bound.outputs[formal]) for formal in node.outputs]
+    feeds: list[tuple[Feed, Mapping[str, Array]]] = []
+    returned: list[tuple[Arrays, ...]] = []
+    for feed, lists in zip(trial.feeds, outcome.outputs, strict=True):
+        # Runs that differ may hand on numbers that differ: then they are runs of this node on other inputs.
+        equal: dict[object, tuple[dict[str, Array], list[Arrays]]] = {}
+        for arrays in lists:
+            tensors = {**feed.inputs, **_present(subject.shown, arrays)}
+            if not bound.is_given(tensors):
+                return None
+            inputs = bound.inputs_from(tensors)
+            equal.setdefault(_bits(inputs.values()), (inputs, []))[1].append(tuple(arrays[place] for place in places))
+        for inputs, several in equal.values():
+            feeds.append((feed, inputs))
+            returned.append(tuple({_bits(arrays): arrays for arrays in several}.values()))
+    return _lone(trial, bound, feeds), replace(outcome, outputs=tuple(returned))
+
+
+def _lone(trial: Trial, bound: Bound, feeds: Iterable[tuple[Feed, Mapping[str, Array]]]) -> Trial:
+    """Return a node as a trial of its own, from what the graph is fed in each run and the node's inputs then."""
+    made = tuple(Feed(inputs, bound.fed_from(feed.fed)) for feed, inputs in feeds)
+    return replace(trial, node=trial.subject.showing(bound), feeds=made, graph=None)
+
+
+def _present(names: Sequence[str], arrays: Arrays) -> dict[str, Array]:
+    return {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
+
+
+def _bits(arrays: Iterable[Array | None]) -> object:
+    """Return a key that is equal for equal arrays."""
+    return tuple(None if a is None else (a.dtype.name, a.shape, a.tobytes()) for a in arrays)

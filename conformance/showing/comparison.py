@@ -1,0 +1,217 @@
+"""A run of a node beside what it must return: the first and the worst element that differ, and steps one by one.
+
+Everything here is computed as the verdict is computed, from the same expectations; it only looks at single elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ...cases import Feed, Trial
+from ...reference import Agreement, Expectation, Interpretations, Node, compare, expect, resolve
+from ...reference.operators.asking import steps_of
+from ...reference.operators.operator import Resolved, dtype_of
+from ...reference.recurrent.agreement import ratios
+from ...reference.recurrent.gates import Steps
+from ..judging.divergence import Divergence, first_divergence
+from ..judging.places import OutputAxes
+from ..judging.runs import NodeRun, NodeView
+
+Unit = tuple[int, int, int]
+"""A direction, a row and a unit."""
+
+
+class CheckedElement(Struct, frozen=True):
+    """One element beside what it must be, or what it is by `convention` alone. `ratio` is None where it is not judged
+    or was not reported; `levels` says that it is a level, a whole number."""
+
+    value: float
+    radius: float
+    got: float | None
+    ratio: float | None
+    undefined: bool
+    convention: bool
+    levels: bool
+
+    @property
+    def outside(self) -> bool:
+        return self.ratio is not None and self.ratio > 1
+
+
+class StepLine(Struct, frozen=True):
+    """One step of one unit: the position that it takes, gates and states by name, and its output."""
+
+    step: int
+    position: int
+    padding: bool
+    values: Mapping[str, float | None]
+    output: CheckedElement
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run with all outputs expected, beside those that came back in the right form."""
+
+    title: str
+    run: NodeRun
+    configuration: Resolved
+    steps: tuple[Steps, ...]
+    expectations: tuple[Expectation, ...]
+
+    @property
+    def main(self) -> str:
+        """The operator's first output, from which each step is judged."""
+        return self.run.node.operator.outputs[0]
+
+    @property
+    def states(self) -> list[str]:
+        return [name for name in self.run.node.outputs if name != self.main]
+
+    @cached_property
+    def axes(self) -> dict[str, OutputAxes]:
+        return {name: OutputAxes(self.run.node, self.configuration, name) for name in self.run.node.outputs}
+
+    @cached_property
+    def ratios(self) -> list[NDArray[np.float64] | None]:
+        """|error| / radius by expectation, NaN where it is not judged; None for an output that did not come back."""
+        outputs = self.run.outputs
+        return [ratios(e, outputs[e.output]) if e.output in outputs else None for e in self.expectations]
+
+    @cached_property
+    def _agreements(self) -> list[Agreement]:
+        outputs = self.run.outputs
+        return [compare(e, outputs[e.output]) for e in self.expectations if e.output in outputs]
+
+    def agreements(self, conventions: bool) -> list[Agreement]:
+        """The agreement of outputs with what is demanded, or with what is only convention."""
+        return [a for a in self._agreements if a.expectation.conventional == conventions]
+
+    def wrong(self, name: str) -> bool:
+        """Whether an output is not what is demanded."""
+        return any(a.worst > 1 for a in self.agreements(False) if a.expectation.output == name)
+
+    @property
+    def worst(self) -> float:
+        return max((a.worst for a in self.agreements(False)), default=0.0)
+
+    @cached_property
+    def first(self) -> Divergence | None:
+        """The first divergence: from what is demanded, else from a convention."""
+        for conventional in (False, True):
+            expectations = [e for e in self.expectations if e.conventional == conventional]
+            divergence = first_divergence(self.run.node, self.configuration, expectations, self.run.outputs)
+            if divergence is not None:
+                return divergence
+        return None
+
+    @cached_property
+    def worst_element(self) -> tuple[str, tuple[int, ...]] | None:
+        """Output and index of the worst element: of what fails, then of what breaks a convention, then of what is right
+        but not exactly; None where nothing differs."""
+        demanded, conventional = self.agreements(False), self.agreements(True)
+        failing = [[a for a in group if a.worst > 1] for group in (demanded, conventional)]
+        for group in (*failing, demanded):
+            worst = max(group, key=lambda a: a.worst, default=None)
+            if worst is not None and worst.index is not None:
+                return worst.expectation.output, worst.index
+        return None
+
+    def units(self) -> list[Unit]:
+        """Return the units to look at: that of the worst element, and that of the first divergence."""
+        elements = [self.worst_element or (self.main, (0,) * len(self.configuration.shape_of(self.main)))]
+        if self.first is not None:
+            elements.append((self.first.place.output, self.first.place.index))
+        return list(dict.fromkeys(self.axes[output].unit(index) for output, index in elements))
+
+    def check(self, output: str, index: tuple[int, ...]) -> CheckedElement:
+        c, got = self.configuration, self.run.outputs.get(output)
+        of_output = [k for k, e in enumerate(self.expectations) if e.output == output]
+        about = (self.expectations[k].about for k in of_output)
+        number = next(
+            (k for k, mask in zip(of_output, about, strict=True) if mask is None or mask[index]), of_output[0]
+        )
+        e, ratio = self.expectations[number], self.ratios[number]
+        shape, undefined = c.shape_of(output), e.number.doubt
+        judged = None if ratio is None or np.isnan(ratio[index]) else float(ratio[index])
+        return CheckedElement(
+            float(np.broadcast_to(e.number.value, shape)[index]),
+            float(np.broadcast_to(e.number.radius, shape)[index]),
+            None if got is None else float(got[index]),
+            judged,
+            undefined is not None and bool(np.broadcast_to(undefined, shape)[index]),
+            e.conventional,
+            dtype_of(c, output).kind in "iu",
+        )
+
+    def lines(self, unit: Unit, steps: Iterable[int]) -> Iterator[StepLine]:
+        """Yield some steps of a unit, in the order of computation."""
+        direction, row, k = unit
+        inside = self.steps[direction]
+        for s in steps:
+            padding, position = s >= int(inside.lengths[row]), int(inside.positions[s, row])
+            values = {n: None if padding else float(numbers[s, row, k]) for n, numbers in inside.numbers.items()}
+            output = self.check(self.main, self.axes[self.main].element(position, *unit))
+            yield StepLine(s, position, padding, values, output)
+
+
+def comparison_of(view: NodeView, accuracy: str, interpretations: Interpretations) -> Comparison:
+    """Return the worst of a node's runs, as in the verdict; with no outcomes, the last run with what is expected."""
+    return max((_compared(*run, accuracy, interpretations) for run in _runs(view)), key=lambda c: c.worst)
+
+
+def _compared(title: str, run: NodeRun, accuracy: str, interpretations: Interpretations) -> Comparison:
+    node, inputs, outputs = run.node, run.inputs, run.outputs
+    c = resolve(node, inputs, interpretations)
+    expectations = tuple(expect(node, inputs, outputs, accuracy, interpretations))
+    steps = steps_of(node, inputs, outputs.get(node.operator.outputs[0]), interpretations)
+    return Comparison(title, run, c, steps, expectations)
+
+
+def _runs(view: NodeView) -> list[tuple[str, NodeRun]]:
+    """Return the runs that are judged, with titles: where the outputs of the all-outputs run are the same bit for bit,
+    it stands for the case's last run, as it has the output from which every step can be judged."""
+    trial = view.trials[0]
+    feeds = trial.feeds
+    if not view.outcomes or view.outcomes[0].status != "ran" or not view.outcomes[0].outputs:
+        return [("", _run(trial, trial.node, feeds[-1], ()))]
+    runs = []
+    for number, (feed, lists) in enumerate(zip(feeds, view.outcomes[0].outputs, strict=False), 1):
+        for repeat, arrays in enumerate(lists, 1):
+            title = f"Run {number} of {len(feeds)} of the session" if len(feeds) > 1 else ""
+            if len(lists) > 1:
+                title = f"{title or 'The same run'}: result {repeat} of {len(lists)} that differ"
+            runs.append((title, _run(trial, trial.node, feed, arrays)))
+    title, last = runs[-1]
+    all_trial, outcome = view.all_outputs or (trial, view.outcomes[0])
+    if all_trial is not trial and outcome.status == "ran" and outcome.outputs and outcome.outputs[-1]:
+        complete = _run(all_trial, all_trial.node, all_trial.feeds[-1], outcome.outputs[-1][0])
+        same = all(
+            name in complete.outputs and array.tobytes() == complete.outputs[name].tobytes()
+            for name, array in last.outputs.items()
+        )
+        main = trial.node.operator.outputs[0]
+        if same and main in complete.outputs and len(last.outputs) == len(trial.node.outputs):
+            note = (
+                f"The case asks for no {main}: this is from a run of the same node with all outputs; the others agree"
+            )
+            runs[-1] = ". ".join(filter(None, (title, note))), complete
+    return runs
+
+
+def _run(trial: Trial, node: Node, feed: Feed, arrays: Sequence[NDArray[Any] | None]) -> NodeRun:
+    """Return a run with all outputs expected, and those that came back in the right form."""
+    c = resolve(node, feed.inputs)
+    named = zip(node.outputs, arrays, strict=True) if len(arrays) == len(node.outputs) else ()
+    outputs = {
+        name: array
+        for name, array in named
+        if array is not None and array.dtype == dtype_of(c, name) and array.shape == c.shape_of(name)
+    }
+    return NodeRun(replace(node, outputs=node.operator.outputs), feed.inputs, outputs, trial)
