@@ -194,7 +194,7 @@ def _names(finding: Finding) -> Iterator[str]:
 def _drawn(sample: int | None, seed: str) -> list[str]:
     """Names of what is run, so many of each kind."""
     dice = random.Random(seed)
-    faults = [d.id for d in FAULTS.values() if not (d.accepts or d.drifts) and {*d.operators} & {*_OPERATORS}]
+    faults = [d.id for d in FAULTS.values() if d.kind not in ("accepts", "bias") and {*d.operators} & {*_OPERATORS}]
     pairs = ["+".join(dice.sample(faults, 2)) for _ in faults]
     drawn: list[str] = []
     for kind in (faults, pairs, kernel_names(), zoo_names()):

@@ -13,7 +13,7 @@ from .documents.operators import (
     versions_of,
 )
 from .faults.computing import run_recurrent_fault
-from .faults.fault import FAULTS, Fault, fault, faults_of
+from .faults.fault import FAULTS, Fault, fault, fault_of_run, faults_of
 from .faults.scope import fault_named
 from .numbers.accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
 from .numbers.activations import ACTIVATIONS
@@ -76,6 +76,7 @@ __all__ = [
     "expect",
     "fault",
     "fault_named",
+    "fault_of_run",
     "faults_of",
     "forget_operator",
     "format_of",

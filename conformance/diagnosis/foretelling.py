@@ -206,7 +206,7 @@ def foretold(
     spec: Any = one.probe.spec
     if spec.illegal:
         return None
-    table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.drifts or d.varies)]
+    table = [d for d in faults_of(spec.op, spec.version, spec.type) if not (d.accepts or d.kind == "bias" or d.varies)]
     misshapen = one.judgement.verdict is Verdict.MALFORMED
     if misshapen:
         table = [d for d in table if d.layer == "form"]

@@ -309,8 +309,8 @@ class Search(Fitting):
         fitting = [
             d
             for d in faults_of(op, version, failing_case.type)
-            if d not in self.known[op] and not d.accepts and not d.drifts and not (failing_case.slight and d.structural)
-            if not d.varies
+            if d not in self.known[op] and d.kind not in ("accepts", "bias") and not d.varies
+            if not (failing_case.slight and d.structural)
         ]
         if failing_case.misshapen:
             forms = [d for d in fitting if d.layer == "form"]

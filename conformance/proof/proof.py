@@ -240,7 +240,7 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
             tried.append((fault, outcomes))
     judgements = _judged(trials, [outcomes for _, outcomes in tried], "standard")
     for (fault, _), judgement in zip(tried, judgements, strict=True):
-        if fault.drifts:
+        if fault.kind == "bias":
             shown.drifts.append(Drift(fault.id, spec, judgement))
             continue
         caught = judgement.verdict in FAILING or "unconventional" in judgement.flags
@@ -297,7 +297,7 @@ def _together(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]]) -> 
 
 def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
     """Tell whether a fault may show in a case, as far as that is known before it is tried."""
-    if not fault.applies(spec.op, spec.version, spec.type) or (fault.drifts and not trial.graded):
+    if not fault.applies(spec.op, spec.version, spec.type) or (fault.kind == "bias" and not trial.graded):
         return False
     if trial.violation is not None or fault.accepts:  # which computes what is legal as it must be
         return trial.violation is not None
@@ -354,7 +354,7 @@ def _strength(judgement: Judgement, fault: Fault) -> float:
     that is no larger than a radius, by how much it shows beyond what makes it a finding."""
     if judgement.reason != "value" or judgement.verdict not in FAILING:
         return float("inf")
-    return ENOUGH * judgement.worst / _FINE if fault.fine else judgement.worst / 2
+    return ENOUGH * judgement.worst / _FINE if fault.kind == "small" else judgement.worst / 2
 
 
 def _proof(

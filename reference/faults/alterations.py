@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,29 +20,7 @@ from ..numbers.activations import Activation, ActivationKind
 from ..numbers.bounded import Bounded, Sum
 from ..recurrent.cell import Gates, Number, Parameters, States
 from ..recurrent.computation import Computation
-from .fault import Compute, Outputs
-
-__all__ = [
-    "Unfinished",
-    "by_direction",
-    "clipped",
-    "configured",
-    "merged",
-    "reordered",
-    "revalued",
-    "rounded_state",
-    "settled",
-    "sums_over",
-    "with_equations",
-    "with_functions",
-    "with_inputs",
-    "with_lengths",
-    "with_outputs",
-    "with_recurrent_state",
-    "with_states",
-    "with_steps",
-    "with_tensors",
-]
+from .fault import Compute, Outputs, fault_of_run
 
 Array = NDArray[Any]
 Equations = Callable[..., States]
@@ -164,6 +143,27 @@ def reordered(c: Computation, tensor: Array, order: str, letters: str) -> Array:
     return tensor.reshape(shape)[:, :, [order.index(x) for x in letters]].reshape(tensor.shape)
 
 
+def with_blocks_transposed(c: Computation) -> Computation:
+    """The computation with each gate's block of R transposed."""
+    H = c.configuration.H
+    return with_tensors(c, "R", lambda R: R.reshape(len(R), -1, H, H).swapaxes(2, 3).reshape(R.shape))
+
+
+def first_direction(array: Array) -> Array:
+    """An array with directions on its first axis: the first one's for all."""
+    return np.repeat(array[:1], len(array), axis=0)
+
+
+def directions_swapped(array: Array) -> Array:
+    """The same with the directions in each other's place."""
+    return array[::-1]
+
+
+def backward_zero(array: Array) -> Array:
+    """The same with zeros for the second direction."""
+    return np.concatenate((array[:1], np.zeros_like(array[1:])))
+
+
 def with_outputs(
     c: Computation,
     outputs: Outputs,
@@ -184,6 +184,26 @@ def with_outputs(
             new = states((array.swapaxes(0, 1) if batch_first else array).copy())
             changed[name] = new.swapaxes(0, 1) if batch_first else new
     return changed
+
+
+def output_fault(
+    id: str,
+    clause: str,
+    words: str,
+    *,
+    Y: Callable[[Computation, Array], Array] | None = None,
+    states: Callable[[Computation, Array], Array] | None = None,
+    names: tuple[str, ...] = (),
+    **fields: Any,
+) -> None:
+    """Register a fault that changes outputs, as :func:`with_outputs` does: by functions of a computation and Y, or a
+    last state."""
+
+    def wrong(compute: Compute, c: Computation) -> Outputs:
+        of_y, of_states = (None if change is None else partial(change, c) for change in (Y, states))
+        return with_outputs(c, compute(c), Y=of_y, states=of_states, names=names)
+
+    fault_of_run(id, clause, words, wrong, **fields)
 
 
 def by_direction(compute: Compute, c: Computation, other: Computation, direction: str | int) -> Outputs:

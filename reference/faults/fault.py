@@ -1,14 +1,13 @@
 """Faults: the reference with one thing wrong, each a named violation of a clause.
 
 They prove the suite (each must be caught) and diagnose targets (which one explains this failure?). A fault changes a
-computation: what is computed from, by which equations, or the outputs. Whatever the operator, it is a function of the
-conforming :class:`Compute` and of a computation (:mod:`.computing`; of a cell, :class:`~.recurrence.Computation`).
-Tables of them register themselves with :func:`fault`.
+computation (:mod:`.computing`; of a cell, :class:`~.recurrence.Computation`): what is computed from, or by which
+equations. Such a fault is a row: :func:`fault`. A fault that depends on more than the computation, or that changes
+outputs, is a function of the conforming :class:`Compute` and a computation: :func:`fault_of_run`.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -22,30 +21,6 @@ from ..documents.operators import document_of, operator_names, versions_of
 from ..numbers.formats import FORMATS
 from ..recurrent.rnn import CELLS
 from .memory import Memory
-from .summary import summary_of
-
-__all__ = [
-    "ALL_BUT_BFLOAT16",
-    "FAULTS",
-    "LAYERS",
-    "UNINITIALIZED",
-    "VARIANTS",
-    "WIDE",
-    "Alteration",
-    "Change",
-    "Compute",
-    "Fault",
-    "FaultError",
-    "FaultTable",
-    "Outputs",
-    "Wrong",
-    "enter",
-    "family",
-    "fault",
-    "faults_of",
-    "made_together",
-    "variants_of",
-]
 
 Outputs = dict[str, NDArray[Any]]
 
@@ -60,6 +35,11 @@ LAYERS = ("arithmetic", "operands", "computation", "levels", "form")
 """The layers where a fault is made, innermost first: an arithmetic of its own, which asks nothing below; the operands
 of products, which needs numbers to alter; what is computed, from what, and what of it is given; between numbers and
 levels, of quantized nodes alone; and the form in which it is given, behind which nobody knows the outputs any more."""
+
+KINDS = ("structural", "small", "rounding", "bias", "accepts")
+"""How a fault shows: it changes what is computed; it does so by about one radius, or one level; it hides in roundings;
+it stays within the bounds of every result, and only the mean over a run shows it; it computes something where the
+clause makes a model illegal, and does nothing else."""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-([a-z0-9]+|[A-Z]))*)+")
 
@@ -112,21 +92,19 @@ class Compute:
 Wrong = Callable[[Compute, Any], Outputs]
 """A fault: from what computes rightly, and a computation, to the outputs."""
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-Alteration = Callable[[Any], Any]
+Change = Callable[[Any], Any]
 """A function from a computation to another one, which is then made rightly."""
 
 
-class Altering(Struct, frozen=True):
+class Changing(Struct, frozen=True):
     """A fault where another computation is made rightly, and nothing else."""
 
-    change: Alteration
+    change: Change
 
     def __call__(self, compute: Compute, computation: Any) -> Outputs:
         return compute(self.change(computation))
-
-
-Change = TypeVar("Change", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -139,58 +117,55 @@ class Fault:
         The clause that it violates, without the operator: ``gates.order`` stands for ``lstm.gates.order``.
     summary
         The fault in words, as a report would say it of a runtime.
+    wrong
+        What is wrong; see :data:`Wrong`.
     operators, versions
         Operators that it applies to, and their versions; all of them that the clause holds for where that is None.
     types
         Types that it can show in.
-    structural
-        Whether it changes what is computed. The others hide in roundings.
-    drifts
-        Whether it stays within what every single result may be off by, and only the mean over a run shows it.
-    accepts
-        Whether it consists in computing something where the clause makes a model illegal, and in nothing else.
-    bounded
-        Whether its equations compute with numbers that carry error bounds, too. Those of the others ask for what plain
-        numbers alone can do, and what they predict has rough bounds.
-    wrong
-        What is wrong; see :data:`Wrong`.
-    fine
-        Whether it changes outputs by about one radius, which no single number is eight radii away from.
-    needs
-        What a case must contain, as a feature, for the fault to be made; empty for nothing.
+    kind
+        One of KINDS: how it shows.
     layer
         One of LAYERS: how far from the numbers it is made. It settles in which order faults are made together, and
         which cannot be.
+    needs
+        What a case must contain, as a feature, for the fault to be made; empty for nothing.
     disagreements
         Ids of what a shipped kernel is known to do that it shows by; empty where it is known of none.
     within
         The accuracy class whose error bounds hold for what it returns, in whatever order it rounds; empty where there
         is none. Once it is known of a target, results that are right by that class show nothing else.
+    varies
+        Whether it is one of several that differ in a number.
     partial
         Whether it is made in some places only, nobody knows by which rule: each number is what it makes of it, or what
         is right.
-    varies
-        Whether it is one of several that differ in a number.
     """
 
     id: str
     topic: str
     summary: str
-    operators: tuple[str, ...]
-    versions: frozenset[int] | None
-    types: tuple[str, ...]
-    structural: bool
-    drifts: bool
-    accepts: bool
     wrong: Wrong = field(hash=False, compare=False)
-    bounded: bool = True
-    fine: bool = False
-    needs: str = ""
+    operators: tuple[str, ...]
+    versions: frozenset[int] | None = None
+    types: tuple[str, ...] = tuple(FORMATS)
+    kind: str = "structural"
     layer: str = "computation"
+    needs: str = ""
     disagreements: tuple[str, ...] = ()
     within: str = ""
-    partial: bool = False
     varies: bool = False
+    partial: bool = False
+
+    @property
+    def accepts(self) -> bool:
+        """Tell whether it consists in computing an illegal model."""
+        return self.kind == "accepts"
+
+    @property
+    def structural(self) -> bool:
+        """Tell whether it changes what is computed by more than a level. The others hide in roundings."""
+        return self.kind in ("structural", "accepts") or (self.kind == "small" and self.layer != "levels")
 
     def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
         """Tell whether an implementation of that operator version can make this fault, and show it in that type. Who
@@ -264,83 +239,98 @@ VARIANTS.await_tables(_load_table)
 
 
 def fault(
-    id: str,
-    *,
-    clause: str,
-    operators: tuple[str, ...] | None = None,
-    versions: tuple[int, ...] | None = None,
-    types: tuple[str, ...] = tuple(FORMATS),
-    structural: bool = True,
-    drifts: bool = False,
-    accepts: bool = False,
-    bounded: bool = True,
-    layer: str = "computation",
-    within: str = "",
-    fine: bool = False,
-    needs: str = "",
-    disagreements: tuple[str, ...] = (),
-    table: FaultTable = FAULTS,
-    varies: bool = False,
-) -> Callable[[Change], Change]:
-    """Register a function as a fault; its docstring's first line says the fault, as a report says it of a runtime. It
-    takes a computation, and returns another one; or what computes rightly and a computation, and returns the outputs.
+    id: str, clause: str, words: str, change: Change | None = None, *, proved: bool = True, **fields: Any
+) -> Callable[[F], F]:
+    """Register a change of a computation as a fault. Without the change, the result is a decorator of a function.
 
     clause
         Without the operator; every one of the operators has it.
-    operators
-        ONNX's recurrent ones without it.
-    table
-        FAULTS, or VARIANTS.
+    words
+        The fault, as a report says it of a runtime.
+    proved
+        Whether cases must catch it: it stands in FAULTS, otherwise in VARIANTS.
+    fields
+        Of :class:`Fault`. `operators` are ONNX's recurrent ones without it.
 
-    The rest is that of :class:`Fault`. Raises FaultError for an id that is taken or begins with an operator that is not
-    the only one, for an operator, a version, a type or a clause that does not exist, and for a function without a
-    docstring.
+    Raises FaultError for an id that is taken or begins with an operator that is not the only one, for an operator, a
+    version, a type, a kind or a clause that does not exist, and where there are no words.
     """
-    of = tuple(CELLS) if operators is None else operators
-    chosen = None if versions is None else frozenset(versions)
-
-    def decorate(wrong: Change) -> Change:
-        place = f"{inspect.getsourcefile(wrong)}:{wrong.__code__.co_firstlineno}: "
-        summary = summary_of(wrong)
-        made = Fault(
-            id, clause, summary, of, chosen, types, structural, drifts, accepts, made_by(wrong), bounded=bounded,
-            layer=layer, within=within, fine=fine, needs=needs, disagreements=disagreements, varies=varies,
-        )  # fmt: skip
-        enter(made, place, table)
-        return wrong
-
-    return decorate
+    return _registering(id, clause, words, change, proved, fields, made=Changing)
 
 
-def made_by(wrong: Callable[..., Any]) -> Wrong:
-    """A function of one or of two parameters as what is wrong."""
-    return Altering(wrong) if wrong.__code__.co_argcount == 1 else wrong
+def fault_of_run(
+    id: str, clause: str, words: str, wrong: Wrong | None = None, *, proved: bool = True, **fields: Any
+) -> Callable[[F], F]:
+    """Register a fault like :func:`fault`, by a function of what computes rightly and a computation, which returns the
+    outputs."""
+    return _registering(id, clause, words, wrong, proved, fields)
 
 
 def family(
-    id: str, *numbers: Any, proved: bool = True, **given: Any
-) -> Callable[[Callable[[Any], Change]], Callable[[Any], Change]]:
-    """Register faults that differ in a number: a function of the number that returns what :func:`fault` takes. ``{}``
-    in the id and ``{0}`` in the docstring stand for the number.
+    id: str,
+    numbers: Iterable[Any],
+    clause: str,
+    words: str,
+    change: Callable[..., Any] | None = None,
+    *,
+    proved: bool = True,
+    of_run: bool = False,
+    **fields: Any,
+) -> Callable[[F], F]:
+    """Register faults that differ in a number, which stands for ``{}`` in the id and for ``{0}`` in the words.
 
     numbers
         The first one makes the fault that stands in the table, the others its variants. Of those that explain the same
         a search takes the first variant, so they begin with the one that says least.
+    change
+        As :func:`fault` takes it, with the number as its last parameter; without it, a decorator.
     proved
         Whether the first one stands in the table at all.
-    given
-        As :func:`fault` takes it.
+    of_run
+        Whether `change` is what :func:`fault_of_run` takes.
     """
+    register = fault_of_run if of_run else fault
 
-    def decorate(make: Callable[[Any], Change]) -> Callable[[Any], Change]:
-        for number in numbers:
-            wrong = make(number)
-            wrong.__doc__ = summary_of(make).format(number)
-            table = FAULTS if proved and number == numbers[0] else VARIANTS
-            fault(id.format(str(number).replace(".", "-")), **given, table=table, varies=True)(wrong)
-        return make
+    def register_all(change: F) -> F:
+        for place, number in enumerate(numbers):
+            chosen = id.format(str(number).replace(".", "-"))
+            first = proved and place == 0
+            register(
+                chosen, clause, words.format(number), _numbered(change, number), proved=first, varies=True, **fields
+            )
+        return change
 
-    return decorate
+    if change is not None:
+        register_all(change)
+    return register_all
+
+
+def _numbered(change: Callable[..., Any], number: Any) -> Callable[..., Any]:
+    return lambda *arguments: change(*arguments, number)
+
+
+def _registering(
+    id: str,
+    clause: str,
+    words: str,
+    function: Callable[..., Any] | None,
+    proved: bool,
+    fields: dict[str, Any],
+    made: Callable[[Any], Wrong] = lambda wrong: wrong,
+) -> Callable[[F], F]:
+    fields = {"operators": tuple(CELLS), **fields}
+    if fields.get("versions") is not None:
+        fields["versions"] = frozenset(fields["versions"])
+
+    def register(function: F) -> F:
+        code = getattr(function, "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}: " if code is not None else ""
+        enter(Fault(id, clause, words, made(function), **fields), place, FAULTS if proved else VARIANTS)
+        return function
+
+    if function is not None:
+        register(function)
+    return register
 
 
 def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
@@ -366,9 +356,10 @@ def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
     if strange := [name for name in fault.types if name not in FORMATS]:
         raise FaultError(f"{place}: there is no type {', '.join(strange)}; one of {', '.join(FORMATS)}")
     if not fault.summary:
-        raise FaultError(f"{place}: a docstring must say the fault")
-    if fault.layer not in LAYERS:
-        raise FaultError(f"{place}: there is no layer {fault.layer!r}; one of {', '.join(LAYERS)}")
+        raise FaultError(f"{place}: words must say the fault")
+    for name, value, known_values in (("layer", fault.layer, LAYERS), ("kind", fault.kind, KINDS)):
+        if value not in known_values:
+            raise FaultError(f"{place}: there is no {name} {value!r}; one of {', '.join(known_values)}")
     table[fault.id] = fault
     return fault
 

@@ -32,9 +32,12 @@ __all__ = ["MOST", "Fit", "RecurrentObservation", "Run", "layered"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# Equations of a fault that is not `bounded` have no radii of their own. They get those of the conforming numbers, this
+# Equations of some faults have no radii of their own. They get those of the conforming numbers, this
 # many times over: a rough measure, but what a structural fault changes is far larger.
 ROUGH = 16.0
+
+# A fault of that sort beside those of kind "bias".
+_PLAIN = "gru.reset-gate.on-bias"
 
 # Numbers that are further off than so many of the largest conforming radius are not computed with radii at all.
 _GROSS = 256.0
@@ -383,7 +386,7 @@ class RecurrentObservation:
     ) -> tuple[Outputs, Outputs]:
         """Outputs of a target with these faults, and the same with its radii."""
         given = self._given(scene, run)
-        if not all(fault.bounded for fault in faults):
+        if any(fault.kind == "bias" or fault.id == _PLAIN for fault in faults):
             return self._roughly(faults, scene, given, run.memory(sessions[0]))
         values = BoundedPass(**given, bounded=scene.bounded)
         predicted = layered(values, faults, run.memory(sessions[0]))(scene.computation)

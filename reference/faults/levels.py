@@ -20,7 +20,6 @@ from ..recurrent.computation import Computation
 from ..recurrent.node import Node
 from ..recurrent.rnn import CELLS
 from .fault import Compute, Fault, Outputs, enter
-from .summary import summary_of
 
 __all__ = ["STATE_CODEC", "AtLevels", "HalfAway", "Levels", "Truncating", "Wrapping", "level_fault", "recoded"]
 
@@ -75,23 +74,18 @@ def recoded(node: Node, codecs: Codecs) -> Node:
 
 
 def level_fault(
-    id: str, *, clause: str = "equations", operators: tuple[str, ...] = tuple(CELLS), slight: bool = False
+    id: str, clause: str, words: str, change: Levels | None = None, **fields: Any
 ) -> Callable[[Levels], Levels]:
-    """Register a function as a fault of quantized nodes, see :func:`.fault.fault`.
+    """Register a fault of quantized nodes, as :func:`.fault.fault` does."""
 
-    slight
-        Whether it changes outputs by a level at most.
-    """
-
-    def decorate(change: Levels) -> Levels:
-        made = Fault(
-            id, clause, summary_of(change), operators, None, ("float32",), not slight, False, False, AtLevels(change),
-            fine=slight, needs="quantized", layer="levels",
-        )  # fmt: skip
-        enter(made)
+    def register(change: Levels) -> Levels:
+        more = {"operators": tuple(CELLS), "types": ("float32",), "needs": "quantized", "layer": "levels", **fields}
+        enter(Fault(id, clause, words, AtLevels(change), **more))
         return change
 
-    return decorate
+    if change is not None:
+        register(change)
+    return register
 
 
 def each_channel(codec: Codec, change: Callable[[Affine], Affine]) -> Codec:

@@ -21,7 +21,7 @@ from ..numbers.formats import FORMATS
 from ..recurrent.computation import Computation
 from ..recurrent.rnn import CELLS
 from .alterations import configured, revalued, with_functions, with_tensors
-from .fault import Alteration, Altering, Fault
+from .fault import Change, Changing, Fault
 from .stretches import Stretch, beyond, first, in_whole, last, left_over
 
 __all__ = ["COLUMNS", "LETTERS", "own_function", "own_named", "own_product"]
@@ -61,11 +61,8 @@ def own_named(id: str) -> Fault | None:
     return _fault(id, "activations", text, operators, lambda c: _changed(c, position, change))
 
 
-def _fault(id: str, topic: str, text: str, operators: tuple[str, ...], change: Alteration) -> Fault:
-    return Fault(
-        id, topic, f"{text}.", operators, None, tuple(FORMATS), structural=True, drifts=False, accepts=False,
-        wrong=Altering(change), varies=True,
-    )  # fmt: skip
+def _fault(id: str, topic: str, text: str, operators: tuple[str, ...], change: Change) -> Fault:
+    return Fault(id, topic, f"{text}.", Changing(change), operators, varies=True)
 
 
 def _changed(c: Computation, position: int | None, change: Changed) -> Computation:

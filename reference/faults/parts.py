@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from ..documents.operators import OperatorVersion, operator_version, versions_of
 from ..numbers.activations import ACTIVATIONS, Activation, Coefficient
-from ..numbers.formats import FORMATS
 from ..recurrent.computation import Computation
 from ..recurrent.node import Node, cell_named
 from .alterations import (
@@ -59,10 +58,7 @@ def recurrent_parts(op_type: str) -> tuple[Part, ...]:
 
 
 def _part(op_type: str, id: str, summary: str, needs: tuple[str, ...], wrong: Wrong) -> Part:
-    fault = Fault(
-        id, "equations", summary, (op_type,), None, tuple(FORMATS), structural=True, drifts=False, accepts=False,
-        wrong=wrong,
-    )  # fmt: skip
+    fault = Fault(id, "equations", summary, wrong, (op_type,))
 
     def answer(node: Node, inputs: Mapping[str, Array], memory: dict[str, Any]) -> Outputs:
         return run_recurrent_fault(fault, node, inputs, memory=memory)

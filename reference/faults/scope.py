@@ -322,7 +322,7 @@ def _goes(fault: Fault, scope: Scope) -> bool:
     everywhere or nowhere, and what a session keeps is kept of an input or in a direction."""
     if fault.layer == "levels" or not any(map(scope.among, fault.operators)):
         return False
-    if fault.accepts or fault.drifts or not fault.structural:
+    if fault.accepts or fault.kind == "bias" or not fault.structural:
         return False
     base, mark, place = fault.id.rpartition(_MARK)
     place = place if mark else ""

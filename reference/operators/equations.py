@@ -3,48 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from ..faults.alterations import reordered, with_equations, with_tensors
-from ..faults.fault import Alteration, fault
-from ..faults.summary import summary_of
+from ..faults.fault import Change, F, fault
 from ..recurrent.computation import Computation
 
-Equations = TypeVar("Equations", bound=Callable[..., Any])
+Put = Callable[[Computation, Any], Computation]
+"""From a computation and equations to the computation with them in place of the right ones."""
 
 
-def equations(
-    id: str, put: Callable[[Computation, Any], Computation] = with_equations, **given: Any
-) -> Callable[[Equations], Equations]:
-    """Register a fault by its equations alone, a function that stands in the place of the right ones.
+def equation_fault(
+    id: str,
+    clause: str,
+    words: str,
+    equations: Callable[..., Any] | None = None,
+    *,
+    put: Put = with_equations,
+    **fields: Any,
+) -> Callable[[F], F]:
+    """Register a fault by its equations alone, as :func:`..faults.fault.fault` does by a change."""
 
-    put
-        From a computation and the function to the computation with it.
-    given
-        As :func:`..faults.fault.fault` takes it.
-    """
+    def register(equations: F) -> F:
+        fault(id, clause, words, lambda c: put(c, equations), **fields)
+        return equations
 
-    def decorate(own: Equations) -> Equations:
-        def changed(c: Computation) -> Computation:
-            return put(c, own)
-
-        changed.__doc__ = summary_of(own)
-        fault(id, **given)(changed)
-        return own
-
-    return decorate
+    if equations is not None:
+        register(equations)
+    return register
 
 
 def gate_orders(op_type: str, orders: Mapping[str, str]) -> None:
-    """Register faults that read the gate blocks of W, R and B in another order: by the order what each does."""
-    for order, summary in orders.items():
-        changed = _reading_gates(order)
-        changed.__doc__ = summary
-        fault(f"{op_type.lower()}.gates.{order}", clause="gates.order", operators=(op_type,))(changed)
+    """Register faults that read the gate blocks of W, R and B in another order: by the order the words."""
+    for order, words in orders.items():
+        fault(f"{op_type.lower()}.gates.{order}", "gates.order", words, _reading_gates(order), operators=(op_type,))
 
 
-def _reading_gates(order: str) -> Alteration:
-    def changed(c: Computation) -> Computation:
-        return with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))
-
-    return changed
+def _reading_gates(order: str) -> Change:
+    return lambda c: with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))

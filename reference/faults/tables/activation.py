@@ -9,237 +9,182 @@ from ...numbers.activations import ACTIVATIONS, Activation, Coefficient
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import CELLS
 from ..alterations import configured, revalued, with_functions
-from ..fault import ALL_BUT_BFLOAT16, VARIANTS, WIDE, Compute, Outputs, Wrong, family, fault
+from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, family, fault, fault_of_run
 
-__all__: list[str] = []
+# Rows: id, clause, words, then the change, and fields of Fault.
+# fmt: off
 
 SEVERAL = tuple(op for op, cell in CELLS.items() if len(cell.activations) > 1)
 ONE = tuple(op for op in CELLS if op not in SEVERAL)
 
+Functions = tuple[Activation, ...]
 
-def _usual(c: Computation) -> tuple[Activation, ...]:
+
+def _usual(c: Computation) -> Functions:
     return tuple(Activation(ACTIVATIONS[name]) for name in c.configuration.cell.activations)
 
 
-def _by_default(compute: Compute, c: Computation) -> bool:
-    """Tell whether the functions are the defaults because none are written down."""
-    return "activations" not in compute.attributes and c.configuration.activations[0] == _usual(c)
+def _with_lists(c: Computation, change: Callable[[Functions, int], Functions]) -> Computation:
+    """The computation with other functions of each direction: change(functions, d)."""
+    return configured(c, activations=tuple(change(fs, d) for d, fs in enumerate(c.configuration.activations)))
 
 
-@fault("activations.ignored", clause="activations")
-def activations_ignored(compute: Compute, c: Computation) -> Outputs:
-    """Ignores the attribute activations and computes with the defaults."""
-    return compute(configured(c, activations=(_usual(c),) * len(c.configuration.directions)))
+def _by_default(compute: Compute, c: Computation, changed: Callable[[Activation, int], Activation]) -> Outputs:
+    """The outputs with other functions, changed(function, d), where they are the defaults because none are written
+    down."""
+    default = "activations" not in compute.attributes and c.configuration.activations[0] == _usual(c)
+    return compute(with_functions(c, lambda f, position, d: changed(f, d)) if default else c)
 
 
-@fault("activations.backward-as-forward", clause="activations.order")
-def backward_as_forward(compute: Compute, c: Computation) -> Outputs:
-    """Runs the backward direction with the forward direction's activations."""
-    functions = c.configuration.activations
-    return compute(configured(c, activations=(functions[0],) * len(functions)))
+def _identity(function: Activation) -> Activation:
+    return revalued(function, lambda x, alpha, beta: x)
 
 
-@fault("activations.backward-default", clause="activations.order")
-def backward_by_default(compute: Compute, c: Computation) -> Outputs:
-    """Takes the attribute activations for the forward direction only; the backward one runs with the defaults."""
-    first, *rest = c.configuration.activations
-    return compute(configured(c, activations=(first, *(_usual(c) for _ in rest))))
+_HARD = Activation(ACTIVATIONS["HardSigmoid"], Coefficient.of(0.2), Coefficient.of(0.5))
+
+fault("activations.ignored", "activations", "Ignores the attribute activations and computes with the defaults.",
+    lambda c: _with_lists(c, lambda fs, d: _usual(c)))
+fault("activations.backward-as-forward", "activations.order",
+    "Runs the backward direction with the forward direction's activations.",
+    lambda c: _with_lists(c, lambda fs, d: c.configuration.activations[0]))
+fault("activations.backward-default", "activations.order",
+    "Takes the attribute activations for the forward direction only; the backward one runs with the defaults.",
+    lambda c: _with_lists(c, lambda fs, d: _usual(c) if d else fs))
+fault("activations.reversed", "activations.order", "Reads the functions of each direction in the opposite order.",
+    lambda c: _with_lists(c, lambda fs, d: fs[::-1]), operators=SEVERAL)
+fault("activations.interleaved", "activations.order",
+    "Reads activations as each function of both directions side by side, instead of one direction after the other.",
+    lambda c: _with_lists(c, lambda fs, d: sum(c.configuration.activations, ())[d::len(c.configuration.directions)]),
+    operators=SEVERAL)
+fault("activations.first-for-all", "activations.order", "Applies each direction's first function everywhere.",
+    lambda c: _with_lists(c, lambda fs, d: (fs[0],) * len(fs)), operators=SEVERAL)
+fault_of_run("activations.default-backward-missing", "activations.default",
+    "Without activations fills in the defaults of one direction only; the backward one has no functions.",
+    lambda compute, c: _by_default(compute, c, lambda f, d: _identity(f) if d else f))
+fault_of_run("activations.default-hard", "activations.default",
+    "Without activations takes HardSigmoid instead of Sigmoid.",
+    lambda compute, c: _by_default(compute, c, lambda f, d: _HARD if f.name == "Sigmoid" else f),
+    operators=SEVERAL, types=ALL_BUT_BFLOAT16)
+fault_of_run("activations.default-relu", "activations.default", "Without activations takes Relu instead of Tanh.",
+    lambda compute, c: _by_default(compute, c, lambda f, d: Activation(ACTIVATIONS["Relu"])), operators=ONE)
 
 
-@fault("activations.reversed", clause="activations.order", operators=SEVERAL)
-def activations_reversed(compute: Compute, c: Computation) -> Outputs:
-    """Reads the functions of each direction in the opposite order."""
-    return compute(configured(c, activations=tuple(fs[::-1] for fs in c.configuration.activations)))
-
-
-@fault("activations.interleaved", clause="activations.order", operators=SEVERAL)
-def activations_interleaved(compute: Compute, c: Computation) -> Outputs:
-    """Reads activations as each function of both directions side by side, instead of one direction after the other."""
-    functions = c.configuration.activations
-    flat = [f for fs in functions for f in fs]
-    D = len(functions)
-    return compute(configured(c, activations=tuple(tuple(flat[d::D]) for d in range(D))))
-
-
-@fault("activations.first-for-all", clause="activations.order", operators=SEVERAL)
-def first_for_all(compute: Compute, c: Computation) -> Outputs:
-    """Applies each direction's first function everywhere."""
-    return compute(configured(c, activations=tuple((fs[0],) * len(fs) for fs in c.configuration.activations)))
-
-
-@fault("activations.default-backward-missing", clause="activations.default")
-def default_backward_missing(compute: Compute, c: Computation) -> Outputs:
-    """Without activations fills in the defaults of one direction only; the backward one has no functions."""
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        return revalued(function, lambda x, alpha, beta: x) if d else function
-
-    return compute(with_functions(c, change) if _by_default(compute, c) else c)
-
-
-@fault("activations.default-hard", clause="activations.default", operators=SEVERAL, types=ALL_BUT_BFLOAT16)
-def default_hard(compute: Compute, c: Computation) -> Outputs:
-    """Without activations takes HardSigmoid instead of Sigmoid."""
-    hard = Activation(ACTIVATIONS["HardSigmoid"], Coefficient.of(0.2), Coefficient.of(0.5))
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        return hard if function.name == "Sigmoid" else function
-
-    return compute(with_functions(c, change) if _by_default(compute, c) else c)
-
-
-@fault("activations.default-relu", clause="activations.default", operators=ONE)
-def default_relu(compute: Compute, c: Computation) -> Outputs:
-    """Without activations takes Relu instead of Tanh."""
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        return Activation(ACTIVATIONS["Relu"])
-
-    return compute(with_functions(c, change) if _by_default(compute, c) else c)
-
-
-@fault("activations.other-case-identity", clause="activations.letter-case")
+@fault_of_run("activations.other-case-identity", "activations.letter-case",
+    "Takes a name in another letter case for no function at all and silently applies none.")
 def other_case_is_identity(compute: Compute, c: Computation) -> Outputs:
-    """Takes a name in another letter case for no function at all and silently applies none."""
     names = [n.decode() if isinstance(n, bytes) else n for n in compute.attributes.get("activations", ())]
     each = len(c.configuration.cell.activations)
 
     def change(function: Activation, position: int, d: int) -> Activation:
         strange = names and names[d * each + position] not in ACTIVATIONS
-        return revalued(function, lambda x, alpha, beta: x) if strange else function
+        return _identity(function) if strange else function
 
     return compute(with_functions(c, change))
 
 
-def _with_alphas(c: Computation, handed: Callable[[list[Coefficient]], list[Coefficient]]) -> Computation:
-    """The computation with the alphas in use handed out anew, in the order of the functions that use one."""
+def _with_alpha(c: Computation, change: Callable[[Activation, float | None], float | None]) -> Computation:
+    """The computation with other alphas of the functions that use one: change(function, default); None leaves it."""
+
+    def changed(function: Activation, position: int, d: int) -> Activation:
+        alpha = change(function, function.kind.default_alpha) if function.kind.uses_alpha else None
+        return function if alpha is None else replace(function, alpha=Coefficient.of(alpha))
+
+    return with_functions(c, changed)
+
+
+def _with_beta(c: Computation, change: Callable[[Activation], float]) -> Computation:
+    """The computation with other betas of the functions that use one."""
+    return with_functions(c, lambda f, p, d: replace(f, beta=Coefficient.of(change(f))) if f.kind.uses_beta else f)
+
+
+def _with_alphas(c: Computation, dealt: Callable[[list[Coefficient]], list[Coefficient]]) -> Computation:
+    """The computation with the alphas in use dealt out anew, in the order of the functions that use one."""
     used = [f.alpha for fs in c.configuration.activations for f in fs if f.kind.uses_alpha]
-    alphas = iter(handed(used))
+    alphas = iter(dealt(used))
     return with_functions(c, lambda f, position, d: replace(f, alpha=next(alphas)) if f.kind.uses_alpha else f)
 
 
-@fault("alpha.ignored", clause="activation-alpha")
-def alpha_ignored(compute: Compute, c: Computation) -> Outputs:
-    """Ignores activation_alpha: every function that has a default takes it."""
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        usual = function.kind.default_alpha
-        return function if usual is None else replace(function, alpha=Coefficient.of(usual))
-
-    return compute(with_functions(c, change))
+def _forward_alphas(c: Computation) -> int:
+    return sum(f.kind.uses_alpha for f in c.configuration.activations[0])
 
 
-@fault("alpha.one-without-default", clause="activation-alpha")
-def alpha_one_without_default(compute: Compute, c: Computation) -> Outputs:
-    """Ignores activation_alpha: functions take their default, and 1 where they have none."""
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        usual = function.kind.default_alpha
-        return replace(function, alpha=Coefficient.of(1.0 if usual is None else usual))
-
-    return compute(with_functions(c, lambda f, p, d: change(f, p, d) if f.kind.uses_alpha else f))
-
-
-@fault("alpha.zero-as-default", clause="activation-alpha", operators=SEVERAL)
-def zero_alpha_as_default(compute: Compute, c: Computation) -> Outputs:
-    """Takes an alpha of 0 for one that is not given."""
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        usual = function.kind.default_alpha
-        taken = function.kind.uses_alpha and usual is not None and float(function.alpha.value) == 0
-        return replace(function, alpha=Coefficient.of(usual)) if taken and usual is not None else function
-
-    return compute(with_functions(c, change))
+fault("alpha.ignored", "activation-alpha", "Ignores activation_alpha: every function that has a default takes it.",
+    lambda c: _with_alpha(c, lambda f, usual: usual))
+fault("alpha.one-without-default", "activation-alpha",
+    "Ignores activation_alpha: functions take their default, and 1 where they have none.",
+    lambda c: _with_alpha(c, lambda f, usual: 1.0 if usual is None else usual))
+fault("alpha.zero-as-default", "activation-alpha", "Takes an alpha of 0 for one that is not given.",
+    lambda c: _with_alpha(c, lambda f, usual: usual if float(f.alpha.value) == 0 else None), operators=SEVERAL)
+fault("alpha.not-consumed", "activation-alpha",
+    "Gives every function that uses an alpha the first entry of activation_alpha.",
+    lambda c: _with_alphas(c, lambda used: used[:1] * len(used)))
+fault("alpha.reversed", "activation-alpha", "Hands activation_alpha out from its end.",
+    lambda c: _with_alphas(c, lambda used: used[::-1]))
 
 
-@fault("alpha.not-consumed", clause="activation-alpha")
-def alpha_not_consumed(compute: Compute, c: Computation) -> Outputs:
-    """Gives every function that uses an alpha the first entry of activation_alpha."""
-    return compute(_with_alphas(c, lambda used: used[:1] * len(used)))
+@fault("alpha.restarted", "activation-alpha",
+    "Starts activation_alpha again from its first entry for the backward direction.")
+def alpha_restarted(c: Computation) -> Computation:
+    first = _forward_alphas(c)
+    return _with_alphas(c, lambda used: (used[:first] + (used[:first] or used) * len(used))[: len(used)])
 
 
-@fault("alpha.reversed", clause="activation-alpha")
-def alpha_reversed(compute: Compute, c: Computation) -> Outputs:
-    """Hands activation_alpha out from its end."""
-    return compute(_with_alphas(c, lambda used: used[::-1]))
+@family("alpha.backward-from-{}", (1, 2, 3, 4, 5), "activation-alpha",
+    "Hands activation_alpha out to the backward direction from behind its entry number {0} on.",
+    proved=False, of_run=True)
+def alpha_backward_from(compute: Compute, c: Computation, entry: int) -> Outputs:
+    taken = [Coefficient(float(alpha)) for alpha in compute.attributes.get("activation_alpha", ())][entry:]
+    forward = _forward_alphas(c)
+    return compute(_with_alphas(c, lambda used: [*used[:forward], *taken, *used[forward + len(taken) :]]))
 
 
-@fault("alpha.restarted", clause="activation-alpha")
-def alpha_restarted(compute: Compute, c: Computation) -> Outputs:
-    """Starts activation_alpha again from its first entry for the backward direction."""
-    first = sum(f.kind.uses_alpha for f in c.configuration.activations[0])
-    return compute(_with_alphas(c, lambda used: (used[:first] + (used[:first] or used) * len(used))[: len(used)]))
-
-
-@family("alpha.backward-from-{}", 1, 2, 3, 4, 5, proved=False, clause="activation-alpha")
-def alpha_backward_from(entry: int) -> Wrong:
-    """Hands activation_alpha out to the backward direction from behind its entry number {0} on."""
-
-    def handed(compute: Compute, c: Computation) -> Outputs:
-        given = [Coefficient(float(alpha)) for alpha in compute.attributes.get("activation_alpha", ())]
-        forward = sum(f.kind.uses_alpha for f in c.configuration.activations[0])
-        taken = given[entry:]
-        return compute(_with_alphas(c, lambda used: [*used[:forward], *taken, *used[forward + len(taken) :]]))
-
-    return handed
-
-
-@fault("beta.ignored", clause="activation-beta")
-def beta_ignored(compute: Compute, c: Computation) -> Outputs:
-    """Ignores activation_beta: functions take 0.5 where that is their default, and 0 elsewhere."""
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        return replace(function, beta=Coefficient.of(function.kind.default_beta or 0.0))
-
-    return compute(with_functions(c, lambda f, p, d: change(f, p, d) if f.kind.uses_beta else f))
+fault("beta.ignored", "activation-beta",
+    "Ignores activation_beta: functions take 0.5 where that is their default, and 0 elsewhere.",
+    lambda c: _with_beta(c, lambda f: f.kind.default_beta or 0.0))
 
 
 # Attributes are read before anybody knows of types: core has no cases for it in all of them.
-@fault("beta.zero-beside-alpha", clause="activation-beta", types=WIDE)
+@fault_of_run("beta.zero-beside-alpha", "activation-beta",
+    "Takes 0 for every beta where activation_alpha is given and activation_beta is not.", types=WIDE)
 def beta_zero_beside_alpha(compute: Compute, c: Computation) -> Outputs:
-    """Takes 0 for every beta where activation_alpha is given and activation_beta is not."""
-    given = compute.attributes
-    if "activation_alpha" not in given or "activation_beta" in given:
-        return compute(c)
-    return compute(with_functions(c, lambda f, p, d: replace(f, beta=Coefficient.of(0.0)) if f.kind.uses_beta else f))
+    alone = "activation_alpha" in compute.attributes and "activation_beta" not in compute.attributes
+    return compute(_with_beta(c, lambda f: 0.0) if alone else c)
 
 
 # Of two functions RNN has no third place for what tells it from the interpretation by-position.
-@fault("beta.with-alpha", clause="activation-beta", operators=SEVERAL, types=ALL_BUT_BFLOAT16)
-def beta_with_alpha(compute: Compute, c: Computation) -> Outputs:
-    """Takes an entry of activation_beta for every function that uses an alpha, whether it uses a beta or not."""
+@fault("beta.with-alpha", "activation-beta",
+    "Takes an entry of activation_beta for every function that uses an alpha, whether it uses a beta or not.",
+    operators=SEVERAL, types=ALL_BUT_BFLOAT16)
+def beta_with_alpha(c: Computation) -> Computation:
     betas = [f.beta for fs in c.configuration.activations for f in fs if f.kind.uses_beta]
     taken = 0
 
     def change(function: Activation, position: int, d: int) -> Activation:
         nonlocal taken
-        if not function.kind.uses_alpha:
+        taken += function.kind.uses_alpha
+        if not (function.kind.uses_alpha and function.kind.uses_beta):
             return function
-        taken += 1
-        if not function.kind.uses_beta:
-            return function
-        left = betas[taken - 1] if taken <= len(betas) else Coefficient.of(function.kind.default_beta or 0.0)
-        return replace(function, beta=left)
+        beta = betas[taken - 1] if taken <= len(betas) else Coefficient.of(function.kind.default_beta or 0.0)
+        return replace(function, beta=beta)
 
-    return compute(with_functions(c, change))
+    return with_functions(c, change)
 
 
-@fault("coefficients.swapped", clause="activation-alpha")
-def coefficients_swapped(compute: Compute, c: Computation) -> Outputs:
-    """Takes activation_alpha for activation_beta, and the other way round."""
-
-    def change(function: Activation, position: int, d: int) -> Activation:
-        both = function.kind.uses_alpha and function.kind.uses_beta
-        return replace(function, alpha=function.beta, beta=function.alpha) if both else function
-
-    return compute(with_functions(c, change))
+def _swapped(function: Activation) -> Activation:
+    both = function.kind.uses_alpha and function.kind.uses_beta
+    return replace(function, alpha=function.beta, beta=function.alpha) if both else function
 
 
-@fault("coefficients.by-name", clause="activation-alpha", table=VARIANTS)
-def coefficients_by_name(compute: Compute, c: Computation) -> Outputs:
-    """Gives all functions of one name the coefficients of the first of them."""
+fault("coefficients.swapped", "activation-alpha",
+    "Takes activation_alpha for activation_beta, and the other way round.",
+    lambda c: with_functions(c, lambda f, position, d: _swapped(f)))
+
+
+@fault("coefficients.by-name", "activation-alpha",
+    "Gives all functions of one name the coefficients of the first of them.", proved=False)
+def coefficients_by_name(c: Computation) -> Computation:
     first: dict[str, Activation] = {}
-    return compute(with_functions(c, lambda f, position, d: first.setdefault(f.name, f)))
+    return with_functions(c, lambda f, position, d: first.setdefault(f.name, f))
 
 
 def _with_default(c: Computation, name: str | None, alpha: float, beta: float | None = None) -> Computation:
@@ -260,37 +205,24 @@ def _with_default(c: Computation, name: str | None, alpha: float, beta: float | 
     return with_functions(c, change)
 
 
-@fault("coefficients.default-zero", clause="coefficients.default")
-def default_zero(compute: Compute, c: Computation) -> Outputs:
-    """Takes 0 for every coefficient that is not given."""
-    return compute(_with_default(c, None, 0.0, 0.0))
+fault("coefficients.default-zero", "coefficients.default", "Takes 0 for every coefficient that is not given.",
+    lambda c: _with_default(c, None, 0.0, 0.0))
+fault("coefficients.default-thresholded-relu", "coefficients.default",
+    "Takes 0 for ThresholdedRelu's alpha where none is given.",
+    lambda c: _with_default(c, "ThresholdedRelu", 0.0))
+fault("coefficients.default-leaky-relu", "coefficients.default", "Takes 0.1 for LeakyRelu's alpha where none is given.",
+    lambda c: _with_default(c, "LeakyRelu", 0.1))
+fault("coefficients.default-hard-sigmoid", "coefficients.default",
+    "Takes 1/6 for HardSigmoid's alpha where none is given, as PyTorch has it.",
+    lambda c: _with_default(c, "HardSigmoid", 1 / 6), types=ALL_BUT_BFLOAT16)
 
 
-@fault("coefficients.default-thresholded-relu", clause="coefficients.default")
-def default_thresholded_relu(compute: Compute, c: Computation) -> Outputs:
-    """Takes 0 for ThresholdedRelu's alpha where none is given."""
-    return compute(_with_default(c, "ThresholdedRelu", 0.0))
-
-
-@fault("coefficients.default-leaky-relu", clause="coefficients.default")
-def default_leaky_relu(compute: Compute, c: Computation) -> Outputs:
-    """Takes 0.1 for LeakyRelu's alpha where none is given."""
-    return compute(_with_default(c, "LeakyRelu", 0.1))
-
-
-@fault("coefficients.default-hard-sigmoid", clause="coefficients.default", types=ALL_BUT_BFLOAT16)
-def default_hard_sigmoid(compute: Compute, c: Computation) -> Outputs:
-    """Takes 1/6 for HardSigmoid's alpha where none is given, as PyTorch has it."""
-    return compute(_with_default(c, "HardSigmoid", 1 / 6))
-
-
-@fault("coefficients.default-others", clause="coefficients.no-default")
+@fault_of_run("coefficients.default-others", "coefficients.no-default",
+    "Takes HardSigmoid's coefficients, 0.2 and 0.5, for Affine and ScaledTanh where none are given.")
 def default_others(compute: Compute, c: Computation) -> Outputs:
-    """Takes HardSigmoid's coefficients, 0.2 and 0.5, for Affine and ScaledTanh where none are given."""
-
     def change(function: Activation, position: int, d: int) -> Activation:
         if function.name not in ("Affine", "ScaledTanh") or "activation_alpha" in compute.attributes:
             return function
-        return replace(function, alpha=Coefficient.of(0.2), beta=Coefficient.of(0.5))
+        return replace(function, alpha=_HARD.alpha, beta=_HARD.beta)
 
     return compute(with_functions(c, change))

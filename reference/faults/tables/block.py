@@ -12,37 +12,35 @@ from numpy.typing import NDArray
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ..alterations import clipped, rounded_state, sums_over, with_equations, with_recurrent_state
-from ..fault import ALL_BUT_BFLOAT16, Alteration, Compute, Outputs, family, fault
+from ..fault import ALL_BUT_BFLOAT16, family, fault
 
-__all__: list[str] = []
+# Rows: id, clause, words, then the change, and fields of Fault.
+# fmt: off
 
 Array = NDArray[Any]
 
 
-@family("blocks.units-in-place-by-{}", 8, 32, 16, 4, clause="equations", types=ALL_BUT_BFLOAT16, layer="operands")
-def units_in_place(block: int) -> Alteration:
-    """Writes Ht over Ht-1 in blocks of {0} units: later ones multiply R by what earlier ones have become."""
+@family("blocks.units-in-place-by-{}", (8, 32, 16, 4), "equations",
+    "Writes Ht over Ht-1 in blocks of {0} units: later ones multiply R by what earlier ones have become.",
+    types=ALL_BUT_BFLOAT16, layer="operands")
+def units_in_place(c: Computation, block: int) -> Computation:
+    units, cell = c.configuration.H, c.configuration.cell
+    if units <= block:
+        return c
 
-    def changed(c: Computation) -> Computation:
-        units, cell = c.configuration.H, c.configuration.cell
-        if units <= block:
-            return c
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        return one_by_one(by_blocks, p, XW, HR, H, *inner)
 
-        def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-            return one_by_one(by_blocks, p, XW, HR, H, *inner)
+    def by_blocks(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        states = cell.equations(p, XW, HR, H, *inner)
+        for first in range(block, units, block):
+            before, after = np.arange(units) < first, np.arange(units) >= first
+            mixed = p.arithmetic.where(before, states[0], H)
+            later = cell.equations(p, XW, sums_over(p, mixed, HR), H, *inner)
+            states = tuple(p.arithmetic.where(after, new, old) for new, old in zip(later, states, strict=True))
+        return states
 
-        def by_blocks(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-            states = cell.equations(p, XW, HR, H, *inner)
-            for first in range(block, units, block):
-                before, after = np.arange(units) < first, np.arange(units) >= first
-                mixed = p.arithmetic.where(before, states[0], H)
-                later = cell.equations(p, XW, sums_over(p, mixed, HR), H, *inner)
-                states = tuple(p.arithmetic.where(after, new, old) for new, old in zip(later, states, strict=True))
-            return states
-
-        return with_equations(c, equations)
-
-    return changed
+    return with_equations(c, equations)
 
 
 def one_by_one(step: Callable[..., States], p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
@@ -56,27 +54,25 @@ def one_by_one(step: Callable[..., States], p: Parameters, XW: Gates, HR: Gates,
     return tuple(p.arithmetic.concatenate(list(parts)) for parts in zip(*taken, strict=True))
 
 
-@family("blocks.skipped-by-first-zero-of-{}", 4, 16, 8, clause="equations", layer="operands")
-def skipped_by_first_zero(block: int) -> Alteration:
-    """Leaves {0} units out of the product with R where the state of the first of them is zero."""
-
-    def first_zero(state: Array) -> Array:
-        units = state.shape[-1]
-        first = np.arange(units) // block * block
-        return np.where((state[..., first] == 0) & (first + block <= units), 0.0, state)
-
-    def changed(c: Computation) -> Computation:
-        return with_recurrent_state(c, lambda state: rounded_state(state, first_zero))
-
-    return changed
+def _first_zero(state: Array, block: int) -> Array:
+    """A state without those whole blocks of units of which the first is zero."""
+    units = state.shape[-1]
+    first = np.arange(units) // block * block
+    return np.where((state[..., first] == 0) & (first + block <= units), 0.0, state)
 
 
-@fault("blocks.state-bounded", clause="equations", types=ALL_BUT_BFLOAT16, layer="operands")
-def state_bounded(compute: Compute, c: Computation) -> Outputs:
-    """Bounds Ht-1 to between -1 and 1 before it is multiplied by R, and there alone."""
+family("blocks.skipped-by-first-zero-of-{}", (4, 16, 8), "equations",
+    "Leaves {0} units out of the product with R where the state of the first of them is zero.",
+    lambda c, block: with_recurrent_state(c, lambda state: rounded_state(state, lambda x: _first_zero(x, block))),
+    layer="operands")
 
+
+@fault("blocks.state-bounded", "equations",
+    "Bounds Ht-1 to between -1 and 1 before it is multiplied by R, and there alone.",
+    types=ALL_BUT_BFLOAT16, layer="operands")
+def state_bounded(c: Computation) -> Computation:
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
         cell = c.configuration.cell
         return cell.equations(p, XW, sums_over(p, clipped(p, H, 1.0), HR), H, *inner)
 
-    return compute(with_equations(c, equations))
+    return with_equations(c, equations)

@@ -24,9 +24,10 @@ from ..alterations import (
     with_steps,
 )
 from ..alterations import clipped as bounded
-from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault
+from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault, fault_of_run
 
-__all__: list[str] = []
+# Rows: id, clause, words, then the change, and fields of Fault.
+# fmt: off
 
 Array = NDArray[Any]
 
@@ -55,90 +56,51 @@ def _around(c: Computation, change: Callable[[Activation, Array, float, float], 
     return _unclipped(with_functions(c, changed))
 
 
-@fault("clip.ignored", clause="clip")
-def clip_ignored(compute: Compute, c: Computation) -> Outputs:
-    """Ignores clip."""
-    return compute(_unclipped(c))
+fault("clip.ignored", "clip", "Ignores clip.", _unclipped)
+fault("clip.upper-only", "clip", "Bounds arguments from above only.",
+    lambda c: _around(c, lambda function, x, clip, d: function(np.minimum(x, clip))))
+fault("clip.lower-only", "clip", "Bounds arguments from below only.",
+    lambda c: _around(c, lambda function, x, clip, d: function(np.maximum(x, -clip))))
+fault("clip.from-zero", "clip", "Bounds arguments to between 0 and clip.",
+    lambda c: _around(c, lambda function, x, clip, d: function(np.clip(x, 0.0, clip))))
+fault("clip.after-activation", "clip", "Bounds what activations give instead of what they are given.",
+    lambda c: _around(c, lambda function, x, clip, d: np.clip(function(x), -clip, clip)))
+fault("clip.forward-only", "clip", "Bounds nothing in the backward direction.",
+    lambda c: _around(c, lambda function, x, clip, d: function(x if d else np.clip(x, -clip, clip))))
+fault("clip.single-step-ignored", "clip", "Bounds nothing in sequences of one step, which have a way of their own.",
+    lambda c: _unclipped(c) if c.configuration.T == 1 else c)
+fault("clip.half", "clip", "Takes clip for the width of the range and bounds arguments to half of it on either side.",
+    lambda c: _around(c, lambda function, x, clip, d: function(np.clip(x, -clip / 2, clip / 2))),
+    types=ALL_BUT_BFLOAT16)
+fault("clip.gates-only", "clip", "Bounds the gates' arguments, but not that of g.",
+    lambda c: configured(c, clips=(c.configuration.clips[0], None, *c.configuration.clips[2:])),
+    operators=tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1))
 
 
-@fault("clip.upper-only", clause="clip")
-def clip_upper_only(compute: Compute, c: Computation) -> Outputs:
-    """Bounds arguments from above only."""
-    return compute(_around(c, lambda function, x, clip, d: function(np.minimum(x, clip))))
-
-
-@fault("clip.lower-only", clause="clip")
-def clip_lower_only(compute: Compute, c: Computation) -> Outputs:
-    """Bounds arguments from below only."""
-    return compute(_around(c, lambda function, x, clip, d: function(np.maximum(x, -clip))))
-
-
-@fault("clip.from-zero", clause="clip")
-def clip_from_zero(compute: Compute, c: Computation) -> Outputs:
-    """Bounds arguments to between 0 and clip."""
-    return compute(_around(c, lambda function, x, clip, d: function(np.clip(x, 0.0, clip))))
-
-
-@fault("clip.after-activation", clause="clip")
-def clip_after_activation(compute: Compute, c: Computation) -> Outputs:
-    """Bounds what activations give instead of what they are given."""
-    return compute(_around(c, lambda function, x, clip, d: np.clip(function(x), -clip, clip)))
-
-
-@fault("clip.forward-only", clause="clip")
-def clip_forward_only(compute: Compute, c: Computation) -> Outputs:
-    """Bounds nothing in the backward direction."""
-    return compute(_around(c, lambda function, x, clip, d: function(x if d else np.clip(x, -clip, clip))))
-
-
-@fault("clip.single-step-ignored", clause="clip")
-def clip_ignored_of_one_step(compute: Compute, c: Computation) -> Outputs:
-    """Bounds nothing in sequences of one step, which have a way of their own."""
-    return compute(_unclipped(c) if c.configuration.T == 1 else c)
-
-
-@fault("clip.half", clause="clip", types=ALL_BUT_BFLOAT16)
-def clip_half(compute: Compute, c: Computation) -> Outputs:
-    """Takes clip for the width of the range and bounds arguments to half of it on either side."""
-    return compute(_around(c, lambda function, x, clip, d: function(np.clip(x, -clip / 2, clip / 2))))
-
-
-@fault("clip.gates-only", clause="clip", operators=tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1))
-def clip_gates_only(compute: Compute, c: Computation) -> Outputs:
-    """Bounds the gates' arguments, but not that of g."""
-    first, _, *rest = c.configuration.clips
-    return compute(configured(c, clips=(first, None, *rest)))
-
-
-@fault("clip.on-hidden", clause="clip")
-def clip_on_hidden(compute: Compute, c: Computation) -> Outputs:
-    """Bounds the hidden state that is carried on instead of the arguments of activations."""
+@fault("clip.on-hidden", "clip", "Bounds the hidden state that is carried on instead of the arguments of activations.")
+def clip_on_hidden(c: Computation) -> Computation:
     threshold, cell = _threshold(c), c.configuration.cell
     if threshold is None:
-        return compute(c)
+        return c
 
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
         hidden, *rest = cell.equations(p, XW, HR, H, *inner)
         return (bounded(p, hidden, threshold), *rest)
 
-    return compute(_unclipped(with_equations(c, equations)))
+    return _unclipped(with_equations(c, equations))
 
 
-@fault("clip.on-input", clause="clip")
-def clip_on_input(compute: Compute, c: Computation) -> Outputs:
-    """Bounds X instead of the arguments of activations."""
+@fault("clip.on-input", "clip", "Bounds X instead of the arguments of activations.")
+def clip_on_input(c: Computation) -> Computation:
     threshold = _threshold(c)
-    if threshold is None:
-        return compute(c)
-    return compute(_unclipped(with_steps(c, lambda X: np.clip(X, -threshold, threshold))))
+    return c if threshold is None else _unclipped(with_steps(c, lambda X: np.clip(X, -threshold, threshold)))
 
 
-@fault("clip.default-fifty", clause="clip", types=ALL_BUT_BFLOAT16)
+@fault_of_run("clip.default-fifty", "clip", "Without clip bounds arguments to 50 and -50 all the same.",
+    types=ALL_BUT_BFLOAT16)
 def clip_by_default(compute: Compute, c: Computation) -> Outputs:
-    """Without clip bounds arguments to 50 and -50 all the same."""
-    if "clip" in compute.attributes or _threshold(c) is not None:
-        return compute(c)
-    return compute(configured(c, clips=(USUAL_CLIP,) * len(c.configuration.clips)))
+    clipped = "clip" in compute.attributes or _threshold(c) is not None
+    return compute(c if clipped else configured(c, clips=(USUAL_CLIP,) * len(c.configuration.clips)))
 
 
 class _Owed(Unfinished):
@@ -168,9 +130,9 @@ class _Owed(Unfinished):
         return _Owed(bounded(p, self.number, threshold), self.bias)
 
 
-@fault("clip.before-bias", clause="clip", types=ALL_BUT_BFLOAT16)
+@fault_of_run("clip.before-bias", "clip", "Bounds the sums before the biases are added to them.",
+    types=ALL_BUT_BFLOAT16)
 def clip_before_bias(compute: Compute, c: Computation) -> Outputs:
-    """Bounds the sums before the biases are added to them."""
     threshold, B, k = _threshold(c), c.inputs.get("B"), c.configuration
     if threshold is None or B is None or k.linear_before_reset:
         return compute(c)

@@ -9,27 +9,24 @@ from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import with_inputs, with_lengths
-from ..fault import VARIANTS, Compute, Outputs, fault
+from ..fault import Compute, Outputs, fault_of_run
 
-__all__: list[str] = []
+# Rows: id, clause, words, then the change, and fields of Fault.
+# fmt: off
 
 
 # Who proves the suite has no model that holds them: they are tried on what a target returned.
-@fault("constants.override-ignored", clause="constants", table=VARIANTS)
-def override_ignored(compute: Compute, c: Computation) -> Outputs:
-    """Computes with what the model holds for a constant, although something else is fed in its place."""
-    return compute(_with(c, compute))
+fault_of_run("constants.override-ignored", "constants",
+    "Computes with what the model holds for a constant, although something else is fed in its place.",
+    lambda compute, c: compute(_with(c, compute)), proved=False)
+fault_of_run("constants.override-partly-ignored", "constants",
+    "Computes with what the model holds for R, B and P, as long as W itself is not fed in its place.",
+    lambda compute, c: compute(c if "W" in compute.overridden else _with(c, compute)), proved=False)
 
 
-@fault("constants.override-partly-ignored", clause="constants", table=VARIANTS)
-def override_partly_ignored(compute: Compute, c: Computation) -> Outputs:
-    """Computes with what the model holds for R, B and P, as long as W itself is not fed in its place."""
-    return compute(c if "W" in compute.overridden else _with(c, compute))
-
-
-@fault("constants.override-stays", clause="session.stateless", table=VARIANTS)
+@fault_of_run("constants.override-stays", "session.stateless",
+    "Once a constant was overridden, computes later runs that do not feed it with what was fed then.", proved=False)
 def override_stays(compute: Compute, c: Computation) -> Outputs:
-    """Once a constant was overridden, computes later runs that do not feed it with what was fed then."""
     fed = {name: c.inputs[name] for name in compute.overridden if name in c.inputs}
     kept = compute.memory.setdefault("fed", {})
     instead = {name: array for name, array in kept.items() if name not in compute.fed}

@@ -2,139 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
-from ..alterations import by_direction, with_lengths, with_outputs, with_states, with_steps
-from ..fault import UNINITIALIZED, Alteration, Compute, Outputs, family, fault
+from ..alterations import by_direction, output_fault, with_lengths, with_outputs, with_states, with_steps
+from ..fault import UNINITIALIZED, Compute, Outputs, family, fault, fault_of_run
 
-__all__: list[str] = []
+# Rows: id, clause, words, then the change, and fields of Fault.
+# fmt: off
 
 Array = NDArray[Any]
 
 
 def _past(c: Computation) -> Array:
     """The positions of rows that are padding: (T, N)."""
-    return np.arange(c.configuration.T)[:, np.newaxis] >= c.configuration.lengths
+    return np.asarray(np.arange(c.configuration.T)[:, np.newaxis] >= c.configuration.lengths)
 
 
-@fault("lengths.ignored", clause="lengths")
-def lengths_ignored(compute: Compute, c: Computation) -> Outputs:
-    """Ignores sequence_lens."""
-    return compute(with_lengths(c, c.configuration.T))
+def _padding(c: Computation) -> Array:
+    """The same in Y: (T, 1, N, 1)."""
+    return _past(c)[:, np.newaxis, :, np.newaxis]
 
 
-@fault("lengths.first-row", clause="lengths")
-def lengths_of_first_row(compute: Compute, c: Computation) -> Outputs:
-    """Gives every row the length of the first."""
-    lengths = c.configuration.lengths
-    return compute(with_lengths(c, lengths[0] if len(lengths) else 0))
+def _changed(c: Computation, change: Callable[[Array, int], Any]) -> Computation:
+    """The computation with other lengths: change(lengths, T)."""
+    return with_lengths(c, change(c.configuration.lengths, c.configuration.T))
 
 
-@fault("lengths.longest", clause="lengths")
-def lengths_of_longest(compute: Compute, c: Computation) -> Outputs:
-    """Gives every row the length of the longest."""
-    return compute(with_lengths(c, c.configuration.lengths.max(initial=0)))
+def _one_short(lengths: Array, T: int) -> Array:
+    """Lengths of which those below T are one less."""
+    return np.where(lengths < T, np.maximum(lengths - 1, 0), lengths)
 
 
-@fault("lengths.shortest", clause="lengths")
-def lengths_of_shortest(compute: Compute, c: Computation) -> Outputs:
-    """Stops all rows where the shortest ends."""
-    return compute(with_lengths(c, c.configuration.lengths.min(initial=c.configuration.T)))
+def _falling(c: Computation) -> Array:
+    """Rows in the order of falling lengths, in which packed sequences stand; of one length, in their order."""
+    return np.argsort(-c.configuration.lengths, kind="stable")
 
 
-@fault("lengths.sorted", clause="lengths.unsorted")
-def lengths_sorted(compute: Compute, c: Computation) -> Outputs:
-    """Takes for granted that rows stand in the order of their lengths, longest first."""
-    return compute(with_lengths(c, np.sort(c.configuration.lengths)[::-1]))
+def _back(c: Computation) -> Array:
+    """The inverse of that order."""
+    return np.argsort(_falling(c), kind="stable")
 
 
-@fault("lengths.one-short", clause="lengths")
-def lengths_one_short(compute: Compute, c: Computation) -> Outputs:
-    """Stops short rows one step early."""
-    lengths, T = c.configuration.lengths, c.configuration.T
-    return compute(with_lengths(c, np.where(lengths < T, np.maximum(lengths - 1, 0), lengths)))
+fault("lengths.ignored", "lengths", "Ignores sequence_lens.", lambda c: _changed(c, lambda lengths, T: T))
+fault("lengths.first-row", "lengths", "Gives every row the length of the first.",
+    lambda c: _changed(c, lambda lengths, T: lengths[0] if len(lengths) else 0))
+fault("lengths.longest", "lengths", "Gives every row the length of the longest.",
+    lambda c: _changed(c, lambda lengths, T: lengths.max(initial=0)))
+fault("lengths.shortest", "lengths", "Stops all rows where the shortest ends.",
+    lambda c: _changed(c, lambda lengths, T: lengths.min(initial=T)))
+fault("lengths.sorted", "lengths.unsorted",
+    "Takes for granted that rows stand in the order of their lengths, longest first.",
+    lambda c: _changed(c, lambda lengths, T: np.sort(lengths)[::-1]))
+fault("lengths.one-short", "lengths", "Stops short rows one step early.", lambda c: _changed(c, _one_short))
+fault("lengths.one-long", "lengths", "Stops short rows one step late.",
+    lambda c: _changed(c, lambda lengths, T: np.minimum(lengths + 1, T)))
+family("lengths.rounded-up-to-{}", (4, 2, 8, 16), "lengths",
+    "Looks for rows that have ended every {0} steps only, so that a short row runs on to a multiple of {0}.",
+    lambda c, block: _changed(c, lambda lengths, T: np.minimum(-(-lengths // block) * block, T)))
+fault("lengths.equal-as-full", "lengths", "Takes rows that are equally long for full ones.",
+    lambda c: _changed(c, lambda lengths, T: T if len({*lengths.tolist()}) == 1 else lengths))
+family("lengths.modulo-{}", (16, 256, 128, 64, 32), "lengths",
+    "Keeps lengths in a number that holds less than {0}: a row of {0} steps has none, one of more the rest.",
+    lambda c, most: _changed(c, lambda lengths, T: lengths % most) if "sequence_lens" in c.inputs else c)
+fault("lengths.default-batch", "lengths.default", "Without sequence_lens takes batch_size for the number of steps.",
+    lambda c: c if "sequence_lens" in c.inputs else _changed(c, lambda lengths, T: min(T, len(lengths))))
+fault_of_run("lengths.reverse-reads-padding", "lengths",
+    "Starts the reverse direction at the end of the tensor and takes padding for data.",
+    lambda compute, c: by_direction(compute, c, with_lengths(c, c.configuration.T), "reverse"))
 
 
-@fault("lengths.one-long", clause="lengths")
-def lengths_one_long(compute: Compute, c: Computation) -> Outputs:
-    """Stops short rows one step late."""
-    return compute(with_lengths(c, np.minimum(c.configuration.lengths + 1, c.configuration.T)))
-
-
-@family("lengths.rounded-up-to-{}", 4, 2, 8, 16, clause="lengths")
-def lengths_rounded_up(block: int) -> Alteration:
-    """Looks for rows that have ended every {0} steps only, so that a short row runs on to a multiple of {0}."""
-
-    def changed(c: Computation) -> Computation:
-        rounded = -(-c.configuration.lengths // block) * block
-        return with_lengths(c, np.minimum(rounded, c.configuration.T))
-
-    return changed
-
-
-@fault("lengths.equal-as-full", clause="lengths")
-def equal_lengths_as_full(compute: Compute, c: Computation) -> Outputs:
-    """Takes rows that are equally long for full ones."""
-    lengths = c.configuration.lengths
-    alike = len(lengths) > 0 and bool((lengths == lengths[0]).all())
-    return compute(with_lengths(c, c.configuration.T) if alike else c)
-
-
-@family("lengths.modulo-{}", 16, 256, 128, 64, 32, clause="lengths")
-def lengths_modulo(most: int) -> Alteration:
-    """Keeps lengths in a number that holds less than {0}: a row of {0} steps has none, one of more the rest."""
-
-    def changed(c: Computation) -> Computation:
-        return with_lengths(c, c.configuration.lengths % most) if "sequence_lens" in c.inputs else c
-
-    return changed
-
-
-@fault("lengths.default-batch", clause="lengths.default")
-def lengths_default_batch(compute: Compute, c: Computation) -> Outputs:
-    """Without sequence_lens takes batch_size for the number of steps."""
-    k = c.configuration
-    return compute(c if "sequence_lens" in c.inputs else with_lengths(c, min(k.T, k.N)))
-
-
-@fault("lengths.reverse-reads-padding", clause="lengths")
-def reverse_reads_padding(compute: Compute, c: Computation) -> Outputs:
-    """Starts the reverse direction at the end of the tensor and takes padding for data."""
-    return by_direction(compute, c, with_lengths(c, c.configuration.T), "reverse")
-
-
-@fault("lengths.reverse-from-end", clause="lengths.reverse-start")
-def reverse_from_end(compute: Compute, c: Computation) -> Outputs:
-    """Starts the reverse direction of a short row at the end of the tensor and runs it for the row's steps."""
+def _from_end(c: Computation) -> Computation:
+    """The computation of which each row's steps are the last of the tensor."""
     T, lengths = c.configuration.T, c.configuration.lengths
-
-    def last_ones(X: Array) -> Array:
-        positions = np.minimum(np.arange(T)[:, np.newaxis] + T - lengths, T - 1)
-        return np.asarray(X[positions, np.arange(len(lengths))])
-
-    return by_direction(compute, c, with_steps(c, last_ones) if T else c, "reverse")
+    positions = np.minimum(np.arange(T)[:, np.newaxis] + T - lengths, T - 1)
+    return with_steps(c, lambda X: np.asarray(X[positions, np.arange(len(lengths))])) if T else c
 
 
-@fault("lengths.reverse-one-early", clause="lengths.reverse-start")
-def reverse_one_early(compute: Compute, c: Computation) -> Outputs:
-    """Starts the reverse direction of a short row one step before its last."""
-    lengths, T = c.configuration.lengths, c.configuration.T
-    early = with_lengths(c, np.where(lengths < T, np.maximum(lengths - 1, 0), lengths))
-    return by_direction(compute, c, early, "reverse")
+fault_of_run("lengths.reverse-from-end", "lengths.reverse-start",
+    "Starts the reverse direction of a short row at the end of the tensor and runs it for the row's steps.",
+    lambda compute, c: by_direction(compute, c, _from_end(c), "reverse"))
+fault_of_run("lengths.reverse-one-early", "lengths.reverse-start",
+    "Starts the reverse direction of a short row one step before its last.",
+    lambda compute, c: by_direction(compute, c, _changed(c, _one_short), "reverse"))
 
 
-@fault("lengths.reverse-flips-tensor", clause="lengths.reverse-start")
+@fault_of_run("lengths.reverse-flips-tensor", "lengths.reverse-start",
+    "Reverses the whole padded sequence instead of each row's own steps.")
 def reverse_flips_tensor(compute: Compute, c: Computation) -> Outputs:
-    """Reverses the whole padded sequence instead of each row's own steps."""
     T, lengths = c.configuration.T, c.configuration.lengths
     steps, rows = np.arange(T)[:, np.newaxis], np.arange(len(lengths))
-
-    def last_ones(X: Array) -> Array:
-        return np.asarray(X[np.minimum(steps + T - lengths, T - 1), rows])
 
     def moved(Y: Array) -> Array:
         for d, direction in enumerate(c.configuration.directions):
@@ -143,158 +104,107 @@ def reverse_flips_tensor(compute: Compute, c: Computation) -> Outputs:
                 Y[:, d] = np.where((steps >= T - lengths)[..., np.newaxis], own, 0.0)
         return Y
 
-    if not T:
-        return compute(c)
-    return with_outputs(c, by_direction(compute, c, with_steps(c, last_ones), "reverse"), Y=moved)
+    return with_outputs(c, by_direction(compute, c, _from_end(c), "reverse"), Y=moved) if T else compute(c)
 
 
-def _falling(c: Computation) -> Array:
-    """Rows in the order of falling lengths, in which packed sequences stand; of one length, in their order."""
-    return np.argsort(-c.configuration.lengths, kind="stable")
+output_fault("lengths.outputs-left-sorted", "lengths.unsorted",
+    "Sorts rows by falling lengths and leaves results in that order.",
+    Y=lambda c, Y: Y[:, :, _falling(c)], states=lambda c, states: states[:, _falling(c)])
+output_fault("lengths.states-left-sorted", "lengths.unsorted",
+    "Sorts rows by falling lengths and leaves the last states in that order.",
+    states=lambda c, states: states[:, _falling(c)])
+fault("lengths.initial-states-unsorted", "lengths.unsorted",
+    "Sorts rows by falling lengths, but not the initial states from which they start.",
+    lambda c: with_states(c, lambda states: states[:, _back(c)]))
+fault("lengths.initial-states-sorted", "lengths.unsorted",
+    "Sorts the initial states by falling lengths, but not the rows that start from them.",
+    lambda c: with_states(c, lambda states: states[:, _falling(c)]))
+output_fault("lengths.outputs-sorted-twice", "lengths.unsorted",
+    "Sorts rows by falling lengths, and puts results back by the order of the sort instead of its inverse.",
+    Y=lambda c, Y: Y[:, :, _falling(c)[_falling(c)]], states=lambda c, states: states[:, _falling(c)[_falling(c)]])
+fault("lengths.initial-states-sorted-back", "lengths.unsorted",
+    "Sorts rows by falling lengths, and their initial states by the inverse of that order.",
+    lambda c: with_states(c, lambda states: states[:, _back(c)[_back(c)]]))
+fault_of_run("lengths.states-run-on", "lengths",
+    "Clears Y past a row's length, but runs the state on through the padding to the end of the tensor.",
+    lambda compute, c: {**compute(with_lengths(c, c.configuration.T)), "Y": compute(c)["Y"]})
+output_fault("lengths.states-cleared", "outputs.last-hidden",
+    "Clears the last states of rows that end before the tensor does.",
+    states=lambda c, states: np.where((c.configuration.lengths < c.configuration.T)[:, np.newaxis], 0.0, states))
 
 
-@fault("lengths.outputs-left-sorted", clause="lengths.unsorted")
-def outputs_left_sorted(compute: Compute, c: Computation) -> Outputs:
-    """Sorts rows by falling lengths and leaves results in that order."""
-    order = _falling(c)
-    return with_outputs(c, compute(c), Y=lambda Y: Y[:, :, order], states=lambda states: states[:, order])
+def _steps(c: Computation) -> Array:
+    """X: (T, N, I)."""
+    X: Array = c.inputs["X"]
+    return X if c.configuration.layout == 0 else X.swapaxes(0, 1)
 
 
-@fault("lengths.states-left-sorted", clause="lengths.unsorted")
-def states_left_sorted(compute: Compute, c: Computation) -> Outputs:
-    """Sorts rows by falling lengths and leaves the last states in that order."""
-    order = _falling(c)
-    return with_outputs(c, compute(c), states=lambda states: states[:, order])
-
-
-@fault("lengths.initial-states-unsorted", clause="lengths.unsorted")
-def initial_states_unsorted(compute: Compute, c: Computation) -> Outputs:
-    """Sorts rows by falling lengths, but not the initial states from which they start."""
-    back = np.argsort(_falling(c), kind="stable")
-    return compute(with_states(c, lambda states: states[:, back]))
-
-
-@fault("lengths.initial-states-sorted", clause="lengths.unsorted")
-def initial_states_sorted(compute: Compute, c: Computation) -> Outputs:
-    """Sorts the initial states by falling lengths, but not the rows that start from them."""
-    order = _falling(c)
-    return compute(with_states(c, lambda states: states[:, order]))
-
-
-@fault("lengths.outputs-sorted-twice", clause="lengths.unsorted")
-def outputs_sorted_twice(compute: Compute, c: Computation) -> Outputs:
-    """Sorts rows by falling lengths, and puts results back by the order of the sort instead of its inverse."""
-    twice = _falling(c)[_falling(c)]
-    return with_outputs(c, compute(c), Y=lambda Y: Y[:, :, twice], states=lambda states: states[:, twice])
-
-
-@fault("lengths.initial-states-sorted-back", clause="lengths.unsorted")
-def initial_states_sorted_back(compute: Compute, c: Computation) -> Outputs:
-    """Sorts rows by falling lengths, and their initial states by the inverse of that order."""
-    back = np.argsort(_falling(c), kind="stable")
-    return compute(with_states(c, lambda states: states[:, back[back]]))
-
-
-@fault("lengths.states-run-on", clause="lengths")
-def states_run_on(compute: Compute, c: Computation) -> Outputs:
-    """Clears Y past a row's length, but runs the state on through the padding to the end of the tensor."""
-    whole = compute(with_lengths(c, c.configuration.T))
-    return {**whole, "Y": compute(c)["Y"]}
-
-
-@fault("lengths.states-cleared", clause="outputs.last-hidden")
-def states_cleared(compute: Compute, c: Computation) -> Outputs:
-    """Clears the last states of rows that end before the tensor does."""
-    short = (c.configuration.lengths < c.configuration.T)[:, np.newaxis]
-    return with_outputs(c, compute(c), states=lambda states: np.where(short, 0.0, states))
-
-
-@fault("lengths.masked-by-product", clause="lengths")
+@fault_of_run("lengths.masked-by-product", "lengths",
+    "Leaves steps past the length out by multiplying them by zero, which NaN in the padding survives.")
 def masked_by_product(compute: Compute, c: Computation) -> Outputs:
-    """Leaves steps past the length out by multiplying them by zero, which NaN in the padding survives."""
-    X = c.inputs["X"] if c.configuration.layout == 0 else c.inputs["X"].swapaxes(0, 1)
-    spoilt = (np.isnan(X).any(axis=2) & _past(c)).any(axis=0)[:, np.newaxis]
+    spoilt = np.asarray((np.isnan(_steps(c)).any(axis=2) & _past(c)).any(axis=0))[:, np.newaxis]
     return with_outputs(c, compute(c), states=lambda states: np.where(spoilt, np.nan, states))
 
 
-@fault("padding.state-repeated", clause="padding.zero")
+@fault_of_run("padding.state-repeated", "padding.zero", "Repeats the last state in Y past a row's length.")
 def padding_repeats_state(compute: Compute, c: Computation) -> Outputs:
-    """Repeats the last state in Y past a row's length."""
     outputs = compute(c)
     last = outputs["Y_h"] if c.configuration.layout == 0 else outputs["Y_h"].swapaxes(0, 1)
-    past = _past(c)[:, np.newaxis, :, np.newaxis]
-    return with_outputs(c, outputs, Y=lambda Y: np.where(past, last, Y))
+    return with_outputs(c, outputs, Y=lambda Y: np.where(_padding(c), last, Y))
 
 
-@fault("padding.last-position-repeated", clause="padding.zero")
-def padding_repeats_last_position(compute: Compute, c: Computation) -> Outputs:
-    """Repeats Y of a row's last position past the row's length, in the reverse direction too."""
-    past, lengths = _past(c)[:, np.newaxis, :, np.newaxis], c.configuration.lengths
-    there = (lengths > 0)[:, np.newaxis]
-
-    def repeated(Y: Array) -> Array:
-        if not len(Y):
-            return Y
-        last = Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
-        return np.where(past & there, last, Y)
-
-    return with_outputs(c, compute(c), Y=repeated)
+def _last_position(c: Computation, Y: Array) -> Array:
+    """Y at each row's last position: (D, N, H)."""
+    lengths = c.configuration.lengths
+    return Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
 
 
-@fault("padding.computed", clause="padding.zero")
+output_fault("padding.last-position-repeated", "padding.zero",
+    "Repeats Y of a row's last position past the row's length, in the reverse direction too.",
+    Y=lambda c, Y: np.where(_padding(c) & (c.configuration.lengths > 0)[:, np.newaxis], _last_position(c, Y), Y)
+    if len(Y) else Y)
+
+
+@fault_of_run("padding.computed", "padding.zero", "Leaves what is computed from padding in Y.")
 def padding_computed(compute: Compute, c: Computation) -> Outputs:
-    """Leaves what is computed from padding in Y."""
-    outputs, past = compute(c), _past(c)[:, np.newaxis, :, np.newaxis]
-    whole = compute(with_lengths(c, c.configuration.T))["Y"]
+    outputs, whole = compute(c), compute(with_lengths(c, c.configuration.T))["Y"]
     whole = whole.transpose(1, 2, 0, 3) if c.configuration.layout == 1 else whole
-    return with_outputs(c, outputs, Y=lambda Y: np.where(past, whole, Y))
+    return with_outputs(c, outputs, Y=lambda Y: np.where(_padding(c), whole, Y))
 
 
-@fault("padding.uninitialized", clause="padding.zero")
+# Where there is no such place nobody need look at the outputs of these two.
+@fault_of_run("padding.uninitialized", "padding.zero", "Leaves Y past a row's length uninitialised.")
 def padding_uninitialized(compute: Compute, c: Computation) -> Outputs:
-    """Leaves Y past a row's length uninitialised."""
-    past = _past(c)[:, np.newaxis, :, np.newaxis]
-    if not past.any():
+    if not _past(c).any():
         return compute(c)
-    return with_outputs(c, compute(c), Y=lambda Y: np.where(past, UNINITIALIZED, Y))
+    return with_outputs(c, compute(c), Y=lambda Y: np.where(_padding(c), UNINITIALIZED, Y))
 
 
-@fault("empty.uninitialized", clause="empty-sequence")
+@fault_of_run("empty.uninitialized", "empty-sequence", "Leaves the final states of empty sequences uninitialised.")
 def empty_uninitialized(compute: Compute, c: Computation) -> Outputs:
-    """Leaves the final states of empty sequences uninitialised."""
     empty = (c.configuration.lengths == 0)[:, np.newaxis]
     if not empty.any():
-        return compute(c)  # nobody need look at its outputs
+        return compute(c)
     return with_outputs(c, compute(c), states=lambda states: np.where(empty, UNINITIALIZED, states))
 
 
-@fault("empty.one-step", clause="empty-sequence")
-def empty_as_one_step(compute: Compute, c: Computation) -> Outputs:
-    """Computes one step of rows that have none."""
-    return compute(with_lengths(c, np.minimum(np.maximum(c.configuration.lengths, 1), c.configuration.T)))
+fault("empty.one-step", "empty-sequence", "Computes one step of rows that have none.",
+    lambda c: _changed(c, lambda lengths, T: np.minimum(np.maximum(lengths, 1), T)))
 
 
-@fault("rows.nan-spreads", clause="rows.independent")
+@fault_of_run("rows.nan-spreads", "rows.independent", "Carries NaN in one row over to all rows.")
 def nan_spreads(compute: Compute, c: Computation) -> Outputs:
-    """Carries NaN in one row over to all rows."""
-    if not np.isnan(c.inputs["X"]).any():
-        return compute(c)
-    X = c.inputs["X"] if c.configuration.layout == 0 else c.inputs["X"].swapaxes(0, 1)
-    reached = np.isnan(np.where(_past(c)[..., np.newaxis], 0.0, X)).any()
-    if not reached:
+    if not np.isnan(np.where(_past(c)[..., np.newaxis], 0.0, _steps(c))).any():
         return compute(c)
     return with_outputs(
         c, compute(c), Y=lambda Y: np.full_like(Y, np.nan), states=lambda states: np.full_like(states, np.nan)
     )
 
 
-@fault("lengths.ended-by-zeros", clause="lengths")
-def ended_by_zeros(compute: Compute, c: Computation) -> Outputs:
-    """Ends a row at its first step whose X is all zeros, as if that were padding."""
-    k = c.configuration
-    if not k.T:
-        return compute(c)
-    X = c.inputs["X"] if k.layout == 0 else c.inputs["X"].swapaxes(0, 1)
-    nothing = ~X.any(axis=2)
-    ends = np.where(nothing.any(axis=0), nothing.argmax(axis=0), k.T)
-    return compute(with_lengths(c, np.minimum(k.lengths, ends)))
+@fault("lengths.ended-by-zeros", "lengths",
+    "Ends a row at its first step whose X is all zeros, as if that were padding.")
+def ended_by_zeros(c: Computation) -> Computation:
+    nothing = np.asarray(~_steps(c).any(axis=2))
+    if not len(nothing):
+        return c
+    return _changed(c, lambda lengths, T: np.minimum(lengths, np.where(nothing.any(axis=0), nothing.argmax(axis=0), T)))

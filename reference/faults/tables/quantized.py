@@ -16,10 +16,11 @@ from ...recurrent.node import Node, cell_named
 from ...recurrent.rnn import CELLS
 from ..levels import STATE_CODEC, HalfAway, Truncating, Wrapping, each_channel, level_fault, recoded
 
-__all__: list[str] = []
+# Rows: id, clause, words, then the codecs that stand in place of those of the node, and fields of Fault.
+# fmt: off
 
 Arrays = Mapping[str, NDArray[Any]]
-Levelled = tuple[Node, Arrays]
+Codecs = Mapping[str, Codec]
 
 _WEIGHTS = ("W", "R", "B", "P")
 _STATES = ("initial_h", "initial_c")
@@ -29,145 +30,102 @@ _OF_GATES = tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1)
 _OF_PEEPHOLES = tuple(op for op, cell in CELLS.items() if cell.peepholes)
 
 
-def _each(node: Node, names: tuple[str, ...], change: Callable[[Affine], Affine]) -> Node:
-    """A node with codecs of some tensors changed."""
-    return recoded(node, {name: each_channel(node.codecs[name], change) for name in names if name in node.codecs})
+def _codecs(id: str, clause: str, words: str, change: Callable[[Codecs], Codecs], **fields: Any) -> None:
+    """Register a fault that takes other codecs for some tensors: change(codecs by tensor)."""
+    level_fault(id, clause, words, lambda node, inputs: (recoded(node, change(node.codecs)), inputs), **fields)
 
 
-def _at_zero(codec: Affine) -> Affine:
-    return replace(codec, zero_point=0)
+def _each(codecs: Codecs, names: tuple[str, ...], change: Callable[[Codec], Codec]) -> Codecs:
+    return {name: change(codecs[name]) for name in names if name in codecs}
 
 
-@level_fault("quantized.zero-point-of-X-ignored")
-def no_zero_point_of_x(node: Node, inputs: Arrays) -> Levelled:
-    """Takes the zero point of X for zero."""
-    return _each(node, ("X",), _at_zero), inputs
+def _at_zero(codec: Codec) -> Codec:
+    return each_channel(codec, lambda own: replace(own, zero_point=0))
 
 
-@level_fault("quantized.zero-points-of-weights-ignored")
-def no_zero_points_of_weights(node: Node, inputs: Arrays) -> Levelled:
-    """Takes the zero points of quantized weights for zero."""
-    return _each(node, _WEIGHTS, _at_zero), inputs
-
-
-@level_fault("quantized.zero-points-of-states-ignored", clause="initial-states")
-def no_zero_points_of_states(node: Node, inputs: Arrays) -> Levelled:
-    """Takes the zero points of quantized initial states for zero."""
-    return _each(node, _STATES, _at_zero), inputs
-
-
-@level_fault("quantized.zero-points-of-outputs-ignored")
-def no_zero_points_of_outputs(node: Node, inputs: Arrays) -> Levelled:
-    """Quantizes outputs with a zero point of zero."""
-    return _each(node, _OUTPUTS, _at_zero), inputs
-
-
-def _as(node: Node, name: str, other: str, what: str) -> Node:
-    """A node in which one tensor has another's scale or zero point, where both have one of each."""
-    own, theirs = node.codecs.get(name), node.codecs.get(other)
+def _as(codecs: Codecs, name: str, other: str, field: str) -> Codecs:
+    """One tensor with another's scale or zero point, where both have one of each."""
+    own, theirs = codecs.get(name), codecs.get(other)
     if not isinstance(own, Affine) or not isinstance(theirs, Affine):
-        return node
-    value = getattr(theirs, what)
-    if what == "zero_point" and not own.lowest <= value <= own.highest:
-        return node
-    return recoded(node, {name: replace(own, **{what: value})})
+        return {}
+    value = getattr(theirs, field)
+    if field == "zero_point" and not own.lowest <= value <= own.highest:
+        return {}
+    return {name: replace(own, **{field: value})}
 
 
-@level_fault("quantized.zero-point-of-X-for-outputs")
-def zero_point_of_x(node: Node, inputs: Arrays) -> Levelled:
-    """Uses the zero point of X for Y and Y_h."""
-    return _as(_as(node, "Y", "X", "zero_point"), "Y_h", "X", "zero_point"), inputs
-
-
-@level_fault("quantized.zero-point-of-W-for-R")
-def zero_point_of_w(node: Node, inputs: Arrays) -> Levelled:
-    """Uses the zero point of W for R."""
-    return _as(node, "R", "W", "zero_point"), inputs
-
-
-@level_fault("quantized.scale-of-W-for-R")
-def scale_of_w(node: Node, inputs: Arrays) -> Levelled:
-    """Uses the scale of W for R."""
-    w, r = node.codecs.get("W"), node.codecs.get("R")
+def _scales_of_w(codecs: Codecs) -> Codecs:
+    w, r = codecs.get("W"), codecs.get("R")
     if isinstance(w, Channels) and isinstance(r, Channels) and len(w.each) == len(r.each):
-        pairs = zip(w.each, r.each, strict=True)
-        return recoded(node, {"R": Channels(r.axis, tuple(replace(b, scale=a.scale) for a, b in pairs))}), inputs
-    return _as(node, "R", "W", "scale"), inputs
+        return {"R": _with_scales(r, [own.scale for own in w.each])}
+    return _as(codecs, "R", "W", "scale")
 
 
-@level_fault("quantized.scale-of-X-for-states", clause="initial-states")
-def scale_of_x(node: Node, inputs: Arrays) -> Levelled:
-    """Uses the scale of X for initial_h."""
-    return _as(node, "initial_h", "X", "scale"), inputs
+def _with_scales(codec: Channels, scales: list[float]) -> Channels:
+    pairs = zip(codec.each, scales, strict=True)
+    return Channels(codec.axis, tuple(replace(own, scale=scale) for own, scale in pairs))
 
 
-@level_fault("quantized.scale-of-next-channel")
-def next_channel(node: Node, inputs: Arrays) -> Levelled:
-    """Uses the scale of each channel for the channel before it."""
-
-    def turned(codec: Codec) -> Codec:
-        if isinstance(codec, Affine):
-            return codec
-        scales = np.roll(codec.scales, -1).tolist()
-        pairs = zip(codec.each, scales, strict=True)
-        return Channels(codec.axis, tuple(replace(own, scale=scale) for own, scale in pairs))
-
-    return recoded(node, {name: turned(node.codecs[name]) for name in "WR" if name in node.codecs}), inputs
+def _next_scales(codec: Codec) -> Codec:
+    return codec if isinstance(codec, Affine) else _with_scales(codec, np.roll(codec.scales, -1).tolist())
 
 
-@level_fault("quantized.scale-of-first-channel")
-def first_channel(node: Node, inputs: Arrays) -> Levelled:
-    """Uses the scale of the first channel for all channels."""
-
-    def alike(codec: Codec) -> Codec:
-        if isinstance(codec, Affine):
-            return codec
-        return each_channel(codec, lambda own: replace(own, scale=codec.each[0].scale))
-
-    return recoded(node, {name: alike(node.codecs[name]) for name in "WR" if name in node.codecs}), inputs
+def _first_scale(codec: Codec) -> Codec:
+    return codec if isinstance(codec, Affine) else _with_scales(codec, [codec.each[0].scale] * len(codec.each))
 
 
-@level_fault("quantized.state-as-levels-of-X")
-def state_as_x(node: Node, inputs: Arrays) -> Levelled:
-    """Hands the state on to the next step in levels of X's scale and zero point."""
-    x = node.codecs.get("X")
-    return (recoded(node, {STATE_CODEC: x}) if x is not None else node), inputs
+def _quantizing(codecs: Codecs, kind: type[Affine]) -> Codecs:
+    """Outputs whose numbers become levels in another way."""
+    def changed(codec: Codec) -> Codec:
+        return each_channel(codec, lambda own: kind(own.scale, own.zero_point, own.bits, own.signed))
+
+    return _each(codecs, _OUTPUTS, changed)
 
 
-def _shown(kind: type[Affine]) -> Callable[[Affine], Affine]:
-    return lambda codec: kind(codec.scale, codec.zero_point, codec.bits, codec.signed)
+def _bias_of_product(codecs: Codecs) -> Codecs:
+    codec = codecs.get("B")
+    there = codec is not None and codec.bits == 32 and {"X", "W", "R"} <= codecs.keys()
+    return {"B": product_codec(codecs)} if there else {}
 
 
-@level_fault("quantized.saturation-wraps")
-def wraps(node: Node, inputs: Arrays) -> Levelled:
-    """Lets outputs beyond the ends of their type go on at its other end."""
-    return _each(node, _OUTPUTS, _shown(Wrapping)), inputs
+_codecs("quantized.zero-point-of-X-ignored", "equations", "Takes the zero point of X for zero.",
+    lambda codecs: _each(codecs, ("X",), _at_zero))
+_codecs("quantized.zero-points-of-weights-ignored", "equations", "Takes the zero points of quantized weights for zero.",
+    lambda codecs: _each(codecs, _WEIGHTS, _at_zero))
+_codecs("quantized.zero-points-of-states-ignored", "initial-states",
+    "Takes the zero points of quantized initial states for zero.",
+    lambda codecs: _each(codecs, _STATES, _at_zero))
+_codecs("quantized.zero-points-of-outputs-ignored", "equations", "Quantizes outputs with a zero point of zero.",
+    lambda codecs: _each(codecs, _OUTPUTS, _at_zero))
+_codecs("quantized.zero-point-of-X-for-outputs", "equations", "Uses the zero point of X for Y and Y_h.",
+    lambda codecs: {**_as(codecs, "Y", "X", "zero_point"), **_as(codecs, "Y_h", "X", "zero_point")})
+_codecs("quantized.zero-point-of-W-for-R", "equations", "Uses the zero point of W for R.",
+    lambda codecs: _as(codecs, "R", "W", "zero_point"))
+_codecs("quantized.scale-of-W-for-R", "equations", "Uses the scale of W for R.", _scales_of_w)
+_codecs("quantized.scale-of-X-for-states", "initial-states", "Uses the scale of X for initial_h.",
+    lambda codecs: _as(codecs, "initial_h", "X", "scale"))
+_codecs("quantized.scale-of-next-channel", "equations", "Uses the scale of each channel for the channel before it.",
+    lambda codecs: _each(codecs, ("W", "R"), _next_scales))
+_codecs("quantized.scale-of-first-channel", "equations", "Uses the scale of the first channel for all channels.",
+    lambda codecs: _each(codecs, ("W", "R"), _first_scale))
+_codecs("quantized.state-as-levels-of-X", "equations",
+    "Hands the state on to the next step in levels of X's scale and zero point.",
+    lambda codecs: {STATE_CODEC: codecs["X"]} if "X" in codecs else {})
+_codecs("quantized.saturation-wraps", "equations",
+    "Lets outputs beyond the ends of their type go on at its other end.",
+    lambda codecs: _quantizing(codecs, Wrapping))
+_codecs("quantized.truncated", "equations", "Cuts outputs off towards zero instead of rounding them to levels.",
+    lambda codecs: _quantizing(codecs, Truncating), kind="small")
+_codecs("quantized.ties-away-from-zero", "equations",
+    "Rounds outputs half way between two levels away from zero, and not to the even one.",
+    lambda codecs: _quantizing(codecs, HalfAway), kind="small")
+_codecs("quantized.bias-of-product-scale", "bias",
+    "Adds the levels of an int32 bias to those of products, whatever its scale is.", _bias_of_product)
 
 
-@level_fault("quantized.truncated", slight=True)
-def truncated(node: Node, inputs: Arrays) -> Levelled:
-    """Cuts outputs off towards zero instead of rounding them to levels."""
-    return _each(node, _OUTPUTS, _shown(Truncating)), inputs
-
-
-@level_fault("quantized.ties-away-from-zero", slight=True)
-def ties_away(node: Node, inputs: Arrays) -> Levelled:
-    """Rounds outputs half way between two levels away from zero, and not to the even one."""
-    return _each(node, _OUTPUTS, _shown(HalfAway)), inputs
-
-
-@level_fault("quantized.bias-of-product-scale", clause="bias")
-def bias_of_product(node: Node, inputs: Arrays) -> Levelled:
-    """Adds the levels of an int32 bias to those of products, whatever its scale is."""
-    codec = node.codecs.get("B")
-    if codec is None or codec.bits != 32 or not {"X", "W", "R"} <= node.codecs.keys():
-        return node, inputs
-    return recoded(node, {"B": product_codec(node.codecs)}), inputs
-
-
-@level_fault("quantized.gates-swapped", clause="gates.order", operators=_OF_GATES)
-def gates_swapped(node: Node, inputs: Arrays) -> Levelled:
-    """Takes the first two gates of quantized W and R for each other."""
+@level_fault("quantized.gates-swapped", "gates.order",
+    "Takes the first two gates of quantized W and R for each other.", operators=_OF_GATES)
+def gates_swapped(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
     swapped = {}
     for name in "WR":
         if name in node.codecs:
@@ -176,9 +134,8 @@ def gates_swapped(node: Node, inputs: Arrays) -> Levelled:
     return node, {**inputs, **swapped}
 
 
-@level_fault("quantized.clip-in-levels", clause="clip")
-def clip_in_levels(node: Node, inputs: Arrays) -> Levelled:
-    """Takes clip for a number of levels of Y."""
+@level_fault("quantized.clip-in-levels", "clip", "Takes clip for a number of levels of Y.")
+def clip_in_levels(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
     codec = node.codecs.get("Y") or node.codecs.get("Y_h")
     clip = node.attributes.get("clip")
     if not isinstance(codec, Affine) or not clip:
@@ -186,9 +143,9 @@ def clip_in_levels(node: Node, inputs: Arrays) -> Levelled:
     return replace(node, attributes={**node.attributes, "clip": float(np.float32(clip * codec.scale))}), inputs
 
 
-@level_fault("quantized.peepholes-left-out", clause="peepholes", operators=_OF_PEEPHOLES)
-def peepholes_left_out(node: Node, inputs: Arrays) -> Levelled:
-    """Leaves the peepholes out where P is quantized."""
+@level_fault("quantized.peepholes-left-out", "peepholes",
+    "Leaves the peepholes out where P is quantized.", operators=_OF_PEEPHOLES)
+def peepholes_left_out(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
     codec = node.codecs.get("P")
     if codec is None:
         return node, inputs

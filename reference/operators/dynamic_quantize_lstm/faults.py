@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...faults.alterations import configured, merged, with_inputs
-from ...faults.fault import UNINITIALIZED, Compute, Outputs, fault
+from ...faults.fault import UNINITIALIZED, Compute, Outputs, fault, fault_of_run
 from ...recurrent.computation import Computation
+
+# Rows: id, clause, words, then the change.
+# fmt: off
 
 Array = NDArray[Any]
 _of = partial(fault, operators=("DynamicQuantizeLSTM",), types=("float32",))
@@ -35,46 +38,27 @@ def _ranges(c: Computation, **changed: Any) -> Computation:
     return configured(c, operands=replace(operands, **changed))
 
 
-@_of("weights.zero-points-ignored", clause="weights")
-def zero_points_ignored(compute: Compute, c: Computation) -> Outputs:
-    """Takes the zero points of the weights for zero."""
-    return compute(_weights(c, lambda levels, scale, zero: levels * scale))
+_of("weights.zero-points-ignored", "weights", "Takes the zero points of the weights for zero.",
+    lambda c: _weights(c, lambda levels, scale, zero: levels * scale))
+_of("weights.zero-points-of-the-other-direction", "weights",
+    "Uses the forward direction's zero points for both directions.",
+    lambda c: _weights(c, lambda levels, scale, zero: (levels - zero[:1]) * scale))
+_of("weights.scales-of-the-other-direction", "weights", "Uses the forward direction's scales for both directions.",
+    lambda c: _weights(c, lambda levels, scale, zero: (levels - zero) * scale[:1]))
+_of("weights.scale-of-w-for-r", "weights", "Uses W's scales for R too.",
+    lambda c: _weights(
+        c, lambda levels, scale, zero: (levels - zero) * c.inputs["W_scale"].reshape(len(zero), 1, -1), "R"
+    ))
+_of("weights.first-channel", "weights.channels", "Uses the first channel's scale for all channels.",
+    lambda c: _weights(c, lambda levels, scale, zero: (levels - zero) * scale[..., :1]))
+_of("weights.next-channel", "weights.channels", "Uses each channel's scale for the channel before it.",
+    lambda c: _weights(c, lambda levels, scale, zero: (levels - zero) * np.roll(scale, -1, axis=-1)))
 
 
-@_of("weights.zero-points-of-the-other-direction", clause="weights")
-def zero_points_shared(compute: Compute, c: Computation) -> Outputs:
-    """Uses the forward direction's zero points for both directions."""
-    return compute(_weights(c, lambda levels, scale, zero: (levels - zero[:1]) * scale))
-
-
-@_of("weights.scales-of-the-other-direction", clause="weights")
-def scales_shared(compute: Compute, c: Computation) -> Outputs:
-    """Uses the forward direction's scales for both directions."""
-    return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * scale[:1]))
-
-
-@_of("weights.scale-of-w-for-r", clause="weights")
-def scale_of_w(compute: Compute, c: Computation) -> Outputs:
-    """Uses W's scales for R too."""
-    own = c.inputs["W_scale"].reshape(len(c.inputs["R"]), 1, -1)
-    return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * own, "R"))
-
-
-@_of("weights.first-channel", clause="weights.channels")
-def first_channel(compute: Compute, c: Computation) -> Outputs:
-    """Uses the first channel's scale for all channels."""
-    return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * scale[..., :1]))
-
-
-@_of("weights.next-channel", clause="weights.channels")
-def next_channel(compute: Compute, c: Computation) -> Outputs:
-    """Uses each channel's scale for the channel before it."""
-    return compute(_weights(c, lambda levels, scale, zero: (levels - zero) * np.roll(scale, -1, axis=-1)))
-
-
-@_of("weights.zero-points-out-of-bounds", clause="weights.channels")
+@fault_of_run("weights.zero-points-out-of-bounds", "weights.channels",
+    "Reads the second direction's zero points past their end, where its scales, one for each channel, would be.",
+    operators=("DynamicQuantizeLSTM",), types=("float32",))
 def zero_points_out_of_bounds(compute: Compute, c: Computation) -> Outputs:
-    """Reads the second direction's zero points past their end, where its scales, one for each channel, would be."""
     mixed = [n for n in "WR" if c.inputs[f"{n}_scale"].ndim == 2 and c.inputs[f"{n}_zero_point"].ndim == 1]
     right = compute(c)
     if not mixed or len(c.configuration.directions) < 2:
@@ -83,57 +67,28 @@ def zero_points_out_of_bounds(compute: Compute, c: Computation) -> Outputs:
     return merged(c, right, unknown, [1])
 
 
-@_of("weights.other-sign", clause="weights.signs")
-def other_sign(compute: Compute, c: Computation) -> Outputs:
-    """Takes levels of 128 and more, of weights and of zero points, for 256 less."""
-    return compute(_weights(c, lambda levels, scale, zero: ((levels + 128) % 256 - (zero + 128) % 256) * scale))
+_of("weights.other-sign", "weights.signs", "Takes levels of 128 and more, of weights and of zero points, for 256 less.",
+    lambda c: _weights(c, lambda levels, scale, zero: ((levels + 128) % 256 - (zero + 128) % 256) * scale))
 
 
-@_of("weights.not-transposed", clause="weights.layout")
-def not_transposed(compute: Compute, c: Computation) -> Outputs:
-    """Reads W and R as LSTM's lie in memory, with a row for each channel."""
+@_of("weights.not-transposed", "weights.layout", "Reads W and R as LSTM's lie in memory, with a row for each channel.")
+def not_transposed(c: Computation) -> Computation:
     lies = len(c.inputs["W"]), c.inputs["W"].shape[1], -1
-    return compute(_weights(c, lambda w, scale, zero: ((w - zero) * scale).reshape(lies).swapaxes(1, 2)))
+    return _weights(c, lambda w, scale, zero: ((w - zero) * scale).reshape(lies).swapaxes(1, 2))
 
 
-@_of("dynamic.half-up", clause="dynamic-quantization.nearest")
-def half_up(compute: Compute, c: Computation) -> Outputs:
-    """Rounds half a level up instead of to even."""
-    return compute(_ranges(c, nearest=lambda quotient: np.floor(quotient + 0.5)))
-
-
-@_of("dynamic.truncated", clause="dynamic-quantization.nearest")
-def truncated(compute: Compute, c: Computation) -> Outputs:
-    """Cuts quotients off towards zero instead of rounding them."""
-    return compute(_ranges(c, nearest=np.trunc))
-
-
-@_of("dynamic.range-without-zero", clause="dynamic-quantization.zero")
-def without_zero(compute: Compute, c: Computation) -> Outputs:
-    """Takes ranges that do not reach to zero as they are."""
-    return compute(_ranges(c, with_zero=False))
-
-
-@_of("dynamic.not-quantized", clause="dynamic-quantization")
-def not_quantized(compute: Compute, c: Computation) -> Outputs:
-    """Multiplies X and Ht-1 as they are, not quantized."""
-    return compute(configured(c, operands=None))
-
-
-@_of("dynamic.states-not-quantized", clause="dynamic-quantization")
-def states_not_quantized(compute: Compute, c: Computation) -> Outputs:
-    """Multiplies Ht-1 as it is, not quantized."""
-    return compute(_ranges(c, states=""))
-
-
-@_of("dynamic.range-of-first-step", clause="dynamic-quantization")
-def range_of_first_step(compute: Compute, c: Computation) -> Outputs:
-    """Takes the range of the first step for all of X."""
-    return compute(_ranges(c, inputs="first"))
-
-
-@_of("dynamic.state-range-of-2-parts", clause="dynamic-quantization")
-def in_parts(compute: Compute, c: Computation) -> Outputs:
-    """Quantizes Ht-1 by two ranges, each of half the batch, as two threads divide it."""
-    # A batch of two rows looks as if each row had a range of its own: it has not.
-    return compute(_ranges(c, states="batch", block=lambda rows: -(-rows // 2)))
+_of("dynamic.half-up", "dynamic-quantization.nearest", "Rounds half a level up instead of to even.",
+    lambda c: _ranges(c, nearest=lambda quotient: np.floor(quotient + 0.5)))
+_of("dynamic.truncated", "dynamic-quantization.nearest", "Cuts quotients off towards zero instead of rounding them.",
+    lambda c: _ranges(c, nearest=np.trunc))
+_of("dynamic.range-without-zero", "dynamic-quantization.zero", "Takes ranges that do not reach to zero as they are.",
+    lambda c: _ranges(c, with_zero=False))
+_of("dynamic.not-quantized", "dynamic-quantization", "Multiplies X and Ht-1 as they are, not quantized.",
+    lambda c: configured(c, operands=None))
+_of("dynamic.states-not-quantized", "dynamic-quantization", "Multiplies Ht-1 as it is, not quantized.",
+    lambda c: _ranges(c, states=""))
+_of("dynamic.range-of-first-step", "dynamic-quantization", "Takes the range of the first step for all of X.",
+    lambda c: _ranges(c, inputs="first"))
+_of("dynamic.state-range-of-2-parts", "dynamic-quantization",
+    "Quantizes Ht-1 by two ranges, each of half the batch, as two threads divide it.",
+    lambda c: _ranges(c, states="batch", block=lambda rows: -(-rows // 2)))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults.fault import fault
+from ...faults.fault import fault, fault_of_run
 from ...numbers.activations import Activation, Coefficient, kind_named
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
@@ -31,7 +31,8 @@ from .stages import Operand, Stages, Sums
 Array = NDArray[np.float64]
 
 of = partial(fault, operators=(OP_TYPE,), types=("float32",))
-"""Registers a fault of it."""
+of_run = partial(fault_of_run, operators=(OP_TYPE,), types=("float32",))
+"""Register a fault of it."""
 
 
 @dataclass(frozen=True)

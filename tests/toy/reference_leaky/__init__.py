@@ -106,20 +106,6 @@ class Leaky(Operator):
 register(Leaky())
 leaky = partial(fault, operators=("Leaky",), types=("float32",))
 
-
-@leaky("leaky.start.one", clause="equations")
-def starts_from_one(leak: Leak) -> Leak:
-    """Starts from one."""
-    return replace(leak, start=1.0)
-
-
-@leaky("leaky.decay.ignored", clause="equations")
-def keeps_all(leak: Leak) -> Leak:
-    """Keeps all of the state."""
-    return replace(leak, decay=1.0)
-
-
-@leaky("leaky.accepts.decay", clause="attributes", accepts=True)
-def without_decay(leak: Leak) -> Leak:
-    """Takes a node without decay."""
-    return leak
+leaky("leaky.start.one", "equations", "Starts from one.", lambda leak: replace(leak, start=1.0))
+leaky("leaky.decay.ignored", "equations", "Keeps all of the state.", lambda leak: replace(leak, decay=1.0))
+leaky("leaky.accepts.decay", "attributes", "Takes a node without decay.", lambda leak: leak, kind="accepts")

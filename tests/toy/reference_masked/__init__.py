@@ -150,20 +150,18 @@ class MaskedLeaky(Leaky):
 register(MaskedLeaky())
 masked = partial(fault, operators=(OP,), types=("float32",))
 
-
-@masked("maskedleaky.mask.ignored", clause="mask")
-def ignores_mask(leak: MaskedLeak) -> MaskedLeak:
-    """Lets every row take part in every step."""
-    return replace(leak, mask=None)
-
-
-@masked("maskedleaky.reverse.forward", clause="direction")
-def goes_forward(leak: MaskedLeak) -> MaskedLeak:
-    """Goes forward in the reverse direction."""
-    return replace(leak, backwards=False)
-
-
-@masked("maskedleaky.last.in-time", clause="last")
-def last_in_time(leak: MaskedLeak) -> MaskedLeak:
-    """Returns Y of the last position of X for Y_last of the reverse direction."""
-    return replace(leak, last_in_time=True)
+masked(
+    "maskedleaky.mask.ignored", "mask", "Lets every row take part in every step.", lambda leak: replace(leak, mask=None)
+)
+masked(
+    "maskedleaky.reverse.forward",
+    "direction",
+    "Goes forward in the reverse direction.",
+    lambda leak: replace(leak, backwards=False),
+)
+masked(
+    "maskedleaky.last.in-time",
+    "last",
+    "Returns Y of the last position of X for Y_last of the reverse direction.",
+    lambda leak: replace(leak, last_in_time=True),
+)

@@ -68,8 +68,11 @@ class Scaled(Operator):
 
 register(Scaled())
 
-
-@fault("scaled.gain.ignored", clause="equations", operators=("Scaled",), types=("float32",))
-def without_gain(scaling: Scaling) -> Scaling:
-    """Ignores gain."""
-    return Scaling(scaling.input, np.ones_like(scaling.gain))
+fault(
+    "scaled.gain.ignored",
+    "equations",
+    "Ignores gain.",
+    lambda scaling: Scaling(scaling.input, np.ones_like(scaling.gain)),
+    operators=("Scaled",),
+    types=("float32",),
+)
