@@ -1,5 +1,4 @@
-"""Activation functions of conforming variants: by the documents' formulas, by other ones, by fractions and
-tables.
+"""Activation functions of conforming kernels, by the documents' formulas and by other ones.
 
 Each evaluation maps (activation, argument in the work format, tensor format) to a result in the work format. All of
 them stay within the activation envelope of the standard class.
@@ -8,7 +7,6 @@ them stay within the activation envelope of the standard class.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -70,67 +68,6 @@ def _logistic(activation: Activation, x: Array, form: Format) -> Array:
     if activation.name == "Tanh":
         return np.asarray(two * (one / (one + np.exp(-(two * x)))) - one)
     return _formula(activation, x, form)
-
-
-def _exponential(activation: Activation, x: Array, form: Format) -> Array:
-    """Tanh as 1 - 2/(e^2x + 1), and Sigmoid as e^x/(1 + e^x) for negative x."""
-    one, two = x.dtype.type(1), x.dtype.type(2)
-    if activation.name == "Tanh":
-        return np.asarray(one - two / (np.exp(two * x) + one))
-    if activation.name == "Sigmoid":
-        small = np.exp(-np.abs(x))
-        return np.asarray(np.where(x >= 0, one, small) / (one + small))
-    if activation.name == "Softplus":  # the logarithm of the other side, where that is the shorter way
-        below = np.log1p(np.exp(np.minimum(x, x.dtype.type(0))))
-        return np.asarray(np.where(x > 0, x + np.log(one + np.exp(-np.abs(x))), below))
-    return _formula(activation, x, form)
-
-
-def _fraction(x: Array) -> Array:
-    """tanh from Lambert's continued fraction x/(1 + x^2/(3 + x^2/(5 + ...))) at x/2, doubled: tanh 2y = 2t/(1 + t^2).
-
-    21 terms leave less than 2^-60 for |x/2| <= 10; beyond, tanh is 1 to the last bit of every format.
-    """
-    y = np.clip(x, -20, 20) * x.dtype.type(0.5)
-    square, tail = y * y, np.full_like(y, 41)
-    for odd in range(39, 0, -2):
-        tail = odd + square / tail
-    t = y / tail
-    doubled: Array = (2 * t) / (1 + t * t)
-    return doubled.astype(x.dtype)
-
-
-def _rational(activation: Activation, x: Array, form: Format) -> Array:
-    # A kernel for half types evaluates its fraction in float32.
-    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
-    half = wide.dtype.type(0.5)
-    if activation.name == "Tanh":
-        return _fraction(wide).astype(x.dtype)
-    if activation.name == "Sigmoid":
-        return (half * _fraction(half * wide) + half).astype(x.dtype)
-    return _formula(activation, x, form)
-
-
-@lru_cache(maxsize=8)
-def _table(name: str, intervals: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places and the numbers of a table for linear interpolation.
-
-    Between two places of the function itself, s apart, a chord is off by f''/2 (x - a)(b - x), on average f'' s^2/12.
-    The table's numbers are lower by that, so its error has mean zero: -f'' s^2/12 at the places, f'' s^2/24 between.
-    """
-    places = np.linspace(-20.0, 20.0, intervals + 1)
-    tanh = np.tanh(places if name == "Tanh" else 0.5 * places)
-    values = tanh if name == "Tanh" else 0.5 * tanh + 0.5
-    bend = -2 * tanh * (1 - tanh**2) if name == "Tanh" else -0.25 * tanh * (1 - tanh**2)
-    return places, values - bend * (40.0 / intervals) ** 2 / 12
-
-
-def _interpolated(activation: Activation, x: Array, form: Format) -> Array:
-    # |f''| <= 0.77, so steps of s err by at most 0.77 s^2/12; 2u of it needs s = sqrt(30u).
-    if activation.name not in ("Tanh", "Sigmoid") or form.name == "float64":
-        return _exact(activation, x, form)
-    places, values = _table(activation.name, int(np.ceil(40 / np.sqrt(30 * form.unit))))
-    return np.interp(x.astype(np.float64), places, values).astype(x.dtype)
 
 
 def _noise(x: Array) -> NDArray[np.float64]:
@@ -222,54 +159,13 @@ def _reciprocal(activation: Activation, x: Array, form: Format) -> Array:
     return _by_division(activation, x, form, lambda above, below: above * _beside(one / below, 2, _noise(x)))
 
 
-def _binary(activation: Activation, x: Array, form: Format) -> Array:
-    """e^x as 2^(x log2 e), whose argument is rounded: off by |x|u of itself."""
-    one, two, zero = (x.dtype.type(c) for c in (1, 2, 0))
-    base = x.dtype.type(np.log2(np.e))
-
-    def power(exponent: Array) -> Array:
-        return np.asarray(np.exp2(base * exponent))
-
-    if activation.name == "Tanh":
-        return np.asarray(one - two / (power(two * x) + one))
-    if activation.name == "Sigmoid":
-        return np.asarray(one / (one + power(-x)))
-    if activation.name == "Elu":
-        below: Array = x.dtype.type(activation.alpha.value) * (power(x) - one)
-        return np.where(x >= 0, x, below)
-    if activation.name == "Softplus":
-        return np.asarray(np.maximum(x, zero) + np.log(one + power(-np.abs(x))))
-    return _formula(activation, x, form)
-
-
-def _contracted(activation: Activation, x: Array, form: Format) -> Array:
-    """The formulas as a compiler changes them where it may contract a product and a sum into one rounding."""
-    alpha, beta, wide = activation.alpha.value, activation.beta.value, x.astype(np.float64)
-    if activation.name == "Affine":
-        return np.asarray((alpha * wide + beta).astype(x.dtype))
-    if activation.name == "HardSigmoid":
-        return np.asarray(np.clip((alpha * wide + beta).astype(x.dtype), x.dtype.type(0), x.dtype.type(1)))
-    if activation.name == "Elu":  # alpha e^x - alpha
-        below = np.exp(np.minimum(x, x.dtype.type(0))).astype(np.float64)
-        return np.asarray(np.where(x >= 0, x, (alpha * below - alpha).astype(x.dtype)))
-    if activation.name == "Sigmoid":
-        half = x.dtype.type(0.5)
-        return np.asarray((0.5 * np.tanh(half * x).astype(np.float64) + 0.5).astype(x.dtype))
-    return _formula(activation, x, form)
-
-
 EVALUATIONS: dict[str, Evaluation] = {
     "exact": _exact,
     "formula": _formula,
     "careful": _careful,
     "logistic": _logistic,
-    "exponential": _exponential,
-    "rational": _rational,
-    "table": _interpolated,
     "loose": _loose,
     "edge": _edge,
     "divided": _divided,
     "reciprocal": _reciprocal,
-    "binary": _binary,
-    "contracted": _contracted,
 }

@@ -55,16 +55,6 @@ def _cut(x: Array, form: Format) -> Array:
     return np.asarray(np.ldexp(np.trunc(np.ldexp(fraction, form.precision)), exponent - form.precision))
 
 
-def _half_up(x: Array, form: Format) -> Array:
-    """float64 numbers rounded to the digits of a format, ties away from zero."""
-    if form.precision >= 53:
-        return x
-    fraction, exponent = np.frexp(x)
-    digits = np.ldexp(fraction, form.precision)
-    whole = np.trunc(digits + np.copysign(0.5, digits))
-    return np.where(np.isfinite(x), np.ldexp(whole, exponent - form.precision), x)
-
-
 class Product(Struct, eq=False):
     """A matrix product not yet summed: x (..., K) and weights (K, G).
 
@@ -143,9 +133,7 @@ class Kernel(Joining):
         if self.accumulator.precision < form.precision:
             self.accumulator = form
         # Sums in float32 are those in float64, each rounded, of numbers that it holds as they are; states are some.
-        self._single = (
-            self.accumulator.name == "float32" and self.work.precision <= 24 and style.order not in ("fused", "chained")
-        )
+        self._single = self.accumulator.name == "float32" and self.work.precision <= 24 and style.order != "fused"
         # The last gates, each with its complement: what interpolates knows only the gate.
         self._complements: list[tuple[Array, Array]] = []
 
@@ -158,8 +146,6 @@ class Kernel(Joining):
         """Numbers as the tensor's type holds them, in that type."""
         if self.style.truncates:
             x = _cut(x.astype(np.float64), self.form)
-        if self.style.ties_away:
-            x = _half_up(x.astype(np.float64), self.form)
         if self.style.saturates:
             x = np.clip(x.astype(np.float64), -self.form.largest, self.form.largest)
         return self._flushed(x.astype(self.form.dtype))
@@ -187,8 +173,6 @@ class Kernel(Joining):
         return rounded(x, self.style.operands) if self.style.operands else x
 
     def product(self, x: Array, weights: Array) -> Groups:
-        if self.style.stores_hidden:
-            x = self.stored(x)
         return Groups((Product(self._operand(x.astype(np.float64)), weights),), self)
 
     def activate(self, activation: Activation, argument: Groups | Array, clip: float | None) -> Array:
@@ -236,8 +220,6 @@ class Kernel(Joining):
             first, factor, second = old, rest, self._flushed(new - old)
         elif way == "in-turn":
             first, factor, second = self._flushed(new - self._flushed(share * new)), share, old
-        elif way == "in-turn-from-old":
-            first, factor, second = self._flushed(old - self._flushed(rest * old)), rest, new
         else:
             first, factor, second = self._flushed(rest * new), share, old
         if self._fuses:
@@ -257,35 +239,10 @@ class Kernel(Joining):
 
     def summed(self, groups: Groups) -> Array:
         """The number that a sum comes to, in the work format."""
-        style, acc = self.style, self.accumulator
         products = [p for p in groups.parts if isinstance(p, Product)]
         biases = [p.astype(np.float64) for p in groups.parts if not isinstance(p, Product)]
-        if style.order == "chained":
-            x = np.concatenate([p.x for p in products], axis=-1)
-            total = self._dot(Product(x, np.concatenate([p.weights for p in products])))
-            for bias in biases:
-                total = rounded(total + bias, acc)
-            return self._flushed(total, acc).astype(self.work.dtype)
-        if style.order == "seeded" and biases:
-            start = biases[0]
-            for bias in biases[1:]:
-                start = rounded(start + bias, acc)
-            for product in products:
-                start = self._added(product, start)
-            return self._flushed(start, acc).astype(self.work.dtype)
-        if style.bias_first and len(biases) > 1:
-            joined = biases[0]
-            for bias in biases[1:]:
-                joined = rounded(joined + bias, self.work)
-            biases = [joined]
-        sums = [self._flushed(self._dot(p)) for p in products]
-        between = acc
-        if style.stores_inputs:
-            ahead = self.stored(sums[0]).astype(np.float64)
-            for bias in biases:
-                ahead = self.stored(ahead + bias).astype(np.float64)
-            sums[0], biases = ahead, []
-        if style.stores_sums:
+        sums, between = [self._flushed(self._dot(p)) for p in products], self.accumulator
+        if self.style.stores_sums:
             between = self.form
             sums = [self.stored(s).astype(np.float64) for s in sums]
             both = zip(sums, biases, strict=False)
@@ -303,41 +260,26 @@ class Kernel(Joining):
             product.total = self._added(product) if whole is None else self._dot(whole)[product.steps]
         return product.total
 
-    def _added(self, product: Product, start: Array | None = None) -> Array:
-        """x @ weights with every rounding of the style's order, added to `start` term by term if there is one."""
+    def _added(self, product: Product) -> Array:
+        """Return x @ weights with every rounding of the style's order."""
         x, weights = product.x, product.weights
         if weights.dtype == np.float32:
             x = x.astype(np.float32)
-        return self._sums(x, weights, start).astype(np.float64, copy=False)
-
-    def _sums(self, x: Array, weights: Array, start: Array | None) -> Array:
-        acc, order, terms = self.accumulator, self.style.order, x.shape[-1]
         with np.errstate(over="ignore", invalid="ignore"):
-            if order == "library" or acc.name == "float64":
-                total: Array = x.astype(acc.dtype) @ weights.astype(acc.dtype)
-                return total.astype(np.float64) if start is None else rounded(total + start, acc)
-            if order == "blocks":
-                return self._paired([self._chain(x, weights, range(terms)[k : k + 16]) for k in range(0, terms, 16)])
-            if order == "lanes":
-                return self._paired([self._chain(x, weights, range(terms)[k::8]) for k in range(min(8, terms))])
-            if order == "tail":
-                whole = terms - terms % 8
-                lanes = [self._chain(x, weights, range(whole)[k::8]) for k in range(8)] if whole else []
-                rest = [self._chain(x, weights, range(k, k + 1)) for k in range(whole, terms)]
-                return self._in_turn([self._paired(lanes), *rest] if lanes else rest)
-            if order == "pairwise" and terms:
-                return self._paired([self._chain(x, weights, range(k, k + 1)) for k in range(terms)])
-            if order == "tiles":
-                return self._in_turn([self._chain(x, weights, range(terms)[k : k + 32]) for k in range(0, terms, 32)])
-            if order == "halves":
-                middle = terms // 2
-                return self._in_turn([self._chain(x, weights, part) for part in (range(middle), range(middle, terms))])
-            if order == "shuffled":
-                return self._chain(x, weights, np.random.default_rng(terms).permutation(terms))
-            if order == "compensated":
-                return self._compensated(x, weights)
-            steps = range(terms) if order != "backward" else range(terms - 1, -1, -1)
-            return self._chain(x, weights, steps, start)
+            return self._sums(x, weights).astype(np.float64, copy=False)
+
+    def _sums(self, x: Array, weights: Array) -> Array:
+        acc, order, terms = self.accumulator, self.style.order, x.shape[-1]
+        if order == "library" or acc.name == "float64":
+            total: Array = x.astype(acc.dtype) @ weights.astype(acc.dtype)
+            return total.astype(np.float64)
+        if order == "lanes":
+            return self._paired([self._chain(x, weights, range(terms)[k::8]) for k in range(min(8, terms))])
+        if order == "tiles":
+            return self._in_turn([self._chain(x, weights, range(terms)[k : k + 32]) for k in range(0, terms, 32)])
+        if order == "shuffled":
+            return self._chain(x, weights, np.random.default_rng(terms).permutation(terms))
+        return self._chain(x, weights, range(terms) if order != "backward" else range(terms - 1, -1, -1))
 
     def _in_turn(self, parts: list[Array]) -> Array:
         total, *others = parts
@@ -352,26 +294,13 @@ class Kernel(Joining):
         (total,) = parts
         return total
 
-    def _compensated(self, x: Array, weights: Array) -> Array:
-        form = self.accumulator
-        total = np.zeros((*x.shape[:-1], weights.shape[1]), x.dtype)
-        lost = np.zeros_like(total)
-        for k in range(x.shape[-1]):
-            term = _through(_through(x[..., k, np.newaxis] * weights[k], form) - lost, form)
-            grown = _through(total + term, form)
-            lost = _through(_through(grown - total, form) - term, form)
-            total = grown
-        return total
-
-    def _chain(self, x: Array, weights: Array, steps: Sequence[int] | Array, start: Array | None = None) -> Array:
+    def _chain(self, x: Array, weights: Array, steps: Sequence[int] | Array) -> Array:
         total, form = np.zeros((*x.shape[:-1], weights.shape[1]), x.dtype), self.accumulator
-        if start is not None:
-            total = total + start.astype(x.dtype)
         many = max(1, _TERMS // max(1, total.size))
         for first in range(0, len(steps), many):
             some = steps[first : first + many]
             terms = x[..., some, np.newaxis] * weights[some]
-            if self.style.order not in ("fused", "chained"):
+            if self.style.order != "fused":
                 terms = _through(terms, form)
             for k in range(len(some)):
                 total = _through(total + terms[..., k, :], form)

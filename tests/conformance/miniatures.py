@@ -114,7 +114,7 @@ def spoil(prepared, inputs, outputs):
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import STYLES
 def spoil(prepared, inputs, outputs):
-    style = "library" if prepared.runs in (2, 3) else "backward"
+    style = "library" if prepared.runs in (2, 3) else "forward"
     return run_kernel(prepared.node, inputs, STYLES[style])
 """,
     "wrong_shape": """

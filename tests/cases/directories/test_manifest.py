@@ -168,10 +168,11 @@ def test_the_largest_radius_is_that_of_a_free_run(cases: list[CaseSpec], tree: T
         spec = specs[entry["case"]]
         if spec.reruns != "none" or spec.type != "float32" or 0 in (spec.T, spec.N):
             continue
-        (feed,) = build_case(spec).trial.feeds
+        trial = build_case(spec).trial
+        (feed,) = trial.feeds
         shares = {
             e.output: (e.number.radius / (1e-7 + 1e-3 * np.abs(e.number.value))).max()
-            for e in expect(spec.node, feed.inputs, {})
+            for e in expect(trial.node, feed.inputs, {})
         }
         # Beside the radius there is the rounding of the expected number, up to half a unit in the last place.
         rounding = 2.0**-24 / 1e-3

@@ -71,7 +71,7 @@ def test_cases_of_core_are_judged_whole() -> None:
 
 def test_flushing_kernels_pass_by_their_class() -> None:
     for case in cases(every=23):
-        judgement = judge_staged(case, kernel(replace(STYLES["stored-sums"], flushes=True)), "flushing")
+        judgement = judge_staged(case, kernel(replace(STYLES["stored-sums-edge"], flushes=True)), "flushing")
         assert judgement.verdict in NOT_ACCUSED, judgement.message
 
 
@@ -84,7 +84,7 @@ def test_every_interpretation_that_a_case_touches_passes(position: int) -> None:
         if len(possible) <= position + 1:
             continue
         followed += 1
-        judgement = judge_staged(case, kernel(STYLES["blocks"], possible[position + 1]))
+        judgement = judge_staged(case, kernel(STYLES["forward"], possible[position + 1]))
         assert judgement.verdict in NOT_ACCUSED, (possible[position + 1], judgement.message)
     assert followed
 

@@ -90,8 +90,8 @@ def test_every_style_passes_with_every_structural_variant(style: Style, kind: st
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("kind", TWO_TYPES)
 @pytest.mark.parametrize(("name", "T", "H"), [
-    ("library", 500, 128), ("saturating", 50, 128), ("wide-cell", 30, 128), ("forward", 5, 128), ("fused", 5, 128),
-    ("stored-sums-edge", 5, 128), ("chained", 100, 7), ("stored-inputs", 500, 5), ("lanes", 200, 8),
+    ("library", 500, 128), ("saturating", 50, 128), ("forward", 5, 128), ("fused", 5, 128),
+    ("stored-sums-edge", 5, 128), ("divided", 100, 7), ("reciprocal", 500, 5), ("lanes", 200, 8),
 ])  # fmt: skip
 def test_large_sizes_and_long_sequences(name: str, T: int, H: int, kind: str, op: str) -> None:
     if op != "LSTM":
@@ -115,7 +115,7 @@ def test_small_and_large_data(scale: float, kind: str, op: str) -> None:
         if op == "GRU":
             attributes["linear_before_reset"] = number % 2
         node = Node(op, 22, attributes, outputs_of(op))
-        for name in ("forward", "lanes", "stored-sums-edge", "stored-inputs", "wide-state"):
+        for name in ("forward", "lanes", "stored-sums-edge", "wide-state"):
             assert worst_ratio(node, inputs, run_kernel(node, inputs, STYLES[name])) <= 1, (name, names)
             flushing = replace(STYLES[name], flushes=True)
             assert worst_ratio(node, inputs, run_kernel(node, inputs, flushing), "flushing") <= 1, (name, names)
@@ -223,7 +223,7 @@ def test_whoever_follows_another_interpretation_is_right_too(kind: str, op: str)
         touched = configure(node, inputs).touched
         assert len(touched) >= 2
         for interpretations in Interpretations().alternatives(touched):
-            outputs = run_kernel(node, inputs, STYLES["blocks"], interpretations)
+            outputs = run_kernel(node, inputs, STYLES["forward"], interpretations)
             assert worst_ratio(node, inputs, outputs) <= 1, interpretations
 
 
@@ -242,12 +242,9 @@ styles = st.builds(
     work=st.sampled_from([None, "float32", "float64"]),
     accumulator=st.sampled_from([None, "float64"]),
     order=st.sampled_from(ORDERS),
-    bias_first=st.booleans(),
     stores_sums=st.booleans(),
-    stores_inputs=st.booleans(),
     stores_gates=st.booleans(),
     stores_state=st.booleans(),
-    stores_hidden=st.booleans(),
     activation=st.sampled_from(sorted(EVALUATIONS)),
     flushes=st.booleans(),
     swallows_nan=st.booleans(),
@@ -310,7 +307,7 @@ def _copy_of_clip() -> tuple[Node, Arrays]:
 
 @settings(max_examples=500, derandomize=True, deadline=None, database=None)
 @given(situation=situations(), style=styles, choice=st.integers(0, 10**6))
-@example(situation=_copy_of_clip(), style=STYLES["stored-sums"], choice=0)
+@example(situation=_copy_of_clip(), style=Style("s", stores_sums=True, activation="formula"), choice=0)
 def test_no_conforming_kernel_is_accused(situation: tuple[Node, Arrays], style: Style, choice: int) -> None:
     node, inputs = situation
     possible = list(Interpretations().alternatives(configure(node, inputs).touched))
@@ -353,7 +350,7 @@ def test_each_way_of_a_gru_is_one_of_its_own(change: dict[str, Any], kind: str) 
     assert (plain == other).all() == (same or (change == {"reset": "fused"} and kind == "float64"))
 
 
-@pytest.mark.parametrize("name", ["table", "loose", "edge"])
+@pytest.mark.parametrize("name", ["loose", "edge"])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("function", ["Tanh", "Sigmoid"])
 def test_activations_that_are_off_are_so_evenly_and_within_the_envelope(function: str, kind: str, name: str) -> None:
