@@ -11,14 +11,18 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from ...cases.directories.directory import DataSet, write_directory
+from ...cases.directories.fairness import data_sets_of
 from ...reference import document_of, operator_names
 from ..border.strict_json import parse, typed
 from ..diagnosis.single import Single, diagnosed
+from ..probes.directory import DirectoryProbe
 from ..probes.naming import expanded, is_portable
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, select_probes
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import wrapped_probes
+from ..results.evidence import slug
 from ..results.expected.entries import ExpectedFailureError, applying, expectations_of, suspects
 from ..results.folder import RUN
 from ..results.records import RunRecord
@@ -28,7 +32,7 @@ from . import completion
 from .application import app
 from .command import TargetsFile, targets_of
 from .display import could_not_start
-from .terminal import console_on, fail, put
+from .terminal import console_on, fail, put, say, why
 
 _NAMED = 10
 
@@ -83,10 +87,7 @@ def explain(
     if emit is not None:
         if emit != "script":
             fail(f"unknown form {emit!r} of --emit; there is: script")
-        script = probe.prepare().script
-        if script is None:
-            fail(f"there is no script of {probe.id}: its model and its inputs are files already")
-        put(script(chosen))
+        _emit_script(probe, chosen)
         return
     one: Tried | None = None
     diagnosis = Single()
@@ -103,6 +104,33 @@ def explain(
     accuracy = chosen.accuracy if chosen is not None else ACCURACY
     judgement, outcomes = (one.judgement, one.outcomes) if one is not None else (None, ())
     print_explanation(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
+
+
+def _emit_script(probe: Probe, target: Target | None) -> None:
+    """Print a script of a case; where there is none for the target, write the case as a test-case directory."""
+    prepared = probe.prepare()
+    script = prepared.script(target)
+    if script is not None:
+        put(script)
+        return
+    if not prepared.trials or isinstance(probe, DirectoryProbe):
+        fail(f"there is no script of {probe.id}: its model and its inputs are files already")
+    trial = prepared.trials[0]
+    if trial.course is not None:
+        fail(f"there is no script of {probe.id}: it has sessions of its own, which only onnxspec runs")
+    folder, name = Path(slug(probe.id)), target.name if target is not None else "TARGET"
+    try:
+        data = data_sets_of(trial) if trial.violation is None else [DataSet(feed.fed, {}) for feed in trial.feeds]
+        write_directory(folder, prepared.jobs[0].model, data)
+    except FileExistsError:
+        fail(f"{folder} is there already: remove it, or run the command in another folder")
+    except OSError as error:
+        fail(f"{folder} cannot be written: {why(error)}")
+    say(
+        f"Scripts are for onnxruntime, onnx.reference and adapters. For {name} the case is in {folder} instead, in the "
+        "form of ONNX's own test cases (model.onnx, inputs, expected outputs).",
+        f"Run model.onnx on the inputs and compare, or: onnxspec run --cases {folder} --target {name}",
+    )
 
 
 def _diagnosed(one: Tried, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:

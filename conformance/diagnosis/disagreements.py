@@ -88,10 +88,10 @@ def write_reproducers(
     cannot be written is left out."""
     for entry in found:
         probe = probes.get(entry["smallest"])
-        script = probe.prepare().script if probe is not None else None
+        script = probe.prepare().script(target) if probe is not None else None
         if script is not None:
             path = folder / FOLDER / f"{entry['id']}.py"
             with contextlib.suppress(OSError):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(script(target), encoding="utf-8")
+                path.write_text(script, encoding="utf-8")
                 entry["script"] = path.relative_to(folder).as_posix()

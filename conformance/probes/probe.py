@@ -22,6 +22,10 @@ from ..workers.process import Job, Outcome
 Answer = TypeVar("Answer")
 
 
+def _no_script(target: Target | None) -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A probe made ready to run.
@@ -35,14 +39,14 @@ class Prepared:
     forbidden
         What the document forbids in the model, and when it must be refused; empty where it is legal.
     script
-        From a target, or None for any, to a script that shows the case; None where there is none.
+        From a target, or None for any, to a script that shows the case, or None where there is none.
     """
 
     jobs: tuple[Job, ...]
     judge: Callable[[Sequence[Outcome], str], Judgement]
     trials: tuple[Trial, ...] = ()
     forbidden: str = ""
-    script: Callable[[Target | None], str] | None = None
+    script: Callable[[Target | None], str | None] = _no_script
 
 
 class Probe(Protocol):
@@ -230,7 +234,7 @@ class SpecProbe:
         return ["onnxspec", "explain", self.text if self.fresh else self.id, "--target", target]
 
 
-def _script(case: Case, target: Target | None) -> str:
+def _script(case: Case, target: Target | None) -> str | None:
     from ..showing.script.script import script_of
 
     return script_of(case, target)

@@ -199,8 +199,8 @@ def _write(
         legal = bool(prepared.trials) and prepared.trials[0].violation is None
         data = data_sets_of(prepared.trials[0]) if legal else [DataSet(feed, {}) for feed in job.feeds]
         write_directory(unfinished, job.model, data)
-        if prepared.script is not None:
-            (unfinished / SCRIPT).write_text(prepared.script(target), encoding="utf-8")
+        if (script := prepared.script(target)) is not None:
+            (unfinished / SCRIPT).write_text(script, encoding="utf-8")
         (unfinished / EVIDENCE).write_text(text + "\n", encoding="utf-8")
         shutil.rmtree(place / probe.id, ignore_errors=True)
         unfinished.replace(place / probe.id)

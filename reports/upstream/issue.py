@@ -158,7 +158,9 @@ def _clauses(statements: Sequence[tuple[tuple[Clause, ...], Clause]]) -> Iterato
 def _reproduction(chosen: Chosen) -> str:
     exhibit = chosen.exhibit
     if _SCRIPT not in exhibit.files:
-        return f"`{chosen.member.repeat}`, with onnxspec installed."
+        repeat = f"`{chosen.member.repeat}`, with onnxspec installed."
+        attach = f" Attach {code(str(exhibit.folder))}, the case in the form of ONNX's own test cases."
+        return repeat + attach if exhibit.files else repeat
     path = exhibit.folder / _SCRIPT
     script = path.read_text(encoding="utf-8")
     words = (

@@ -121,24 +121,20 @@ def test_what_cannot_be_told_or_is_not_there_is_said_in_a_line(folders: dict[str
 
 MIXED_UP = """
 import onnx
-from onnx.backend.base import Backend
 from onnx.reference import ReferenceEvaluator
 
-class MixedUp(Backend):
-    @classmethod
-    def prepare(cls, model, device="CPU", **kwargs):
-        super().prepare(model, device, **kwargs)
+class Adapter:
+    def __init__(self, options): ...
+    def describe(self): return {"runtime": "mixed-up", "version": "1"}
+    def prepare(self, model):
+        model = onnx.load_model_from_string(model)
         first, *_, second = model.graph.node
         if second.name == "second":
             second.input[2] = first.input[2]
-        evaluator = ReferenceEvaluator(model)
-        names = [value.name for value in model.graph.input]
-        class Prepared:
-            def run(self, inputs):
-                return evaluator.run(None, dict(zip(names, inputs)))
-        return Prepared()
-
-prepare = MixedUp.prepare
+        self.evaluator = ReferenceEvaluator(model)
+        return self
+    def run(self, feeds):
+        return self.evaluator.run(None, dict(feeds))
 """
 
 
@@ -146,8 +142,9 @@ def test_an_issue_about_the_second_of_two_nodes_says_so_and_its_script_shows_it(
     """A target that computes the second node with the recurrence weights of the first."""
     (tmp_path / "mixed_up.py").write_text(MIXED_UP)
     case = case_text(CaseSpec("RNN", 14, T=2, N=1, I=2, H=2, outputs=("Y", "Y_h")))
-    target = "backend:mixed_up+chain"
-    words = command_line("run", "--target", target, "--case", case, "--no-shrink", "--out", "run")
+    (tmp_path / "targets.toml").write_text('[mixed-up]\nadapter = "mixed_up.py"\n')
+    target = ("--targets-file", "targets.toml", "--target", "mixed-up+chain")
+    words = command_line("run", *target, "--case", case, "--no-shrink", "--out", "run")
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     text = asked(tmp_path / "run", "--issue", "1")

@@ -7,7 +7,6 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pprint import pformat
 from typing import Any
 
 from ....cases import Case, features_of
@@ -77,25 +76,6 @@ def run(k: int) -> dict[str, np.ndarray]:
     return {name: outputs[n] for n, name in enumerate(NAMES)}
 """
 
-_BACKEND = """
-# The backend "@module" must be installed, or lie in the current folder, or in one that PYTHONPATH names.
-sys.path.append(os.getcwd())
-try:
-    module = importlib.import_module("@module")
-except ModuleNotFoundError as error:
-    sys.exit(f"{error}: run this in the folder where @module lies, or name that folder in PYTHONPATH")
-classes = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, Backend) and v is not Backend]
-backend = module if hasattr(module, "prepare") or hasattr(module, "run_model") else classes[0]
-prepared = backend.prepare(model, "@device") if hasattr(backend, "prepare") else None
-
-
-def run(k: int) -> dict[str, np.ndarray]:
-    feed = @feed
-    inputs = list(feed.values())
-    outputs = backend.run_model(model, inputs, "@device") if prepared is None else prepared.run(inputs)
-    return outputs if isinstance(outputs, dict) else {name: outputs[n] for n, name in enumerate(NAMES)}
-"""
-
 # The type that onnx itself has for it, since onnx 1.19.
 _BFLOAT16 = """
 BFLOAT16 = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16)
@@ -117,55 +97,10 @@ def run(k: int) -> dict[str, np.ndarray]:
     return {name: outputs[n] for n, name in enumerate(NAMES)}
 """
 
-# A program that is a target by itself is spoken to in frames: docs/worker-protocol.md.
-_PROGRAM = """
-command = @command
-folder = @folder
-start = @start
-pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-program = subprocess.Popen(command, cwd=folder, env={**os.environ, **start["environment"]}, **pipes)
 
-
-def send(header: dict, arrays: list[np.ndarray]) -> None:
-    header["arrays"] = [["bfloat16" if a.dtype == np.uint16 else a.dtype.name, list(a.shape)] for a in arrays]
-    text = json.dumps(header).encode()
-    body = b"".join(a.tobytes() + bytes(-a.nbytes % 16) for a in arrays)
-    program.stdin.write(struct.pack("<8sIQ", b"ONXSPEC1", len(text), len(body)) + text + body)
-    program.stdin.flush()
-
-
-def receive(*types: str) -> tuple[dict, list[np.ndarray]]:
-    header = {"type": ""}
-    while header["type"] not in types:
-        prefix = program.stdout.read(20)
-        if len(prefix) < 20:
-            sys.exit("the program has ended")
-        _, size, body = struct.unpack("<8sIQ", prefix)
-        header, body, arrays = json.loads(program.stdout.read(size)), program.stdout.read(body), []
-        for element, shape in header.get("arrays", ()):
-            dtype = np.dtype("uint16" if element == "bfloat16" else element)
-            arrays.append(np.frombuffer(body, dtype, int(np.prod(shape))).reshape(shape))
-            body = body[arrays[-1].nbytes + -arrays[-1].nbytes % 16 :]
-    return header, arrays
-
-
-def run(k: int) -> dict[str, np.ndarray]:
-    feed = @feed
-    arrays = [np.frombuffer(model.SerializeToString(), np.uint8), *feed.values()]
-    job = {"number": 1, "model": 0, "feeds": [{name: n for n, name in enumerate(feed, 1)}]}
-    send({"type": "run", "jobs": [job]}, arrays)
-    report, arrays = receive("report", "died")
-    if report.get("status") != "ran":
-        raise RuntimeError(report.get("message") or report)
-    outputs = [None if n is None else arrays[n] for n in report["outputs"][0][0]]
-    return {name: outputs[n] for n, name in enumerate(NAMES)}
-
-
-send(start, [])
-answer, _ = receive("ready", "unavailable")
-if answer["type"] != "ready":
-    sys.exit(answer["message"])
-"""
+def has_runtime(target: Target) -> bool:
+    """Whether scripts run a target: not a program that speaks the worker protocol, nor a module by its name."""
+    return target.adapter not in (EXTERNAL, "backend")
 
 
 def runtime_of(case: Case, target: Target) -> Runtime:
@@ -182,12 +117,6 @@ def runtime_of(case: Case, target: Target) -> Runtime:
     if target.adapter == "onnx-reference":
         imports = ("from onnx.reference import ReferenceEvaluator",)
         return Runtime(imports, _BFLOAT16 * half + _filled(_REFERENCE, feed=feed))
-    if target.adapter == "backend":
-        device = options.get("device", "CPU")
-        lines = _BFLOAT16 * half + _filled(_BACKEND, module=options["module"], device=device, feed=feed)
-        return Runtime(("from onnx.backend.base import Backend",), lines, frozenset({"importlib", "os"}))
-    if target.adapter == EXTERNAL:
-        return Runtime((), _of_program(target, half), frozenset({"json", "os", "struct", "subprocess"}))
     if target.adapter.endswith(".py"):
         standard, load = frozenset({"runpy"}), f"adapter = runpy.run_path({target.adapter!r})"
     else:
@@ -197,26 +126,6 @@ def runtime_of(case: Case, target: Target) -> Runtime:
     text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("@load") :]
     lines = _filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
     return Runtime((), lines, standard)
-
-
-def _of_program(target: Target, half: bool) -> str:
-    start = {
-        "type": "start",
-        "adapter": "",
-        "options": dict(target.options),
-        "environment": dict(target.environment),
-        "time_limit": target.time_limit,
-        "memory_limit": target.memory_limit,
-        "output_limit": target.output_limit,
-        "repeats": 1,
-    }
-    return _filled(
-        _PROGRAM,
-        command=pformat(list(target.command), width=100),
-        folder=repr(target.folder or "."),
-        start=pformat(start, width=100, sort_dicts=False),
-        feed=_feed("bits(array)", half),
-    )
 
 
 def _of_onnxruntime(case: Case, options: dict[str, Any], libraries: tuple[str, ...] = ()) -> str:

@@ -23,11 +23,13 @@ from .feeds import feeds_of
 from .literals import WIDTH, quoted, wrapped
 from .model import model_of
 from .parts import COMPARISON, LACKING, bits, drawn, numbers, ratios, unpacked
-from .runtime import Runtime, runtime_of
+from .runtime import Runtime, has_runtime, runtime_of
 
 
-def script_of(case: Case, target: Target | None = None) -> str:
-    """The text of a Python script that runs a case on a target and says what is outside its radius.
+def script_of(case: Case, target: Target | None = None) -> str | None:
+    """Return a Python script that runs a case on a target and says what is outside its radius.
+
+    None for targets that are programs or backend modules: for these the test-case directory is there.
 
     target
         Its provider, options and accuracy class go into the script; without it onnxruntime's CPU provider.
@@ -37,6 +39,8 @@ def script_of(case: Case, target: Target | None = None) -> str:
     covers what that may hand on.
     """
     target = target or usual_target(case.trial.node.domain)
+    if not has_runtime(target):
+        return None
     runtime, violation = runtime_of(case, target), case.trial.violation
     end = _comparison(case, target.accuracy, runtime) if violation is None else _refusal(case, violation, runtime)
     body = [*feeds_of(case), "", *model_of(case), *end.lines]

@@ -37,7 +37,7 @@ def test_runs_stand_side_by_side(inside: Inside, runs: list[Path], tmp_path: Pat
     page = (tmp_path / "both" / "index.html").read_text(encoding="utf-8")
     assert "backend:conforming" in page
     assert "backend:lengths_ignored" in page
-    assert list((tmp_path / "both" / "findings" / "files").rglob("script.py"))
+    assert list((tmp_path / "both" / "findings" / "files").rglob("model.onnx"))
 
 
 def test_a_case_that_a_run_made_is_explained_by_its_id(inside: Inside, tmp_path: Path) -> None:

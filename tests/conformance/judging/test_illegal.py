@@ -137,7 +137,7 @@ def test_forbidden_models_come_last_and_are_an_item_of_their_own() -> None:
 @pytest.mark.parametrize(("target", "code"), [("onnxruntime", 0), ("onnx-reference", 1)])
 def test_its_script_exits_1_where_it_runs(tmp_path: Path, illegal: str, target: str, code: int) -> None:
     script = tmp_path / "script.py"
-    script.write_text(script_of(case_of(illegal), parse_target(target)))
+    script.write_text(script_of(case_of(illegal), parse_target(target)) or "")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=590, check=False)
     refused = target == "onnxruntime" or illegal == "inputs.too-many"
     assert done.returncode == (0 if refused else code), done.stderr

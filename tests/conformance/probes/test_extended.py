@@ -100,9 +100,9 @@ def explained(specs: Sequence[Any], answers: Mapping[str, Outcome] | None = None
 
 
 def script_of(spec: Any) -> str:
-    script = SpecProbe(spec).prepare().script
+    script = SpecProbe(spec).prepare().script(TARGET)
     assert script is not None
-    return script(TARGET)
+    return script
 
 
 # Selection

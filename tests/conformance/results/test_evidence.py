@@ -106,11 +106,18 @@ def test_its_files_are_the_case(wrong: tuple[Path, str]) -> None:
     assert given.tobytes() == wanted.astype(np.float32).tobytes()
 
 
-def test_its_script_shows_the_finding_on_the_same_target(wrong: tuple[Path, str], kin: Mapping[str, str]) -> None:
-    folder, case = wrong
-    script = folder / record_of(folder)["folders"][case] / "script.py"
-    done = subprocess.run([sys.executable, script], env=kin, capture_output=True, text=True, check=False, timeout=590)
+def test_its_script_shows_the_finding_on_the_same_target(inside: Inside, tmp_path: Path) -> None:
+    (case,) = pick(1, ragged)
+    inside("run", "-t", "onnx-reference", *naming([case]), "--no-shrink", "--no-fill", "--out", tmp_path / "run")
+    script = tmp_path / "run" / record_of(tmp_path / "run")["folders"][case] / "script.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=590)
     assert done.returncode == 1, done.stderr
+
+
+def test_a_backend_module_has_the_test_case_directory_and_no_script(wrong: tuple[Path, str]) -> None:
+    folder, case = wrong
+    place = folder / record_of(folder)["folders"][case]
+    assert {path.name for path in place.iterdir()} == {"model.onnx", "test_data_set_0", "evidence.json"}
 
 
 def test_a_crash_keeps_what_the_runtime_said(inside: Inside, tmp_path: Path) -> None:

@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from typer.testing import CliRunner
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
 from onnxspec.cases.specs import GRAPHS, WRAPS, wrap
-from onnxspec.conformance.showing import ratios, script_of
+from onnxspec.conformance.cli import app
+from onnxspec.conformance.showing.script.parts import ratios
+from onnxspec.conformance.showing.script.script import script_of
 from onnxspec.conformance.targets import Target, parse_target
 from onnxspec.reference import Interpretations, evaluate, expect
 
@@ -28,26 +31,17 @@ from ..miniatures import needs_cell_output
 PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("Y", "Y_h", "Y_c"), weights="initializer")
 REFERENCE = parse_target("onnx-reference")
 
-# A backend that answers what it finds in a file, and one that computes.
+# An adapter that answers what it finds in a file.
 CANNED = """
 import os
 import numpy as np
-class Prepared:
-    def run(self, inputs):
+class Adapter:
+    def __init__(self, options): ...
+    def prepare(self, model):
+        return self
+    def run(self, feeds):
         with np.load(os.environ["CANNED"]) as held:
             return [held[name] for name in held.files]
-def prepare(model, device):
-    return Prepared()
-"""
-COMPUTING = """
-from onnx.backend.base import Backend
-from onnx.reference import ReferenceEvaluator
-class Computing(Backend):
-    @classmethod
-    def run_model(cls, model, inputs, device="CPU", **kwargs):
-        assert device == "NPU"
-        names = [value.name for value in model.graph.input]
-        return ReferenceEvaluator(model).run(None, dict(zip(names, inputs)))
 """
 ADAPTER = """
 import numpy as np
@@ -68,7 +62,7 @@ def _run(
     tmp_path: Path, spec: CaseSpec, target: Target | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "reproduce.py"
-    path.write_text(script_of(build_case(spec), target), encoding="utf-8")
+    path.write_text(_script(build_case(spec), target), encoding="utf-8")
     # Run outside the tree, so that nothing of this project can be imported by chance.
     return subprocess.run(
         [sys.executable, str(path)],
@@ -81,6 +75,12 @@ def _run(
     )
 
 
+def _script(case: Case, target: Target | None = None) -> str:
+    text = script_of(case, target)
+    assert text is not None
+    return text
+
+
 def _names(text: str) -> dict[str, Any]:
     """What a script for onnx's reference evaluator holds after it ran in this process."""
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -90,9 +90,13 @@ def _names(text: str) -> dict[str, Any]:
 
 
 def _canned(tmp_path: Path, **outputs: np.ndarray) -> dict[str, str]:
-    (tmp_path / "canned.py").write_text(CANNED, encoding="utf-8")
     np.savez(tmp_path / "outputs.npz", **outputs)  # type: ignore[arg-type] # stubs of newer NumPy
-    return {"CANNED": str(tmp_path / "outputs.npz"), "PYTHONPATH": str(tmp_path)}
+    return {"CANNED": str(tmp_path / "outputs.npz")}
+
+
+def _answering(tmp_path: Path, text: str = CANNED) -> Target:
+    (tmp_path / "canned.py").write_text(text, encoding="utf-8")
+    return Target("canned", str(tmp_path / "canned.py"))
 
 
 def _expected(case: Case, interpretations: Interpretations | None = None) -> dict[str, np.ndarray]:
@@ -148,7 +152,7 @@ def test_types(tmp_path: Path, kind: str) -> None:
 def test_model_and_inputs_are_the_case_s_own_bytes(version: int) -> None:
     for spec in profile("smoke", "LSTM", version):
         case = build_case(spec)
-        names = _names(script_of(case, REFERENCE))
+        names = _names(_script(case, REFERENCE))
         assert names["model"].SerializeToString(deterministic=True) == case.trial.model, spec.id
         assert len(names["FEEDS"]) == len(case.trial.feeds)
         for feed, written in zip(case.trial.feeds, names["FEEDS"], strict=True):
@@ -164,12 +168,12 @@ def test_inputs_that_no_generator_made_are_there_byte_for_byte() -> None:
     case = build_case(spec)
     (feed,) = case.trial.feeds
     assert np.isnan(feed.inputs["X"]).any()
-    text = script_of(case, REFERENCE)
+    text = _script(case, REFERENCE)
     np.testing.assert_array_equal(_names(text)["FEEDS"][0]["X"], feed.inputs["X"])
     W = feed.inputs["W"].copy()
     W[0, 0, 0] += 1
     changed = replace(feed, inputs={**feed.inputs, "W": W}, fed={**feed.fed, "W": W})
-    text = script_of(replace(case, trial=replace(case.trial, feeds=(changed,))), REFERENCE)
+    text = _script(replace(case, trial=replace(case.trial, feeds=(changed,))), REFERENCE)
     np.testing.assert_array_equal(_names(text)["FEEDS"][0]["W"], W)
 
 
@@ -178,7 +182,7 @@ def test_inputs_that_no_generator_made_are_there_byte_for_byte() -> None:
 def test_expected_numbers_are_the_reference_s(spec: CaseSpec) -> None:
     case = build_case(spec)
     inputs = case.trial.feeds[0].inputs
-    ((run,),) = _names(script_of(case, REFERENCE))["EXPECTED"].values()
+    ((run,),) = _names(_script(case, REFERENCE))["EXPECTED"].values()
     for e in expect(case.trial.node, inputs, {}):
         value, radius = run[e.output]
         np.testing.assert_array_equal(value, e.number.value)
@@ -190,7 +194,7 @@ def test_padding_is_only_convention_and_demands_nothing(tmp_path: Path) -> None:
     case = build_case(replace(PLAIN, lengths="short"))
     outputs = _expected(case)
     outputs["Y"][3] = 7
-    target = parse_target("backend:canned")
+    target = _answering(tmp_path)
     assert _run(tmp_path, case.spec, target, **_canned(tmp_path, **outputs)).returncode == 0
     outputs["Y"][2] = 7
     assert _run(tmp_path, case.spec, target, **_canned(tmp_path, **outputs)).returncode == 1
@@ -201,7 +205,7 @@ def test_padding_is_only_convention_and_demands_nothing(tmp_path: Path) -> None:
 def test_every_interpretation_is_accepted(tmp_path: Path, gate: str, clip: str) -> None:
     case = build_case(replace(PLAIN, clip=0.125, input_forget=1, initial="all"))
     outputs = _expected(case, Interpretations(coupled_gate=gate, cell_output_clip=clip))
-    done = _run(tmp_path, case.spec, parse_target("backend:canned"), **_canned(tmp_path, **outputs))
+    done = _run(tmp_path, case.spec, _answering(tmp_path), **_canned(tmp_path, **outputs))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"cell_output_clip {clip}, coupled_gate {gate}:" in done.stdout
 
@@ -214,19 +218,17 @@ def test_outputs_of_another_form(tmp_path: Path, form: str) -> None:
         outputs["Y"][0, 0, 0, 0] = np.nan
     else:
         outputs["Y"] = outputs["Y"][:-1] if form == "shape" else outputs["Y"].astype(np.float64)
-    done = _run(tmp_path, case.spec, parse_target("backend:canned"), **_canned(tmp_path, **outputs))
+    done = _run(tmp_path, case.spec, _answering(tmp_path), **_canned(tmp_path, **outputs))
     assert done.returncode == 1
     assert {"shape": "must be float32 (4, 1, 3, 5)", "type": "is float64", "nan": "got nan"}[form] in done.stdout
 
 
 def test_y_may_be_missing_only_where_that_is_open(tmp_path: Path) -> None:
-    prepared = CANNED.replace("return [held", "return [None] + [held")
     spec = replace(PLAIN, version=1)
     case = build_case(spec)
     outputs = {name: array for name, array in _expected(case).items() if name != "Y"}
     environment = _canned(tmp_path, **outputs)
-    (tmp_path / "canned.py").write_text(prepared, encoding="utf-8")
-    target = parse_target("backend:canned")
+    target = _answering(tmp_path, CANNED.replace("return [held", "return [None] + [held"))
     assert _run(tmp_path, spec, target, **environment).returncode == 0
     done = _run(tmp_path, replace(spec, output_sequence=1), target, **environment)
     assert done.returncode == 1
@@ -240,12 +242,24 @@ def test_a_session_is_run_with_other_data_before(tmp_path: Path) -> None:
     assert "run 2, Y[" in done.stdout
 
 
-@needs_cell_output
-def test_a_backend_that_is_a_class(tmp_path: Path) -> None:
-    (tmp_path / "computing.py").write_text(COMPUTING, encoding="utf-8")
-    target = Target("npu", "backend", {"module": "computing", "device": "NPU"})
-    done = _run(tmp_path, PLAIN, target, PYTHONPATH=str(tmp_path))
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("target", [Target("npu", "backend", {"module": "computing"}),
+                                    Target("program", "external", {}, ("node", "worker.mjs"))])  # fmt: skip
+def test_programs_and_backend_modules_have_no_script(target: Target) -> None:
+    assert script_of(build_case(PLAIN), target) is None
+
+
+def test_a_target_without_a_script_gets_the_test_case_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    id = next(spec.id for spec in profile("core", "LSTM", 14) if spec.id.startswith("lstm-14.float32.forward."))
+    command = ["explain", id, "--emit", "script", "--target", "backend:some.module"]
+    said = CliRunner().invoke(app, command)
+    assert said.exit_code == 0, said.output
+    (folder,) = tmp_path.iterdir()
+    assert {path.name for path in folder.iterdir()} == {"model.onnx", "test_data_set_0"}
+    assert f"onnxspec run --cases {folder.name} --target backend:some.module" in " ".join(said.output.split())
+    assert CliRunner().invoke(app, command).exit_code == 2
 
 
 @needs_cell_output
@@ -259,13 +273,13 @@ def test_an_adapter_of_the_user_s_own(tmp_path: Path) -> None:
 def test_options_of_onnxruntime_are_in_the_script(tmp_path: Path) -> None:
     options = {"threads": 2, "optimize": True, "session_options": {"session.set_denormal_as_zero": True}}
     target = Target("ort", "onnxruntime", options)
-    text = script_of(build_case(PLAIN), target)
+    text = _script(build_case(PLAIN), target)
     assert "intra_op_num_threads = options.inter_op_num_threads = 2" in text
     assert "ORT_ENABLE_ALL" in text
     assert "{'session.set_denormal_as_zero': '1'}" in text
     assert _run(tmp_path, PLAIN, target).returncode == 0
     device = Target("gpu", "onnxruntime", {"provider": "CUDAExecutionProvider", "provider_options": {"device_id": 1}})
-    text = script_of(build_case(PLAIN), device)
+    text = _script(build_case(PLAIN), device)
     assert """providers=[("CUDAExecutionProvider", {'device_id': '1'})]""" in text
     assert "'session.disable_cpu_ep_fallback': '1'" in text
 
@@ -273,20 +287,16 @@ def test_options_of_onnxruntime_are_in_the_script(tmp_path: Path) -> None:
 def test_how_the_target_is_started_is_said() -> None:
     command = ("docker", "exec", "-i", "a b", "python3", "{worker}")
     target = replace(parse_target("onnxruntime"), command=command, environment={"DEVICE": "0\n1"})
-    text = script_of(build_case(PLAIN), target)
+    text = _script(build_case(PLAIN), target)
     assert "# The target is started with: 'DEVICE=0 1' docker exec -i 'a b' python3\n" in text
     ast.parse(text)
 
 
 def _chosen(target: str) -> Target:
-    own = {
-        "own": Target("own", "/some/own.py", {"a": 1}),
-        "program": Target("program", "external", {"a": 1}, ("node", "worker.mjs"), {"B": "2"}, folder="/some/where"),
-    }
-    return own[target] if target in own else parse_target(target)
+    return Target("own", "/some/own.py", {"a": 1}) if target == "own" else parse_target(target)
 
 
-TARGETS = ("onnxruntime", "onnx-reference", "backend:some.module", "openvino", "tract", "own", "program")
+TARGETS = ("onnxruntime", "onnx-reference", "openvino", "tract", "own")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -294,7 +304,7 @@ def test_scripts_are_short_and_stand_alone(target: str) -> None:
     chosen = _chosen(target)
     for version in (14, 22):
         for spec in profile("smoke", "LSTM", version):
-            text = script_of(build_case(spec), chosen)
+            text = _script(build_case(spec), chosen)
             assert len(text.splitlines()) <= 220, spec.id
             imported = {
                 name.split(".")[0]
@@ -313,7 +323,7 @@ def test_scripts_pass_the_linter(tmp_path: Path, target: str) -> None:
     chosen = _chosen(target)
     for version in (1, 14, 22):
         for number, spec in enumerate(profile("smoke", "LSTM", version)):
-            (tmp_path / f"case_{version}_{number}.py").write_text(script_of(build_case(spec), chosen), encoding="utf-8")
+            (tmp_path / f"case_{version}_{number}.py").write_text(_script(build_case(spec), chosen), encoding="utf-8")
     rules = "E,F,W,I,B,UP,C4,SIM,RUF"
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--line-length=120", f"--select={rules}", "."]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
@@ -330,7 +340,7 @@ def test_ratios() -> None:
 @needs_cell_output
 @pytest.mark.parametrize("spec", [PLAIN, replace(PLAIN, dimensions="symbolic"), replace(PLAIN, T=0)], ids=str)
 def test_the_model_checks_and_is_the_cases(spec: CaseSpec) -> None:
-    model = _names(script_of(build_case(spec), REFERENCE))["model"]
+    model = _names(_script(build_case(spec), REFERENCE))["model"]
     onnx.checker.check_model(model, full_check=True)
     assert model.graph == onnx.load_model_from_string(build_case(spec).trial.model).graph
 
@@ -351,7 +361,7 @@ def _exit_code(script: str) -> int:
 @pytest.mark.parametrize("name", WRAPS)
 def test_the_script_of_a_lane_runs_its_graph_and_demands_something_of_every_node(name: str) -> None:
     case = wrap(build_case(BEHIND), name)
-    script = script_of(case, parse_target("onnxruntime"))
+    script = _script(case, parse_target("onnxruntime"))
     nodes = len(case.trial.subject.nodes)
     assert (f"The model has {nodes} recurrent nodes" in script) == (nodes > 1)
     assert _exit_code(script) == 0

@@ -138,7 +138,9 @@ class TestSample(Sample):
 @pytest.mark.usefixtures("sample")
 def test_a_script_carries_it(tmp_path: Path) -> None:
     spec = CaseSpec("LSTM", 14, T=2, N=2, I=3, H=2)
-    (tmp_path / "reproduce.py").write_text(script_of(build_case(spec), Target("sample", "sample")), encoding="utf-8")
+    (tmp_path / "reproduce.py").write_text(
+        script_of(build_case(spec), Target("sample", "sample")) or "", encoding="utf-8"
+    )
     command = [sys.executable, str(tmp_path / "reproduce.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=590)
     assert done.returncode == 0, done.stdout + done.stderr

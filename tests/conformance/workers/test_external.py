@@ -19,11 +19,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases import CaseSpec
 from onnxspec.conformance.judging import Verdict
 from onnxspec.conformance.probes import SpecProbe, tried
 from onnxspec.conformance.running import AdapterContract
-from onnxspec.conformance.showing import script_of
 from onnxspec.conformance.targets import Target, TargetError, parse_target
 from onnxspec.conformance.workers import Job, Outcome, TargetProcess, TargetUnavailable, worker
 
@@ -367,17 +366,6 @@ def test_a_program_that_is_not_there_is_told(fake: Target) -> None:
     with TargetProcess(replace(fake, command=("no-such-program",))) as process:  # noqa: SIM117
         with pytest.raises(TargetUnavailable, match="cannot start 'no-such-program': No such file"):
             process.start()
-
-
-def test_a_script_speaks_to_the_program(fake: Target, tmp_path: Path) -> None:
-    """What it gives back is not an LSTM's: the script finds that, as a run does."""
-    spec = CaseSpec("LSTM", 14, T=2, N=2, I=3, H=2)
-    (tmp_path / "reproduce.py").write_text(script_of(build_case(spec), fake), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "reproduce.py")], capture_output=True, text=True, check=False, timeout=590
-    )
-    assert done.returncode == 1, done.stderr
-    assert "Y is float32 (2, 2, 3), must be float32 (2, 1, 2, 2)" in done.stdout
 
 
 # In JavaScript
