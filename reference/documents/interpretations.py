@@ -26,6 +26,8 @@ class Question(Struct, frozen=True):
     generous
         The option that the letter of a document speaks against, and its text can be read for all the same; empty where
         there is none. Reports name the targets that follow it, in these ``words``: what such a target does.
+    rare
+        Options that are tried last, before a target is accused.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Question(Struct, frozen=True):
     asked_anew: bool = False
     generous: str = ""
     words: str = ""
+    rare: tuple[str, ...] = ()
 
 
 QUESTIONS: dict[str, Question] = {}
@@ -96,7 +99,7 @@ class Interpretations:
         return Interpretations(**{**self._choices, **choices})
 
     def alternatives(self, touched: Iterable[str]) -> Iterator[Interpretations]:
-        """Every combination of the options of the named interpretations, this one first."""
+        """Return every combination of the options of the named interpretations: this one first, rare ones last."""
         return iter(_alternatives(self, frozenset(touched)))
 
 
@@ -111,9 +114,13 @@ def _alternatives(usual: Interpretations, touched: frozenset[str]) -> tuple[Inte
     for name in names:
         own = getattr(usual, name)
         choices.append(sorted(QUESTIONS[name].options, key=own.__ne__))
-    return tuple(
-        usual.with_choices(**dict(zip(names, options, strict=True))) for options in itertools.product(*choices)
-    )
+
+    def rare(options: tuple[str, ...]) -> bool:
+        pairs = zip(names, options, strict=True)
+        return any(option in QUESTIONS[name].rare and option != getattr(usual, name) for name, option in pairs)
+
+    combinations = sorted(itertools.product(*choices), key=rare)
+    return tuple(usual.with_choices(**dict(zip(names, options, strict=True))) for options in combinations)
 
 
 USUAL = Interpretations()

@@ -187,7 +187,10 @@ class Quantized(Operator):
         free = self.operator.bounds(plain, numbers, arithmetic, choices)
         # A state that goes on as levels is rounded to them.
         alone = not requantized or (c.T <= 1 and "initial_h" not in inputs)
-        if node.exact and alone and allowed.exact_possible:
+        usual = node.exact and self.operator.meaning(plain, numbers, choices) == self.operator.meaning(
+            plain, numbers, USUAL
+        )
+        if usual and alone and allowed.exact_possible:
             for name, value in self.operator.evaluate(plain, numbers, choices).items():
                 free[name] = Bounded(value, np.zeros_like(value), allowed)
         own = _of_output(node, "Y")

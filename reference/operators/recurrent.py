@@ -81,9 +81,8 @@ class RecurrentOperator(Operator):
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
 
     def meaning(self, node: Node, inputs: Arrays, interpretations: Interpretations) -> Hashable:
-        """All of a configuration that interpretations have a part in."""
-        c = configure(node, inputs, interpretations)
-        return c.operands, c.activations, c.clips, c.coupled, c.empty, c.transposes
+        """See :attr:`..recurrent.configuration.Configuration.equivalence_key`."""
+        return configure(node, inputs, interpretations).equivalence_key
 
     @property
     def entangled(self) -> frozenset[str]:

@@ -78,6 +78,11 @@ class Configuration:
         return bool((self.lengths != self.T).any())
 
     @property
+    def equivalence_key(self) -> tuple[object, ...]:
+        """A value that two interpretations of a node share if they compute the same."""
+        return self.operands, self.activations, self.clips, self.coupled, self.empty, self.transposes
+
+    @property
     def states(self) -> tuple[str, ...]:
         """The outputs beside Y, in the order in which they are computed."""
         return tuple(f"Y_{name}" for name in ("h", *self.cell.inner))

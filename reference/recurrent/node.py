@@ -33,8 +33,8 @@ class Node:
         Of inputs that come through DequantizeLinear and outputs that go through QuantizeLinear: the node is judged
         together with these, and such tensors are arrays of levels.
     exact
-        Whether no conforming implementation rounds any number between the node's inputs and outputs: then their error
-        bound is 0. That depends on the inputs, and is proved by tests.
+        Whether no conforming implementation that follows the default interpretations rounds any number between the
+        node's inputs and outputs: then their error bound is 0. That depends on the inputs, and is proved by tests.
 
     Raises UnknownOperator for an operator version that does not exist, and IllegalNode for attributes and outputs that
     it does not define: nothing is accepted and ignored.

@@ -24,13 +24,17 @@ OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
 QUESTIONS = (
     # The part of X that makes its range: all up to the longest row's last step, all that X holds, the steps that rows
     # have, each step by itself with all rows or those that have it, each row by itself, or each row's each step.
-    Question("input_range", ("sequence", "tensor", "valid", "step", "running", "row", "vector")),
+    Question(
+        "input_range",
+        ("sequence", "tensor", "valid", "step", "running", "row", "vector"),
+        rare=("tensor", "valid", "running", "row", "vector"),
+    ),
     # The rows of Ht-1 that make its range: those that have had the step before, those that have the step, all with the
     # states that they are in, those that wait or are through among them, or each row by itself.
-    Question("state_range", ("batch", "running", "held", "row")),
+    Question("state_range", ("batch", "running", "held", "row"), rare=("running", "held")),
     # The steps of rows of several lengths that reverse takes at once: those as far from each row's last one, or those
     # at one place of X, where shorter rows wait.
-    Question("reverse_pace", ("own", "clock")),
+    Question("reverse_pace", ("own", "clock"), rare=("clock",)),
 )
 _OF_WHOLE_ROWS = {"tensor": "sequence", "valid": "sequence", "running": "step"}
 _LEVELS = 255

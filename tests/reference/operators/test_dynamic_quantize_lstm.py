@@ -242,3 +242,11 @@ def test_faults_that_lstm_has_do_what_they_do_there() -> None:
     for fault in faults_of(OP, 1):
         if not fault.accepts:
             run_fault(fault, node, {name: array.copy() for name, array in inputs.items()})
+
+
+def test_four_readings_of_the_ranges_are_tried_before_all_others() -> None:
+    asked = ("input_range", "state_range", "reverse_pace")
+    choices = [tuple(getattr(each, name) for name in asked) for each in Interpretations().alternatives(asked)]
+    assert choices[0] == ("sequence", "batch", "own")
+    assert {*choices[:4]} == {(x, h, "own") for x in ("sequence", "step") for h in ("batch", "row")}
+    assert len({*choices}) == len(choices) == 7 * 4 * 2
