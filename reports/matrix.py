@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from ..conformance.judging.vocabulary import rank, word
+from ..conformance.judging.vocabulary import rank
 from ..reference import UnknownOperator, document_of
+from .presentation import presentation_of
 from .results import Kind
 from .subject import Subject
 from .tally import Tally
@@ -96,8 +97,8 @@ def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) ->
         return Cell(operator, feature, subject, None)
 
     def cell(verdict: str, label: str, detail: str, tone: str = "") -> Cell:
-        shown = word(verdict)
-        return Cell(operator, feature, subject, tally, shown.icon, tone or shown.tone, label, detail)
+        icon, usual = presentation_of(verdict)
+        return Cell(operator, feature, subject, tally, icon, tone or usual, label, detail)
 
     of = f"of {tally.total:,}"
     if tally.new:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ..conformance.judging.vocabulary import DECLINES, STATES, STATUS_WORDS, VERDICTS, word
 from ..reference import document_saying
+from . import presentation
 from .answers import LACKS, SHOWN, told_of
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
 from .disagreements import PAGE as DISAGREEMENTS
@@ -212,6 +213,8 @@ def _environment() -> Environment:
         "BANDS": BANDS,
         "STATUS": STATUS_WORDS,
         "STATES": STATES,
+        "presentation_of": presentation.presentation_of,
+        "state_presentations": presentation.STATES,
         "MOST_LISTED": MOST_LISTED,
         "LACKS": LACKS,
         "SHOWN": SHOWN,
@@ -238,7 +241,7 @@ SECTIONS = (
     ),
     (
         REFUSED,
-        STATES[DECLINES].words.capitalize(),
+        STATES[DECLINES].capitalize(),
         "Legal models that the target declined with a clean error, or left to another provider; "
         "no arithmetic was wrong, and none was shown to be right.",
     ),

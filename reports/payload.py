@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..conformance.judging.vocabulary import VERDICTS, rank, word
 from .findings import Finding
 from .legible import LONGEST_TEXT, shortened
+from .presentation import presentation_of
 from .results import Kind, Results, default_repeat
 from .run import Run
 from .subject import Subject
@@ -35,7 +36,7 @@ def payload(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence
     parts = {
         "subjects": _json([subject.label for subject in subjects]),
         "verdicts": _json(
-            {name: [word(name).icon, word(name).tone, int(word(name).failing), rank(name)] for name in sorted(verdicts)}
+            {name: [*presentation_of(name), int(word(name).failing), rank(name)] for name in sorted(verdicts)}
         ),
         "clauses": _json(clauses),
         "findings": _json([[finding.number, finding.title] for finding in findings]),

@@ -11,7 +11,7 @@ from .closeness import unlike
 from .packing import ENVIRONMENT, SUITE
 from .records import MeasuredRecord, RowRecord, SuiteRecord
 
-_NOT_TRIED = STATES[UNKNOWN].words
+_NOT_TRIED = STATES[UNKNOWN]
 
 
 def changes_since(old: Package, new: Package) -> Iterator[str]:

@@ -208,7 +208,7 @@ def _level(
     against: list[str] = []
     for kinds, one, several in (
         (UNTRIED - {Verdict.NOT_JUDGED}, "was not run", "were not run"),
-        (DECLINED, f"is {STATES[DECLINES].words}", f"are {STATES[DECLINES].words}"),
+        (DECLINED, f"is {STATES[DECLINES]}", f"are {STATES[DECLINES]}"),
         (_DENYING, "fails", "fail"),
     ):
         hit = [probe.id for probe in members if verdicts[probe.id] in kinds]

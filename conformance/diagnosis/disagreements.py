@@ -20,7 +20,7 @@ __all__ = ["FOLDER", "disagreements_of", "write_reproducers"]
 
 FOLDER = "disagreements"
 
-_SHOWN, _WITHIN, _NOT = "shown", "within the bound", STATES[UNKNOWN].words
+_SHOWN, _WITHIN, _NOT = "shown", "within the bound", STATES[UNKNOWN]
 
 
 def disagreements_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[DisagreementRecord]:

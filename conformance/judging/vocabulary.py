@@ -11,20 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from msgspec import Struct
-
-from .judgement import EXCEPTION, FAILING, UNTRIED, Verdict
+from .judgement import DECLINED, EXCEPTION, FAILING, UNTRIED, Verdict
 
 __all__ = ["DECLINES", "FAILS", "FLAGS", "NO_FAILURE", "RIGHT", "STATES", "STATUS_WORDS", "UNKNOWN", "VERDICTS"]
-__all__ += ["State", "Word", "happening", "outcome_told", "rank", "short_title", "word"]
+__all__ += ["Word", "happening", "outcome_told", "rank", "short_title", "word"]
 
 
 @dataclass(frozen=True)
 class Word:
-    """The words and colours of one verdict.
+    """The words of one verdict.
 
-    icon, tone
-        The drawing's name and the colour's: the colour never stands alone.
     told
         Whether such a result holds numbers, so that a fault may explain it.
     happens
@@ -32,8 +28,6 @@ class Word:
     """
 
     verdict: str
-    icon: str
-    tone: str
     meaning: str
     told: bool = False
     happens: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -45,8 +39,9 @@ class Word:
     @property
     def colour(self) -> str:
         """The colour on a terminal."""
-        lost = self.failing or self.verdict in UNTRIED
-        return "red" if lost else {"pass": "green", "unsupported": "yellow"}.get(self.tone, "cyan")
+        if self.failing or self.verdict in UNTRIED:
+            return "red"
+        return "green" if self.verdict == Verdict.PASS.value else "yellow" if self.verdict in DECLINED else "cyan"
 
 
 _NEITHER = "neither a pass nor wrong arithmetic"
@@ -54,16 +49,12 @@ _NEITHER = "neither a pass nor wrong arithmetic"
 _WORDS = (
     Word(
         Verdict.WRONG.value,
-        "cross",
-        "fail",
         "At least one value is off by more than rounding can explain.",
         True,
         {"value": "Wrong values", "nonfinite": "Infinity or NaN where a number must be"},
     ),
     Word(
         Verdict.INACCURATE.value,
-        "wave",
-        "fail",
         "Beyond the arithmetic it is judged by; a wider class would allow it.",
         True,
         {
@@ -73,8 +64,6 @@ _WORDS = (
     ),
     Word(
         Verdict.CRASHED.value,
-        "burst",
-        "fail",
         "The runtime's process died, or its program broke off.",
         happens={
             EXCEPTION: "The program raises an internal error",
@@ -84,8 +73,6 @@ _WORDS = (
     ),
     Word(
         Verdict.TIMED_OUT.value,
-        "clock",
-        "fail",
         "No answer within the time allowed.",
         happens={
             "companion": "No answer in the time allowed where all outputs are asked for",
@@ -94,8 +81,6 @@ _WORDS = (
     ),
     Word(
         Verdict.MALFORMED.value,
-        "cross",
-        "fail",
         "Wrong number, shape or type of outputs.",
         True,
         {
@@ -107,8 +92,6 @@ _WORDS = (
     ),
     Word(
         Verdict.UNSTABLE.value,
-        "wave",
-        "fail",
         "Two runs of the same data differ, and one of them fails.",
         True,
         {
@@ -118,16 +101,12 @@ _WORDS = (
     ),
     Word(
         Verdict.INPUT_MODIFIED.value,
-        "cross",
-        "fail",
         "The run changed one of its inputs.",
         happens={"inputs-changed": "The run changes its inputs"},
     ),
-    Word(Verdict.NOT_REJECTED.value, "cross", "fail", "A model that the document forbids ran all the same."),
+    Word(Verdict.NOT_REJECTED.value, "A model that the document forbids ran all the same."),
     Word(
         Verdict.NOT_JUDGED.value,
-        "dots",
-        "quiet",
         "The suite's own code broke off, or the operator's: nothing is known of the target. The message says where.",
         happens={
             "building": "Cases that the operator's own code, or the suite's, could not build",
@@ -136,16 +115,12 @@ _WORDS = (
     ),
     Word(
         Verdict.FALLBACK.value,
-        "turn",
-        "unsupported",
         f"The node ran on another execution provider than the one asked for: {_NEITHER}.",
         happens={"": "The node runs somewhere else than asked for"},
     ),
-    Word(Verdict.UNSUPPORTED.value, "bar", "unsupported", f"A clean error on a legal model: {_NEITHER}."),
+    Word(Verdict.UNSUPPORTED.value, f"A clean error on a legal model: {_NEITHER}."),
     Word(
         Verdict.INCONCLUSIVE.value,
-        "question",
-        "quiet",
         "Too few elements could be judged, so nothing is claimed.",
         happens={
             "wide": "rounding alone may move these numbers by more than 1 % of their size, so that they agree shows "
@@ -155,18 +130,14 @@ _WORDS = (
             "inconclusive": "right and wrong cannot be told apart in these numbers",
         },
     ),
-    Word(Verdict.UNAVAILABLE.value, "dots", "quiet", "The target could not start."),
+    Word(Verdict.UNAVAILABLE.value, "The target could not start."),
     Word(
         Verdict.NOT_TRIED.value,
-        "dots",
-        "quiet",
         "It asks for sessions that the target's worker does not say it has: nothing is claimed of it.",
     ),
-    Word(Verdict.NOT_RUN.value, "dots", "quiet", "Planned and not tried: the message says why."),
+    Word(Verdict.NOT_RUN.value, "Planned and not tried: the message says why."),
     Word(
         Verdict.PASS.value,
-        "check",
-        "pass",
         "Every judged element agrees with the document.",
         happens={"padding": "Values past a sequence's length that break a convention"},
     ),
@@ -202,28 +173,21 @@ STATUS_WORDS: Mapping[str, str] = {
 """The meanings of the status of a clause."""
 
 
-class State(Struct, frozen=True):
-    """The words and colours of what several results come to."""
-
-    words: str
-    icon: str
-    tone: str
-
-
-STATES: Mapping[str, State] = {
-    "fails": State("fails", "cross", "fail"),
-    "right": State("right", "check", "pass"),
-    "declined": State("not supported", "bar", "unsupported"),
-    "not tried": State("not tried", "dots", "none"),
+STATES: Mapping[str, str] = {
+    "fails": "fails",
+    "right": "right",
+    "declined": "not supported",
+    "not tried": "not tried",
 }
-"""By name, worst first: one fails; else one passes; else one was declined; else nothing is known."""
+"""The words for what several results come to, worst first: one fails; else one passes; else one was declined; else
+nothing is known."""
 
 FAILS, RIGHT, DECLINES, UNKNOWN = STATES
 
 
 def word(verdict: str) -> Word:
     """The word for a verdict; one that is not in the table is shown as it stands and claims nothing."""
-    return VERDICTS.get(verdict) or Word(verdict or "no verdict", "question", "quiet", "This report does not know it.")
+    return VERDICTS.get(verdict) or Word(verdict or "no verdict", "This report does not know it.")
 
 
 def rank(verdict: str) -> int:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from html import escape
 
 from ...conformance.judging.vocabulary import DECLINES, STATES, UNKNOWN
+from .. import presentation
 from ..tally import Tally
 
 _COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "none": "#56606b"}
-_ICONS = {state.tone: state.icon for state in STATES.values()}
+_ICONS = {tone: icon for icon, tone in presentation.STATES.values()}
 _LETTER = 6.6  # pixels, of the font below; a picture in a page cannot measure it
 _EDGE = 10
 
@@ -41,7 +42,7 @@ def outcome(tally: Tally | None) -> Outcome:
 
 
 def _outcome(state: str, figures: str = "") -> Outcome:
-    return Outcome(STATES[state].tone, STATES[state].words, figures)
+    return Outcome(presentation.STATES[state].tone, STATES[state], figures)
 
 
 @dataclass(frozen=True)

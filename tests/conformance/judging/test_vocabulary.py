@@ -69,7 +69,7 @@ def test_what_happens_is_told_by_verdict_and_reason(verdict: str, reason: str, w
 def test_nobody_has_words_of_his_own() -> None:
     phrases = [*FLAGS.values(), *NO_FAILURE.values(), *STATUS_WORDS.values()]
     phrases += [text for each in VERDICTS.values() for text in (each.meaning, *each.happens.values())]
-    phrases += [f'{state.words}"' for state in STATES.values() if " " in state.words]
+    phrases += [f'{words}"' for words in STATES.values() if " " in words]
     begins = [f'"{phrase.casefold().rstrip(".")}' for phrase in phrases]
     for package in (ROOT / "conformance", ROOT / "reports"):
         for path in package.rglob("*.*"):
@@ -93,7 +93,7 @@ def test_an_outcome_is_told_by_verdict_and_reason() -> None:
 
 def test_a_verdict_of_another_version_claims_nothing() -> None:
     unknown = word("of tomorrow")
-    assert (unknown.verdict, unknown.tone, unknown.failing, unknown.told) == ("of tomorrow", "quiet", False, False)
+    assert (unknown.verdict, unknown.failing, unknown.told) == ("of tomorrow", False, False)
 
 
 def test_what_is_lost_is_as_red_as_what_fails() -> None:
