@@ -10,7 +10,6 @@ from msgspec import Struct
 from ..conformance.judging.judgement import NO_CLEAN_REFUSAL, RANDOM_WEIGHTS
 from ..conformance.judging.vocabulary import happening
 from ..conformance.results.answer import Answer, answer_of, look_of
-from ..conformance.results.coverage import coverage_line
 from ..conformance.results.hits import Hit
 from ..conformance.results.interpreted import followed_line, shown_line
 from ..conformance.results.support import ResultsAlike, listed
@@ -87,8 +86,6 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     ]
     stale = len(subject.info["stale"])
     lists_used = subject.run.info["expected_failures"]
-    coverage = subject.info.get("coverage")
-    reach = coverage_line(coverage) if coverage else ""
     selection = subject.run.info["selection"]
     chosen = [*selection["case"], *selection.get("directories", [])]
     answer = answer_of(
@@ -101,7 +98,6 @@ def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     )
     answer = replace(
         answer,
-        coverage=reach,
         follows=followed_line(subject.info.get("interpretations", [])),
         shown=shown_line(subject.info.get("shown", {})),
     )

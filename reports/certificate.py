@@ -307,7 +307,6 @@ def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[s
         yield f"Every node stood between DequantizeLinear and QuantizeLinear (lane {measured.wrap})."
     elif measured.wrap:
         yield f"Every node stood among others (wrap {measured.wrap}), and none alone."
-    yield f"Coverage: {'; '.join(statement.coverage)}."
     if taken := sum(row.not_rejected for row in rows):
         yield f"{taken} models that the documents forbid were run instead of refused. That denies no level."
     if varying := sum(row.nondeterministic for row in rows):

@@ -77,8 +77,6 @@ def _target(subject: Subject, told: Told) -> Iterator[str]:
         yield f"- **Against the list of known failures:** {plain(answer.comparison)}"
     if not answer.chosen:
         yield f"- **Runs, right or wrong:** {plain(answer.supported)}.{lacking}"
-    if answer.coverage:
-        yield f"- **Coverage:** {plain(answer.coverage)}"
     if answer.shown:
         yield f"- **Shown:** {plain(answer.shown)}"
     if answer.follows:

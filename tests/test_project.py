@@ -24,7 +24,7 @@ import typer.main
 
 from onnxspec.conformance.cli import app
 from onnxspec.conformance.judging import FAILING, Verdict
-from onnxspec.conformance.results import OperatorCoverage, Result
+from onnxspec.conformance.results import Result
 from onnxspec.reference import CELLS, operator_names, operator_version, versions_of
 
 if sys.version_info >= (3, 11):
@@ -40,7 +40,18 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 # What is inside a package, in the order in which it may import each other: sub-packages, and modules beside them.
 PARTS = {
     "reference": ("numbers", "documents", "recurrent", "kernels", "faults", "operators"),
-    "cases": ("axes", "specs", "directories", "profiles", "operators", "own", "portable", "strategies", "third_party"),
+    "cases": (
+        "axes",
+        "specs",
+        "directories",
+        "profiles",
+        "operators",
+        "own",
+        "portable",
+        "strategies",
+        "third_party",
+        "write_profiles",
+    ),
     "conformance": (
         "border",
         "targets",
@@ -80,13 +91,11 @@ UPWARD = {
 NAMING = {
     "reference/recurrent/rnn.py": "the equations of ONNX's three operators",
     "reference/documents/errata.py": "what is wrong with documents, each by its name",
-    "cases/profiles/pool.py": "pinned sizes of pools",
     "conformance/running/adapter_kit.py": "what an author's adapter runs where nothing else is said",
 }
 # Modules outside of folders of operators and of axes that compare with the name of an input, output or attribute which
 # not all of ONNX's recurrent operators have, and why: each asks whether a version has it.
 TELLING = {
-    "cases/profiles/rare.py": "rows of a pinned pool, with what a version has",
     "cases/specs/quantizing.py": "a tensor without a dimension for the rows of W and R has no scales by row",
     "reference/faults/parts.py": "attributes that can be forgotten, where some version has them",
     "reference/recurrent/expectation.py": "radii in float32 are not for sums with peepholes",
@@ -300,7 +309,7 @@ def test_shared_code_tells_operators_apart_by_no_letter_no_tensor_and_no_class()
             if asks and "CaseSpec" in re.findall(r"\w+", ast.unparse(node)):
                 classed.add(str(path))
     assert lettered == {"reference/recurrent/rnn.py"}  # which declares the letters
-    assert classed == {"cases/profiles/dense.py"}  # whose cases are of that class alone, and which refuses others
+    assert not classed
     assert comparing == set(TELLING)
 
 
@@ -311,18 +320,6 @@ def test_what_an_operator_takes_that_extends_another() -> None:
     assert all("operators" in path.parts[:-1] for path in files)
     assert len(files) <= 4
     assert sum(len(text_of(str(path)).splitlines()) for path in files) <= 600
-
-
-def test_tests_import_from_the_faces_of_packages() -> None:
-    """A module can move without its tests. One is imported as such only to have something of it replaced."""
-    for path in tree():
-        if path.parts[0] != "tests" or path.suffix != ".py" or not text_of(str(path)).count("onnxspec"):
-            continue
-        for node in ast.walk(ast.parse(text_of(str(path)))):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("onnxspec."):
-                continue
-            home = ROOT.joinpath(*str(node.module).split(".")[1:])
-            assert not home.with_suffix(".py").is_file(), f"{path}: {[a.name for a in node.names]} from {node.module}"
 
 
 def test_only_adapters_know_runtimes() -> None:
@@ -580,11 +577,10 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
     (target,) = content["targets"]
     assert documented("A target in run.json") == {
         *target,
-        "coverage",
+        "filling",
         "mishaps",
         "levels",
     }  # some cases of numbers; nothing broke off
-    assert documented("The coverage of an operator") == set(OperatorCoverage.__annotations__)
     assert target["findings"]
     assert documented("A finding") == {key for finding in target["findings"] for key in finding} | {
         "place"

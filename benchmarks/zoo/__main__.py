@@ -24,7 +24,7 @@ import numpy as np
 
 import benchmarks.zoo as zoo
 from onnxspec.cases import Case, build_case, operator_versions, profile
-from onnxspec.cases.profiles import fresh_specs
+from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.fuzzing.hunt import Limits
 from onnxspec.conformance.workers import run_in_process
@@ -136,7 +136,7 @@ def lists(fresh: int, seed: int) -> dict[str, list[Case]]:
         name: [spec for op, version in operator_versions() for spec in profile(name, op, version) if not spec.illegal]
         for name in ("smoke", "core")
     }
-    named[f"{fresh} fresh"] = list(fresh_specs(fresh, seed))
+    named[f"{fresh} fresh"] = list(random_specs(fresh, seed))
     return {name: [build_case(spec) for spec in specs] for name, specs in named.items()}
 
 

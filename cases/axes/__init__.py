@@ -4,9 +4,8 @@ from ..._face import face
 
 __getattr__, __dir__ = face(
     __name__,
-    axis="Axis Domain Field Having Rule",
+    axis="Axis Domain Field Rule",
     condition="Condition",
-    context="Context Need",
     generator="uniform",
     recurrent="RECURRENT_AXES",
     violation="DUE changed set_to without_input",

@@ -1,14 +1,13 @@
 """An axis: one thing in which cases differ, and all that is to be known of it.
 
-Whatever goes through the space of cases (designs, dice, strategies, searches for simpler cases, counts of what was
-tried together, reports) asks the axes of an operator and nothing else. So an axis is added by writing one module, and
-naming it in the lists of the operators that have it.
+Random cases, strategies, searches for simpler cases and reports ask the axes of an operator and nothing else. So an
+axis is added by writing one module, and naming it in the lists of the operators that have it.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -17,7 +16,6 @@ from msgspec import Struct
 
 from ...reference import OperatorVersion
 from .condition import Condition
-from .context import Context, values_of
 from .violation import Violation
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ class Domain(Struct, frozen=True):
     """The values of an axis in one operator version.
 
     values
-        Simplest first. What covering designs combine; where not all can be listed, they stand for the others.
+        Simplest first; where not all can be listed, they stand for the others.
     rare
         Further legal values: they open a question, spoil the data, or say in other words what another value says. They
         would make combinations hard to read, so profiles have them in cases of their own; search draws them seldom.
@@ -131,17 +129,6 @@ class Rule(Struct, frozen=True):
         return all(name in row for name in self.reads) and self.clashes(row)
 
 
-class Having(Struct, frozen=True):
-    """The need of a part of an operator to show, as fields of a case have it.
-
-    fields
-        Those that ``holds`` asks for.
-    """
-
-    fields: tuple[str, ...]
-    holds: Callable[[Any], bool]
-
-
 class Axis:
     """One axis. What a subclass does not say, it has not.
 
@@ -155,8 +142,6 @@ class Axis:
         What its fields do not go with.
     forbidden
         The ways in which it breaks a document.
-    having
-        By the word of a part's need (``reference/faults/parts.py``) what has it.
     levels
         By name of a level of a certificate the values that belong to it; all of them where no level is named.
         ``basic`` stands for ``sequence`` too where that is not named.
@@ -167,18 +152,8 @@ class Axis:
         reports.
     block
         The profile whose cases have its rare values; those of ``core`` have them where it is empty.
-    lacked
-        In how many of sixteen cases that leave out what targets lack it is left out, and what is left then; None where
-        targets do not lack it.
-    seldom
-        Values that dice throw seldom, so that some dense cases have them by decision.
     order
         Values of a field from the simplest on, where there are more than a simplest one.
-    plain
-        Values of its field with which numbers show what goes wrong: cases with others are not measured; None where all
-        do.
-    counted
-        Values of its field each of which is a context, of an axis that has no others.
     marked
         The word for a reader of a case's id where its field has not its default; ``{}`` stands for the value.
     conditions
@@ -195,17 +170,12 @@ class Axis:
     part: Literal["model", "inputs", "session"] = "inputs"
     rules: tuple[Rule, ...] = ()
     forbidden: tuple[Violation, ...] = ()
-    having: Mapping[str, Having] = NOTHING
     levels: Mapping[str, Collection[Any]] = NOTHING
     required: Mapping[str, tuple[str, ...]] = NOTHING
     words: Mapping[str, str] = NOTHING
     columns: tuple[str, ...] = ()
     block: str = ""
-    lacked: tuple[int, Collection[Any]] | None = None
-    seldom: tuple[Any, ...] = ()
     order: tuple[Any, ...] = ()
-    plain: Collection[Any] | None = None
-    counted: tuple[Any, ...] = ()
     marked: str = ""
     conditions: Mapping[Any, tuple[Condition, ...]] = NOTHING
     absences: Mapping[Any, Condition] = NOTHING
@@ -268,19 +238,7 @@ class Axis:
         """The inputs that are initializers, where axes before it say that these are."""
         return names
 
-    # What is counted, and told
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        """The contexts that may be there in a case, by this axis, over the operator's versions."""
-        return values_of(self.name, self.counted)
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        """Values that stand for all that contexts and needs tell apart, by field."""
-        return self.choices(operator)
-
-    def relations(self, operator: OperatorVersion) -> tuple[Rule, ...]:
-        """The rules of its fields in an operator version."""
-        return self.rules
+    # What is told
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         """Each feature of nodes that it is about, and whether this one has it."""

@@ -1,41 +1,66 @@
-"""The levels that certificates may certify of LSTM, GRU and RNN: the nested parts of the space that profiles are built
-in, and fresh cases of each."""
+"""Levels that certificates may certify of LSTM, GRU and RNN: nested parts of the space, and fresh cases of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
-from itertools import count
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
 from ...reference import operator_version
+from ..axes.recurrent import RECURRENT_AXES
+from ..specs.family import FRESH_CASES
 from ..specs.features import all_features, recurrent_features
 from ..specs.level import Level
 from ..specs.spec import CaseSpec
-from .dense import LEVELS, dense_spec, supports
+from .random_cases import Supported, distinct, random_case, within
 
-CHALLENGE: Mapping[str, int] = MappingProxyType({"basic": 4, "sequence": 4, "complete": 8})
-"""Fresh cases of each level, for every operator version and type, at least: as many as make a fault that shows in a
-quarter of all dense cases escape with a probability of 1 in 100 (0.75^16), while the 42 versions and types of the three
-operators together stay at half the cases of `core`."""
 
-_MOST_DRAWS = 64
-"""Draws in which all that a level requires has been seen in every version and type (four times over, for any seed of a
-hundred that were tried); what is not seen until then is left to the profile."""
+def _level(name: str) -> Supported:
+    """Return the values that belong to a level, as axes say; an axis without the level has those of ``basic``."""
+    return {axis.name: axis.levels.get(name, axis.levels["basic"]) for axis in RECURRENT_AXES if axis.levels}
 
-_ABOUT = {
+
+def _restricting(supported: Supported) -> Supported:
+    """Leave out axes that may have any of their values."""
+    free = {axis.name for axis in RECURRENT_AXES if set(supported.get(axis.name, ())) == set(axis.order) != set()}
+    return {name: values for name, values in supported.items() if name not in free}
+
+
+LEVELS: Mapping[str, Supported] = MappingProxyType(
+    {
+        "basic": _level("basic"),
+        "sequence": _restricting(_level("sequence")),
+        "complete": {axis.name: axis.levels["complete"] for axis in RECURRENT_AXES if "complete" in axis.levels},
+    }
+)
+"""Nested parts of the space, from what every runtime begins with to all that there is of numbers."""
+
+CHALLENGE: Mapping[str, int] = MappingProxyType({"basic": FRESH_CASES, "sequence": 16, "complete": 32})
+"""Fresh cases of each level, for every operator version and type, at least. A fault that shows in a quarter of the
+cases of `complete` escapes 32 of them with a probability of 1 in 10,000."""
+
+_MOST_DRAWS = 256
+"""Draws in which every feature that a level requires has been seen; the profile has what is missing."""
+
+_SUMMARIES = {
     "basic": "forward, fixed sizes, default activations, with and without bias and initial states, every output",
     "sequence": "the same in every direction, and with rows of different lengths",
     "complete": "everything that the operator's document allows",
 }
 
 
+def supports(spec: CaseSpec, supported: Supported) -> bool:
+    """Tell whether a case lies in a part of the space."""
+    return all(within(name, getattr(spec, name, None), values) for name, values in supported.items())
+
+
 @cache
 def recurrent_levels(op: str, version: int, kind: Any = CaseSpec) -> tuple[Level, ...]:
-    """The levels of an operator version, narrowest first; `kind` is the class of its cases."""
+    """Return the levels of an operator version, narrowest first; `kind` is the class of its cases."""
     return tuple(
-        Level(name, _ABOUT[name], partial(_holds, name), _required(op, version, name, kind)) for name in LEVELS
+        Level(name, _SUMMARIES[name], partial(_holds, name), _required(op, version, name, kind)) for name in LEVELS
     )
 
 
@@ -45,30 +70,25 @@ def _holds(name: str, spec: CaseSpec) -> bool:
 
 
 def _required(op: str, version: int, name: str, kind: Any) -> tuple[str, ...]:
-    """The features that axes ask for, of this level and those before, where the version has them."""
-    known, narrower = all_features(op, version, kind), list(LEVELS)[: list(LEVELS).index(name) + 1]
-    lacks = {axis.name for axis in kind.axes if not axis.domains(operator_version(op, version))}
-    wanted = (
-        feature
-        for level in narrower
-        for axis in kind.axes
-        if axis.name not in lacks
-        for feature in axis.required.get(level, ())
-    )
+    """Return the features that axes ask for, of this level and narrower ones, where the version has them."""
+    known, levels = all_features(op, version, kind), list(LEVELS)[: list(LEVELS).index(name) + 1]
+    present = [axis for axis in kind.axes if axis.domains(operator_version(op, version))]
+    wanted = (feature for level in levels for axis in present for feature in axis.required.get(level, ()))
     return tuple(feature for feature in wanted if feature in known)
 
 
-def recurrent_challenge(op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:
-    """Fresh cases of an operator version and type: of each level so many (:data:`CHALLENGE`), and after them those that
-    show what the level requires and no case before did."""
+def recurrent_challenge(op: str, version: int, type: str, nonce: str, kind: Any = CaseSpec) -> Sequence[CaseSpec]:
+    """Return the fresh cases of a nonce: as many of each level as :data:`CHALLENGE` says, and further ones that have
+    features which the level requires and no case before has."""
     chosen: dict[str, CaseSpec] = {}
-    for level in recurrent_levels(op, version):
+    for level in recurrent_levels(op, version, kind):
+        seed, supported = f"challenge/{nonce}/{level.name}", LEVELS[level.name]
+        draws = distinct(partial(_draw, op, version, type, supported, kind), seed)
         fresh: list[CaseSpec] = []
         shown: set[str] = set()
-        for spec in _drawn(op, version, type, level.name, nonce):
+        for spec in islice(draws, _MOST_DRAWS):
             features = recurrent_features(spec)
-            adds = set(level.requires) & features - shown
-            if len(fresh) < CHALLENGE[level.name] or adds:
+            if len(fresh) < CHALLENGE[level.name] or set(level.requires) & features - shown:
                 fresh.append(spec)
                 shown |= features
             if len(fresh) >= CHALLENGE[level.name] and shown.issuperset(level.requires):
@@ -77,12 +97,5 @@ def recurrent_challenge(op: str, version: int, type: str, nonce: str) -> Sequenc
     return tuple(chosen.values())
 
 
-def _drawn(op: str, version: int, type: str, name: str, nonce: str) -> Iterator[CaseSpec]:
-    seen: set[str] = set()
-    for index in count():
-        if index >= _MOST_DRAWS * 4 or len(seen) >= _MOST_DRAWS:
-            return
-        spec = dense_spec(op, index, version, type, LEVELS[name], f"challenge/{nonce}/{name}", later=True, wide=True)
-        if spec is not None and spec.digest not in seen:
-            seen.add(spec.digest)
-            yield spec
+def _draw(op: str, version: int, type: str, supported: Supported, kind: Any, key: str) -> CaseSpec | None:
+    return random_case(op, key, version, type, supported, kind)

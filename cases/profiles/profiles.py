@@ -1,7 +1,7 @@
 """Profiles: lists of cases in a fixed order.
 
 ``smoke``, ``core`` and ``quantized`` are JSON lines beside this module, a case a line. ``full`` is ``core``, the lines
-of ``full.jsonl``, random cases, and every invalid model in every version. ``python -m onnxspec.cases.profiles.write``
+of ``full.jsonl``, random cases, and every invalid model in every version. ``python -m onnxspec.cases.write_profiles``
 checks the files and says how a case is added.
 """
 

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from random import Random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...reference import CELLS, FORMATS, Node, operator_version
-from ..axes.axis import Axis
+from ..axes.axis import NOTHING, Axis
 from ..axes.generator import uniform
 from ..axes.violation import Violation
 from ..specs.bounds import Bounds
-from ..specs.contexts import ContextSpace
 from ..specs.family import Family
 from ..specs.features import all_features, node_features, recurrent_features
 from ..specs.illegal import break_case, illegal_cases, violations_of
 from ..specs.level import Level
 from ..specs.recurrent import recurrent_case
-from ..specs.recurrent_contexts import RecurrentContexts
 from ..specs.space import settle
 from ..specs.spec import CaseSpec
-from .anything import any_recurrent, crossed_recurrent
-from .dense import LEVELS, dense_specs
-from .fresh import recurrent_fresh
-from .levels import recurrent_challenge, recurrent_levels
-from .pool import recurrent_design, recurrent_pooled
+from .levels import LEVELS, recurrent_challenge, recurrent_levels
 from .profiles import unique, written_cases
+from .random_cases import distinct, left_of, random_case
 
 RANDOM_OF_FULL = 1200
 """Random cases of ``full``, for each operator version."""
@@ -41,22 +34,16 @@ class CellFamily(Family):
 
     spec = CaseSpec
     build = staticmethod(recurrent_case)
-    crossed = staticmethod(crossed_recurrent)
 
     def profile(self, name: str, op: str, version: int) -> Iterable[CaseSpec]:
         """Return what the profile's file lists; see :mod:`.profiles` for ``full``."""
         if name != "full":
             return written_cases(name, op, version)
         written = itertools.chain(written_cases("core", op, version), written_cases(name, op, version))
-        drawn = itertools.islice(self.random_of_full(op, version), RANDOM_OF_FULL)
+        usual = LEVELS["complete"]  # without what has a profile of its own
+        drawn = distinct(lambda key: self.random_case(op, key, version, supported=usual), "full")
+        drawn = itertools.islice(drawn, RANDOM_OF_FULL)
         return unique(itertools.chain(written, drawn, illegal_cases(op, version, self.spec)))
-
-    def random_of_full(self, op: str, version: int) -> Iterator[CaseSpec]:
-        """Yield the random cases of ``full``, without end."""
-        random, types = Random(f"full/{op}/{version}"), operator_version(op, version).types
-        while True:
-            if (spec := self.anything(op, version, types, random)) is not None:
-                yield spec
 
     def features(self, spec: CaseSpec) -> frozenset[str]:
         """See :func:`..specs.features.recurrent_features`."""
@@ -103,9 +90,34 @@ class CellFamily(Family):
         row = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
         return bool(spec.illegal or settle(row, search=True, axes=spec.axes) == row)
 
-    def anything(self, op: str, version: int, types: Collection[str], random: Random) -> CaseSpec | None:
-        """See :mod:`.anything`."""
-        return any_recurrent(op, version, tuple(types), random, self.spec)
+    def random_case(
+        self,
+        op: str,
+        key: str,
+        version: int | None = None,
+        type: str | None = None,
+        supported: Mapping[str, Collection[Any]] = NOTHING,
+    ) -> CaseSpec | None:
+        """See :func:`.random_cases.random_case`."""
+        return random_case(op, key, version, type, supported, self.spec)
+
+    def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
+        """See :func:`.random_cases.left_of`."""
+        return left_of(op, lacks, self.spec)
+
+    def crossed(self, spec: CaseSpec, other: CaseSpec, names: Collection[str]) -> CaseSpec | None:
+        """Return a case with some fields of another one, and the coefficients with their functions."""
+        if "direction" not in names and "activations" in names and other.directions != spec.directions:
+            return None
+        row = {name: getattr(spec, name) for name in spec.__dataclass_fields__ if name not in ("op", "version")}
+        row |= {name: getattr(other, name) for name in names}
+        if "activations" in names:
+            row |= {"alpha": other.alpha, "beta": other.beta}
+        legal: dict[str, Any] = settle(row, search=True, axes=spec.axes)
+        try:
+            return self.spec(spec.op, spec.version, **legal)
+        except (ValueError, TypeError):
+            return None
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
         """See :func:`..specs.drawing.recurrent_cases`."""
@@ -129,10 +141,6 @@ class CellFamily(Family):
                     return f'drawn("{key}", {array.shape}, {precision}, {exponent}).astype("{dtype}")'
         return None
 
-    def context_space(self, op: str) -> ContextSpace | None:
-        """See :mod:`..specs.recurrent_contexts`."""
-        return _space(op, tuple(self.spec.axes))
-
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """See :func:`..specs.illegal.violations_of`."""
         return violations_of(op, version, self.spec)
@@ -141,37 +149,15 @@ class CellFamily(Family):
         """See :mod:`.levels`."""
         return recurrent_levels(op, version, self.spec)
 
+    def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:
+        """See :func:`.levels.recurrent_challenge`."""
+        return recurrent_challenge(op, version, type, nonce, self.spec)
+
 
 class RecurrentFamily(CellFamily):
-    """LSTM, GRU and RNN; see :class:`..specs.family.Family`. What their profiles have is pinned, with a pool behind."""
+    """LSTM, GRU and RNN; see :class:`..specs.family.Family`."""
 
     operators = tuple(CELLS)
-    pool_design = staticmethod(recurrent_design)
-    challenge = staticmethod(recurrent_challenge)
-
-    def random_of_full(self, op: str, version: int) -> Iterator[CaseSpec]:
-        """Yield the random cases of ``full``, without end."""
-        return dense_specs(op, version, supported=LEVELS["complete"], seed="full", later=True, wide=True)
-
-    def pooled(self, op: str, level: str, index: int, sibling: int) -> CaseSpec | None:
-        """See :func:`.pool.recurrent_pooled`."""
-        return recurrent_pooled(op, level, index, sibling)
-
-    def fresh(
-        self,
-        op: str,
-        seed: int | str,
-        versions: Collection[int] = (),
-        types: Collection[str] = (),
-        lacks: Collection[str] = (),
-    ) -> Iterator[CaseSpec] | None:
-        """See :mod:`.fresh`."""
-        return recurrent_fresh(op, seed, versions, types, lacks)
-
-
-@cache
-def _space(op: str, axes: tuple[Axis, ...]) -> RecurrentContexts:
-    return RecurrentContexts(op, axes)
 
 
 def _unit_exponent(value: float) -> int:

@@ -14,46 +14,16 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
-from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...reference import Clause, Node, clauses_of, operator_names, operator_of, versions_of
+from ...reference import Clause, Node, clauses_of, operator_names, versions_of
+from ..axes.axis import NOTHING
 from ..axes.violation import Violation
 from .bounds import Bounds
 from .case import Case, Spec
 from .changes import simpler_by_field
-from .contexts import ContextSpace
 from .features import groups_with, tell_words
 from .level import Level
-
-
-class PoolDesign(Struct, frozen=True):
-    """The way in which a pool of dense cases is drawn, and the share of it in the profiles.
-
-    drawn
-        By level how many models are drawn, narrowest level first.
-    siblings
-        By level how many further cases are drawn for a model which leaves something open.
-    models, cases
-        Of the dense block of ``core``: models of each of its levels, companions among them, and cases in all.
-    quick
-        Dense cases of ``smoke``.
-    many, measured
-        Levels that are drawn so often as is said, and how many of those cases are measured: the ones that are likely
-        to show what no case does so far. What is chosen of them stands with the widest level.
-    turns
-        Siblings that are chosen once all models are: how many are in ``core``, out of how many that a dense case may
-        have.
-    """
-
-    drawn: Mapping[str, int]
-    siblings: Mapping[str, int]
-    models: Mapping[str, int]
-    cases: int
-    quick: int
-    many: Mapping[str, int] = {}
-    measured: int = 0
-    turns: tuple[int, int] | None = None
 
 
 class Family(ABC):
@@ -110,30 +80,41 @@ class Family(ABC):
         """The report columns to which a case belongs."""
         return groups_with(self.features(spec))
 
-    def context_space(self, op: str) -> ContextSpace | None:
-        """The contexts that may be there in the cases of an operator when a part of it goes wrong; None where nobody
-        counts that."""
-        return None
-
-    def pooled(self, op: str, level: str, index: int, sibling: int) -> Any | None:
-        """The case at a place of the operator's pool (:mod:`..profiles.pool`); None where nothing is drawn there."""
-        return None
-
-    def pool_design(self, op: str) -> PoolDesign | None:
-        """The way in which the operator's pool is drawn and chosen from; None where it has none."""
-        return None
-
-    def fresh(
+    def random_case(
         self,
         op: str,
-        seed: int | str,
-        versions: Collection[int] = (),
-        types: Collection[str] = (),
-        lacks: Collection[str] = (),
-    ) -> Iterator[Any] | None:
-        """Fresh dense cases of an operator without end; see :func:`..profiles.fresh.fresh_stream`. None where none are
-        drawn. Raises ValueError where nothing is left to draw from."""
-        return None
+        key: str,
+        version: int | None = None,
+        type: str | None = None,
+        supported: Mapping[str, Collection[Any]] = NOTHING,
+    ) -> Any | None:
+        """Return the legal case that a key draws, the same one everywhere; None where the draw is no case.
+
+        version, type
+            Of the case; without them it has its own.
+        supported
+            Values that fields may have, as :meth:`without` gives them.
+
+        Without more being known of the operator: cases of its profile, crossed.
+        """
+        random = Random(f"{op}/{version}/{type}/{key}")
+        versions = [version] if version is not None else list(versions_of(op))
+        known = [
+            spec
+            for spec in self.profile("core", op, random.choice(versions))
+            if not spec.illegal and type in (None, spec.type)
+        ]
+        if not known:
+            return None
+        first: Any = random.choice(known)
+        names = [field.name for field in fields(first)]
+        crossed = self.crossed(first, random.choice(known), random.sample(names, random.randint(0, len(names))))
+        return replace(crossed, seed=random.randrange(1 << 16)) if "seed" in names and crossed is not None else crossed
+
+    def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
+        """Return the values that fields may have where a target lacks some traits, as far as :meth:`random_case` draws
+        by them. Raises ValueError where nothing is left."""
+        return NOTHING
 
     def richer(self, spec: Any) -> Sequence[Mapping[str, Any]]:
         """Fields to change so that a legal case has more in it, one thing at a time: faults that explain a small case
@@ -153,15 +134,6 @@ class Family(ABC):
         for each field the simplest first. Each step leads to a case with fewer of them."""
         return ()
 
-    def anything(self, op: str, version: int, types: Collection[str], random: Random) -> Any | None:
-        """Some case of an operator version in one of these types, from all that there may be; None where what was drawn
-        cannot be together. Without more being known of the operator: cases of its profile, crossed."""
-        known = [spec for spec in self.profile("full", op, version) if not spec.illegal and spec.type in types]
-        first: Any = random.choice(known)
-        names = [field.name for field in fields(first)]
-        crossed = self.crossed(first, random.choice(known), random.sample(names, random.randint(0, len(names))))
-        return replace(crossed, seed=random.randrange(1 << 16)) if "seed" in names and crossed is not None else crossed
-
     def crossed(self, spec: Any, other: Any, names: Collection[str]) -> Any | None:
         """A case with some fields of another one of the same operator version; None where that cannot be."""
         try:
@@ -179,25 +151,23 @@ class Family(ABC):
         return (Level("complete", "everything that the suite tries", lambda spec: True),)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
-        """Legal cases that no profile holds, of every level, the same ones for everyone from the nonce: what a
-        certificate's auditor asks for beside the profile. Without more being known of the operator: some of
-        :meth:`anything`."""
-        random = Random(f"{op}/{version}/{type}/{nonce}")
-        drawn = (self.anything(op, version, (type,), random) for _ in range(_DRAWS))
-        return tuple(islice(dict.fromkeys(spec for spec in drawn if spec is not None and not spec.illegal), _ASKED))
+        """Return fresh cases of every level, the same ones for everyone from the nonce: what a certificate's auditor
+        asks for beside the profile."""
+        drawn = (self.random_case(op, f"challenge/{nonce}/{index}", version, type) for index in range(_DRAWS))
+        return tuple(islice(dict.fromkeys(spec for spec in drawn if spec is not None), FRESH_CASES))
 
 
 _FAMILIES: dict[str, Family] = {}
-_ASKED, _DRAWS = 8, 64
-"""Cases that a nonce asks for where nothing else is said, and draws in which they are looked for."""
+FRESH_CASES = 64
+"""Fresh cases of a nonce that must pass in each row of a certificate for it to reach a level."""
+
+_DRAWS = 4 * FRESH_CASES
 
 
 def register(family: Family) -> Family:
-    """Make the cases of operators known. Raises UnknownOperator for an operator that there is not, and what a family
-    raises that is asked for its pool: all families are, whichever operator somebody means."""
+    """Make the cases of operators known. Raises UnknownOperator for an operator that does not exist."""
     for op in family.operators:
         versions_of(op)
-        family.pool_design(op)
         _FAMILIES[op] = family
     tell_words(getattr(family.spec, "axes", ()))
     return family
@@ -213,20 +183,9 @@ def family_of(op: str) -> Family:
     return _FAMILIES[op]
 
 
-def context_space(op: str) -> ContextSpace | None:
-    """The contexts that may be there in the cases of an operator; None for one of which nobody counts what cases show
-    together."""
-    return _FAMILIES[op].context_space(op) if op in _FAMILIES else None
-
-
-def counted_operators() -> tuple[str, ...]:
-    """The operators whose profiles are made by what cases show when things are there together: those with a pool."""
-    return tuple(op for op in pooled_operators() if context_space(op) is not None and operator_of(op).parts())
-
-
-def pooled_operators() -> tuple[str, ...]:
-    """The operators that have a pool of dense cases, and fresh ones."""
-    return tuple(op for op, family in _FAMILIES.items() if family.pool_design(op) is not None)
+def drawn_operators() -> tuple[str, ...]:
+    """Return the operators whose families draw random cases themselves: `--random` and filling are about these."""
+    return tuple(op for op, family in _FAMILIES.items() if type(family).random_case is not Family.random_case)
 
 
 def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:

@@ -1,7 +1,7 @@
 """The space of configurations of an operator version: what its axes have, and what restricts them.
 
-One description, walked two ways: covering designs pick the pinned profiles from it, and strategies search it. What is
-said here once holds for both: which axes a version has, which values, simplest first, and which do not go together.
+Random cases are drawn from it, and strategies search it: which axes a version has, which values, simplest first, and
+which do not go together.
 """
 
 from __future__ import annotations
@@ -19,25 +19,15 @@ from .spec import CaseSpec
 
 Row = dict[str, Hashable]
 
-# The order in which the designs of pinned profiles, and the dice of the pinned pool, have taken axes from the
-# beginning. Those that came later are not among them, and stand behind.
-PINNED_AXES = (
-    *("type", "direction", "size", "bias", "lengths", "initial", "activations", "clip", "hidden_size", "explicit"),
-    *("outputs", "weights", "dimensions", "opset", "reruns", "peepholes", "input_forget", "linear_before_reset"),
-    *("layout", "output_sequence", "alpha", "beta", "data"),
-)
-
 
 @cache
 def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES) -> dict[str, Domain]:
-    """The domains of all axes of an operator version by name, in the order in which designs take them.
+    """Return the domains of all axes of an operator version by name.
 
     Search goes beyond three of them: sizes are any, activations are any of :func:`functions_of` with any coefficients
     between those of ``alpha`` and ``beta``, outputs are any of :func:`output_subsets`.
     """
-    domains = {name: domain for axis in axes for name, domain in axis.domains(operator).items()}
-    later = [name for name in domains if name not in PINNED_AXES]
-    return {name: domains[name] for name in (*PINNED_AXES, *later) if name in domains}
+    return {name: domain for axis in axes for name, domain in axis.domains(operator).items()}
 
 
 def axes_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES) -> dict[str, tuple[Hashable, ...]]:

@@ -31,7 +31,7 @@ from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result, result_of
 from ..running.conclusion import conclude
 from ..running.description import description_of
-from ..running.filling import NOT_ASKED, Filling
+from ..running.filling import NOT_ASKED, cases_to_add
 from ..running.fresh import FEWEST, amended_by_fresh, answered, differs, sample_of
 from ..running.merge import MergeError, plan_of
 from ..running.run import Plan, Run, TargetRun
@@ -102,8 +102,8 @@ class ClaimedRun:
     def left_out(self) -> str:
         """The reason for which cases that follow from the results were not run, as the run says it; empty where they
         were."""
-        coverage = self.entry.get("coverage")
-        return coverage["left_out"] if coverage is not None else NOT_ASKED
+        filling = self.entry.get("filling")
+        return filling["left_out"] if filling is not None else NOT_ASKED
 
 
 @dataclass(frozen=True)
@@ -324,15 +324,10 @@ def _filled_otherwise(run: ClaimedRun, results: Mapping[str, Result]) -> str:
     Shards do not fill up, and neither does a run that was told not to."""
     plan, target = run.plan, run.target
     given = [probe.id for probe in plan.filled.get(target.name, ())]
-    if not plan.counts_coverage or run.left_out:
+    if not plan.can_fill or run.left_out:
         return f"{len(given)} cases follow, and none was due" if given else ""
     there = [results[p.id] for p in plan.pinned_of(target) if p.id in results]
-    filling, ids = Filling(replace(plan, filled={}), target), list[str]()
-    while batch := filling.next(there):
-        ids += [probe.id for probe in batch]
-        if any(probe.id not in results for probe in batch):
-            break
-        there += [results[probe.id] for probe in batch]
+    ids = [probe.id for probe in cases_to_add(replace(plan, filled={}), target, there)]
     return "" if ids == given else f"{len(ids)} cases follow from the results, and {len(given)} others are there"
 
 

@@ -7,7 +7,7 @@ import datetime
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from ..results import lines
 from ..results.environment import version_of
 from ..results.journal import Journal
 from ..results.recorded import CASE, FRESH, Recorder, bits_of
-from ..results.records import CoverageRecord
 from ..running.screen import told_answer
 from ..workers.worker_process import MEASURED
 from .attestation import STATEMENT, as_json, attested
@@ -168,7 +167,7 @@ def suite_of(derivation: Derivation) -> SuiteRecord:
         nonce=nonce,
         profiles={name: digest for name, digest in digests.items() if name != "nonce"},
         cases=case_digests(derivation.probes.values()),
-        coverage=derivation.record["targets"][0].get("coverage"),
+        filling=derivation.record["targets"][0].get("filling"),
     )
 
 
@@ -179,11 +178,8 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
     provider = str(description.get("provider") or derivation.target.options.get("provider") or "")
     wrapped = bool(derivation.target.wrap)
     trial = tuple(trial_of(derivation, provider))
-    coverage = derivation.record["targets"][0].get("coverage")
     asked = derivation.asked & derivation.probes.keys()
-    rows = rows_of(
-        derivation.probes, derivation.results, derivation.target.accuracy, waivers, claim.date, asked, coverage
-    )
+    rows = rows_of(derivation.probes, derivation.results, derivation.target.accuracy, waivers, claim.date, asked)
     answers = interpretations_of(derivation.probes, derivation.results)
     findings = derivation.record["targets"][0]["findings"]
     return StatementRecord(
@@ -207,24 +203,9 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
         reported=tuple(reported_in(derivation)),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,
-        coverage=tuple(_coverage_told(coverage)),
         interpretations={op: {q: " and ".join(a) for q, a in asked.items()} for op, asked in answers.items()},
         findings=tuple(f"{f['verdict']}: {f['title']} ({len(f['cases'])} cases)" for f in findings[:_FINDINGS]),
     )
-
-
-def _coverage_told(coverage: CoverageRecord | None) -> Iterator[str]:
-    """The share of what the target has that was tried together, a line for each operator."""
-    if coverage is None:
-        yield "not counted, since whole operators were not run"
-        return
-    for each in coverage["operators"]:
-        (pairs, all_pairs), (triples, all_triples) = each["after"]["pairs"], each["after"]["triples"]
-        if all_pairs:
-            share, third = pairs / all_pairs, triples / max(all_triples, 1)
-            yield f"{each['operator']}: {share:.1%} of pairs of features, {third:.1%} of triples"
-    if coverage["left_out"]:
-        yield coverage["left_out"]
 
 
 def _granting_nothing(row: RowRecord) -> RowRecord:

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..results.records import CoverageRecord
+from ..results.records import FillingRecord
 from ..results.result import Count
 
-FORM = 2
+FORM = 3
 """The version of the package's form; 1 is that of onnxspec 0.3."""
 
 
@@ -145,8 +145,6 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
         What the target does not support, in the words of reports.
     reported
         What rests on the vendor's word.
-    coverage
-        How much of what the target has was tried together, a line for each operator.
     findings
         Titles of all findings, each with its verdict and how many cases show it.
     date
@@ -176,7 +174,6 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
     waivers: tuple[WaiverRecord, ...]
     rows: tuple[RowRecord, ...]
     interpretations: dict[str, dict[str, str]]
-    coverage: tuple[str, ...]
     findings: tuple[str, ...]
 
 
@@ -283,8 +280,8 @@ class SuiteRecord(Struct, frozen=True, kw_only=True):
         Operator version to the digest that its profile is pinned with.
     cases
         Operator version to the digest of its cases in this package, all bytes of their inputs included.
-    coverage
-        What the target lacks and what was run in its place, as run.json has it; None where nothing was.
+    filling
+        The random cases that followed, as run.json has them; None for a run that is not filled up.
     """
 
     onnxspec: str
@@ -293,4 +290,4 @@ class SuiteRecord(Struct, frozen=True, kw_only=True):
     nonce: str
     profiles: dict[str, str]
     cases: dict[str, str]
-    coverage: CoverageRecord | None = None
+    filling: FillingRecord | None = None

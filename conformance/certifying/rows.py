@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ...cases import family_of
+from ...cases.specs.family import FRESH_CASES
 from ...cases.specs.level import Level
 from ...reference import budget
 from ...reference.documents.interpretations import asked_anew
@@ -20,7 +21,6 @@ from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..judging.vocabulary import DECLINES, STATES
 from ..probes.probe import Probe
 from ..probes.wrapped import CaseProbe
-from ..results.records import CoverageRecord
 from ..results.result import Result
 from ..results.signed_errors import biased_types
 from .records import ExceptionRecord, LevelRecord, RowRecord, WaiverRecord
@@ -33,11 +33,6 @@ which no target can help: in `core` 7 to 13 % of float32, 28 to 72 % of LSTM and
 (81 % in GRU-22, of which there are few float16 cases), two thirds to three quarters where float32 is stored as float16,
 and 70 to 89 % in bfloat16, where Sigmoid and Tanh alone may be off by 3 %. An open element that lies outside its bound
 is wrong all the same. What is allowed is little more, so that a share cannot grow unseen."""
-
-PAIRS = 0.9
-"""Share of the pairs of features, of all that an operator has on the target, that its cases must show together. A run
-fills up towards 99 %; where features fail that hide others it may stop short of that (OpenVINO's provider at 94 and
-95 %), and most of what is left lies beyond the level."""
 
 _DENYING = FAILING - {Verdict.NOT_REJECTED}
 """A forbidden model that ran is told, and denies no level: no customer's model is forbidden."""
@@ -68,7 +63,6 @@ def rows_of(
     waivers: Sequence[WaiverRecord],
     day: datetime.date,
     asked: Collection[str] = (),
-    coverage: CoverageRecord | None = None,
 ) -> tuple[RowRecord, ...]:
     """The rows of a statement, one for every operator version and type that there are cases of.
 
@@ -82,8 +76,6 @@ def rows_of(
         That on which waivers must hold.
     asked
         Ids of the cases that a nonce has asked for.
-    coverage
-        How far the cases of whole operators reach, where that was counted.
     """
     by_case = {result.case: result for result in results}
     grouped: dict[tuple[str, int, str], list[Probe]] = defaultdict(list)
@@ -93,8 +85,6 @@ def rows_of(
     for op, questions in interpretations_of(probes, results).items():
         if mixed := [name for name, answers in questions.items() if len(answers) > 1]:
             against[op].append(f"answers an open question in more than one way: {', '.join(mixed)}")
-    for op, short in short_of(coverage):
-        against[op].append(short)
     leaning = biased_types(results)
     excluded = {} if accuracy_class(accuracy).biased else leaning
     alone: dict[str, set[str]] = defaultdict(set)
@@ -106,19 +96,9 @@ def rows_of(
         beyond, left = list(against[op]), leaning.get(some[0].type, "")
         if some[0].type in excluded:
             beyond.append(f"errors lean to one side, which leaves {left}; class {accuracy} excludes that")
-        one = _row(some, by_case, accuracy, waivers, day, beyond, alone[op])
+        one = _row(some, by_case, accuracy, waivers, day, beyond, alone[op], asked)
         rows.append(replace(one, fresh=_among(some, asked), leaning=left))
     return tuple(rows)
-
-
-def short_of(coverage: CoverageRecord | None) -> Iterator[tuple[str, str]]:
-    """(operator, what its cases fall short of), where a run has filled up and what is owed was not reached."""
-    if coverage is not None and not coverage["left_out"]:
-        for each in coverage["operators"]:
-            shown, possible = each["after"]["pairs"]
-            if possible and shown < PAIRS * possible:
-                share = f"{shown / possible:.0%} of the pairs of what is supported, {PAIRS:.0%} are due"
-                yield each["operator"], f"its cases together show {share}"
 
 
 def _among(probes: Sequence[Probe], ids: Collection[str]) -> int:
@@ -133,6 +113,7 @@ def _row(
     day: datetime.date,
     against: Sequence[str],
     alone: Collection[str],
+    asked: Collection[str],
 ) -> RowRecord:
     first = probes[0]
     verdicts = {probe.id: _verdict(probe, results) for probe in probes}
@@ -142,7 +123,7 @@ def _row(
     failing = [probe for probe in probes if verdicts[probe.id] in _DENYING]
     covered = {probe.id: covering(waivers, probe, results[probe.id], day) for probe in failing}
     levels = family_of(first.op).levels(first.op, first.version)
-    records = [_level(level, probes, verdicts, results, covered, against, accuracy) for level in levels]
+    records = [_level(level, probes, verdicts, results, covered, against, accuracy, asked) for level in levels]
     reached = [record for record in records if record.status == "reached"]
     excepted = [record for record in records if record.status == "exceptions"]
     numbers = Counter(number for number in covered.values() if number is not None)
@@ -201,6 +182,7 @@ def _level(
     covered: Mapping[str, int | None],
     of_operator: Sequence[str],
     accuracy: str,
+    asked: Collection[str],
 ) -> LevelRecord:
     legal = [probe for probe in probes if isinstance(probe, CaseProbe) and not probe.spec.illegal]
     members = [p for p in legal if level.holds(p.spec) and verdicts[p.id] is not Verdict.NOT_TRIED]
@@ -220,6 +202,9 @@ def _level(
     shown = frozenset[str]().union(*(probe.features for probe in passed))
     if missing := [feature for feature in level.requires if feature not in shown]:
         against.append(f"no case that passes has {', '.join(missing)}")
+    fresh = sum(probe.id in asked and verdicts[probe.id] in _NUMBERS for probe in members)
+    if fresh < (due := min(FRESH_CASES, _among(probes, asked))):
+        against.append(f"{fresh} fresh cases of the nonce are right, {due} must be")
     open_share = _open_share(members, results)
     if open_share > (most := most_open(accuracy, probes[0].type)):
         against.append(f"{open_share:.0%} of its elements could not be judged, {most:.0%} may be")
@@ -255,6 +240,7 @@ def _open_share(members: Sequence[Probe], results: Mapping[str, Result]) -> floa
 
 
 _NUMBERS = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
+"""Verdicts on numbers that lie within their bounds."""
 
 
 def _listed(ids: Sequence[str]) -> str:

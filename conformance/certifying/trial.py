@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...cases.axes.quantized.quantization import BLOCK
-from ..judging.judgement import DECLINED, UNTRIED
+from ..judging.judgement import UNTRIED
 from ..probes.drawn import split_nonce
-from ..probes.wrapped import CaseProbe
-from ..proof.interactions import space_of
 from ..results.environment import version_of
-from ..running.filling import Filling
+from ..running.filling import cases_to_add
 from .derivation import Derivation
 from .placement import unproved
 
@@ -47,7 +45,6 @@ def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
         yield f"it is not recorded how often {_cases(derivation.uncounted)} were run"
     if profile not in _NOT_CORE:
         yield from _unfilled(derivation)
-        yield from _overdeclared(derivation)
     yield from _contradictions(derivation)
 
 
@@ -56,26 +53,12 @@ def _cases(cases: Sequence[str]) -> str:
 
 
 def _unfilled(derivation: Derivation) -> Iterator[str]:
-    """Cases that were not counted, or not run though the results ask for them: no level rests on too few."""
-    if not derivation.plan.counts_coverage:
-        yield "it was not counted what its cases show together: run whole operators, without --since-version and --type"
+    """Yield why cases that the results ask for were not run."""
+    if not derivation.plan.can_fill:
+        yield "parts of operators were run: run whole operators, without --since-version and --type"
         return
-    if derivation.left_out and Filling(derivation.plan, derivation.target).next(derivation.results):
+    if derivation.left_out and cases_to_add(derivation.plan, derivation.target, derivation.results):
         yield f"cases that its results ask for were left out: {derivation.left_out}"
-
-
-def _overdeclared(derivation: Derivation) -> Iterator[str]:
-    """Features that a target's table says it lacks, though they run: nobody may declare away what is to be shown."""
-    coverage = derivation.record["targets"][0].get("coverage")
-    ran = {result.case for result in derivation.results if result.verdict not in DECLINED | UNTRIED}
-    for each in coverage["operators"] if coverage is not None else ():
-        space = space_of(each["operator"])
-        probes = [probe for case, probe in derivation.probes.items() if case in ran and probe.op == each["operator"]]
-        own = [probe.spec for probe in probes if isinstance(probe, CaseProbe) and not probe.spec.illegal]
-        held = [space.held(spec) for spec in own] if each["declared"] else []
-        for id in each["declared"]:
-            if count := sum(bool(mask[:, space.position[id]].any()) for mask in held):
-                yield f"it is declared that {id} is lacking in {each['operator']}, and {count} cases with it ran"
 
 
 def _contradictions(derivation: Derivation) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -15,8 +15,6 @@ from ...cases.profiles.profiles import written_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, UnknownName, all_listed, select_probes, selection_of
-from ..proof.interactions import faults_of, measurable, tally
-from ..proof.tolerance import shown_to_runner
 from ..results.environment import version_of
 from ..results.support import counted
 from .application import app
@@ -66,8 +64,6 @@ def generate_cases(
         fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
     say(f"{counted(written)} in {folder}")
-    for line in _scores(specs, {entry["case"] for entry in manifest["cases"]}) if not everything else ():
-        say(line)
     if left_out:
         # Cases that --all leaves out as well have no right outputs that could be written.
         more = "" if everything else "; --all also writes those that have outputs to expect"
@@ -87,20 +83,6 @@ def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:
         for spec in written_cases("fair", op, version)
         if (not chosen.types or spec.type in chosen.types) and spec.digest not in known
     ]
-
-
-def _scores(specs: Iterable[Spec], written: Collection[str]) -> Iterator[str]:
-    """The number of faults "X goes wrong when Y [and Z]" of each operator that what is written shows to a runner with
-    that tolerance; cases of special numbers or of great size count for nothing."""
-    by_op: dict[str, list[Spec]] = {}
-    for spec in specs:
-        if spec.id in written and measurable(spec):
-            by_op.setdefault(spec.op, []).append(spec)
-    for op, own in by_op.items():
-        score = tally(op, ([(spec, shown_to_runner(spec))] for spec in own)).score(faults_of(op))
-        pairs, triples = (f"{shown / there:.0%}" for shown, there in (score.pairs, score.triples))
-        what = f"{pairs} of the faults with one condition, {triples} of those with two"
-        yield f"{op}: within that tolerance they show {what}"
 
 
 def _specs_of(probes: Iterable[Probe]) -> list[Spec]:

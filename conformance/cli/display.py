@@ -17,7 +17,6 @@ from rich.text import Text
 from ..judging.judgement import DECLINED, Verdict
 from ..judging.vocabulary import word
 from ..results.answer import Answer
-from ..results.coverage import falls_short
 from ..results.support import counted
 from ..running.conclusion import answer_on
 from ..running.events import CaseJudged, CasesFilled, Event, SampleTried, TargetBegun
@@ -197,7 +196,6 @@ def _show(target: TargetRun, answer: Answer, console: Console, *, only_new: bool
         Text.assemble(f"{answer.question}: ", (answer.conforms, style)),
         *([Text.assemble(f"{KNOWN}: ", (answer.comparison, "bold"))] if answer.comparison else []),
         *([] if answer.chosen else [Text(f"{RUNS}: {answer.supported}")]),
-        *([Text(f"Coverage: {answer.coverage}")] if target.coverage and falls_short(target.coverage) else []),
     ]
     for line in first:
         _entry(console, Text(""), [line], indent=2)

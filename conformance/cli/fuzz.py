@@ -158,7 +158,7 @@ def _run(hunt: Hunt, limits: Limits) -> None:
         def observe(now: Hunt) -> None:
             if now.done % 16 == 0:
                 counts = f"{now.done} cases, {len(now.new)} new failures"
-                progress.update(task, description=f"{counts}; {now.reach.text}" if now.reach.text else counts)
+                progress.update(task, description=counts)
 
         hunt.run(limits, observe)
 
@@ -166,8 +166,6 @@ def _run(hunt: Hunt, limits: Limits) -> None:
 def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
     counts = "  ".join(f"{count} {verdict}" for verdict, count in hunt.verdicts.most_common())
     say(f"{hunt.done} cases: {counts or 'none'}")
-    if hunt.reach.text:
-        say(f"reached, of what can go wrong together: {hunt.reach.text}")
     told = [(failure, report, hunt.reason(failure)) for failure, report in zip(hunt.failures, reports, strict=True)]
     told.sort(key=lambda row: (row[0].known, bool(row[2])))  # what nobody knows first
     for failure, report, reason in told:

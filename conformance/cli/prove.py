@@ -20,14 +20,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...cases import Spec
-from ...cases.specs.family import counted_operators
 from ...reference import FAULTS, FORMATS, fault_named
 from ...reference.numbers.accuracy import QDQ_STEPS
-from ...reference.operators.mishap import told_mishap
 from ...reference.operators.quantized import ceiling
 from ..probes.selection import UnknownName, select, selection_of
-from ..proof.exposure import NotMeasured, Run, measure
-from ..proof.interactions import GOAL, Score, faults_in, faults_of, measurable, tally
 from ..proof.power import power_of
 from ..proof.proof import ENOUGH, FEWEST, Ceiling, Proof, Row, prove
 from ..proof.undecided import Undecided
@@ -68,9 +64,7 @@ def prove_command(
     Every fault and every conforming variant runs through a profile. A fault is the reference with one thing
     wrong. Each must be caught by two cases or more, eight radii away from what is right, in every operator and type
     in which it can show; every clause that can be broken must have a fault, every clause a case; and no conforming
-    kernel may fail anywhere. Beside that, faults "X goes wrong when Y and Z" are made from the description of the
-    space, all of them, and core must show 99.5 % of those with one condition, and 95 % of those with two, in every
-    operator whose core is chosen by them. Exit code 1 where that does not hold.
+    kernel may fail anywhere. Exit code 1 where that does not hold.
     """
     try:
         specs = select(selection_of(profile, op, since_version, type, case))
@@ -88,8 +82,6 @@ def prove_command(
     # Of a part of the cases or the faults it is not said what they leave out.
     whole = not (fault or since_version or type or case)
     complaints = _complaints(proof, whole=whole)
-    if not fault:
-        complaints += _interactions(console, specs, jobs, goal=whole and profile != "smoke")
     for line in complaints:
         warn(line, "red")
     if proof.undecided:
@@ -136,27 +128,6 @@ def _print_power(console: Console, specs: Sequence[Spec]) -> None:
             error = f"2^{math.log2(each.error):.0f} = {each.error:.1e}" if math.isfinite(each.error) else "none"
             table.add_row(each.op, each.type, error, str(each.cases))
     console.print(table)
-
-
-def _interactions(console: Console, specs: Sequence[Spec], processes: int, *, goal: bool) -> list[str]:
-    """Print which faults "X goes wrong when Y and Z" the cases show; what falls short of the goal, in a line each."""
-    measured = []
-    try:
-        chosen = [spec for spec in specs if measurable(spec)]
-    except Exception as error:  # whatever it is, it is the operator's
-        return [f"interactions are not measured, by the suite's fault or the operator's: {told_mishap(error)}"]
-    try:
-        with contextlib.closing(measure(chosen, processes)) as steps:
-            shown = track(steps, "interactions", len(chosen), console=console, transient=True)
-            measured = list(shown if console.is_terminal else steps)
-    except NotMeasured as error:
-        return [f"interactions are not measured: {error}"]
-    except KeyboardInterrupt:
-        fail("interrupted", 130)
-    if not measured:
-        return []
-    console.print(_interaction_table(measured))
-    return interaction_complaints(measured) if goal else []
 
 
 def _require_place(path: Path) -> None:
@@ -255,75 +226,6 @@ def _write(rows: Sequence[Row], path: Path) -> None:
 
 
 assert FEWEST == 2, "the command's help says two"
-
-
-# Figures of interactions: how many faults "X goes wrong when Y and Z" a profile shows
-
-_SHARES = {"pairs": "X when Y", "twice": "by two cases", "triples": "X when Y and Z"}
-"""Names of shares of faults, as the table has them."""
-
-_INTERACTIONS = (
-    "X: faults that make a part of the operator wrong, shown of all that can show; then those that do so only when Y, "
-    "or Y and Z, is there too; core is meant to show "
-) + ", ".join(f"{goal:.1%} of {_SHARES[name]}" for name, goal in GOAL.items())
-_NAMED = 8  # surviving pairs that are named
-
-Measured = Sequence[Sequence[Run]]
-"""The features that the runs of each case show, its own one first."""
-
-
-def _interaction_table(measured: Measured) -> Table:
-    """A row for each operator, and one for each of its types by itself."""
-    table = Table(box=SIMPLE, caption=_INTERACTIONS, caption_justify="left")
-    for title in ("operator", "type", "cases", "X", *_SHARES.values()):
-        table.add_column(title, justify="left" if title in ("operator", "type") else "right", no_wrap=True)
-    for op, cases in _by_operator(measured).items():
-        whole = tally(op, cases).score(faults_of(op))
-        table.add_row(op, "all", str(len(cases)), *_cells(whole, must=op in counted_operators()))
-        for kind in FORMATS:
-            own = [runs for runs in cases if runs[0][0].type == kind]
-            if own:
-                table.add_row("", kind, str(len(own)), *_cells(tally(op, own).score(faults_in(op, kind)), must=False))
-    return table
-
-
-def interaction_complaints(measured: Measured) -> list[str]:
-    """Shares that fall short of what must be shown, and things shown though held to be impossible, in a line each."""
-    complaints = []
-    for op, cases in _by_operator(measured).items():
-        if op not in counted_operators():
-            continue  # its cases were not chosen by what they show together
-        tallied, faults = tally(op, cases), faults_of(op)
-        score = tallied.score(faults)
-        for name, least in GOAL.items():
-            shown, there = getattr(score, name)
-            if shown < least * there:
-                complaints.append(
-                    f"{op}: {_share(shown, there)} of {_SHARES[name]!r} are shown, at least {least:.1%} must be"
-                )
-        left = tallied.surviving(faults)
-        if left and score.pairs[0] < GOAL["pairs"] * score.pairs[1]:
-            named = "; ".join(f"{part} when {context}" for part, context in left[:_NAMED])
-            more = f"; and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-            complaints.append(f"{op}: no case shows {named}{more}")
-        wrong = [" when ".join((fault[0], " and ".join(fault[1:]))) for fault in tallied.contradicting(faults)]
-        complaints += [f"{op}: shown, though it is held to be impossible: {fault}" for fault in wrong]
-    return complaints
-
-
-def _by_operator(measured: Measured) -> dict[str, list[Sequence[Run]]]:
-    by: dict[str, list[Sequence[Run]]] = {}
-    for runs in measured:
-        by.setdefault(runs[0][0].op, []).append(runs)
-    return by
-
-
-def _cells(score: Score, *, must: bool) -> list[Text]:
-    cells = [Text(f"{score.parts[0]}/{score.parts[1]}")]
-    for name, least in GOAL.items():
-        shown, there = getattr(score, name)
-        cells.append(Text(_share(shown, there), "bold red" if must and shown < least * there else ""))
-    return cells
 
 
 def _share(shown: int, there: int) -> str:

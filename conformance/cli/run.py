@@ -215,9 +215,7 @@ class ConductOptions:
     jobs: Jobs = CORES
     fill: Annotated[
         bool,
-        typer.Option(
-            "--fill/--no-fill", help="Add cases within what a target supports until enough of that is tried together."
-        ),
+        typer.Option("--fill/--no-fill", help="Add random cases that use only what the target supports."),
     ] = True
 
 

@@ -7,21 +7,26 @@ from dataclasses import fields, replace
 from random import Random
 from typing import Any
 
-from ...cases import Spec
+from ...cases import Spec, profile
 from ...cases.portable import CaseTextError, check_case
 from ...cases.specs.family import family_of
+from ...reference import operator_version
 
 _TRIES = 50
 _DRAWS = 500  # most draws are cases: where so many are none, something is broken
 _CHANGED = 3  # fields that a case near another has from elsewhere
+_CROSSED = 0.25  # of the draws: a case of the profile has rare values and few features
 
 
 def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[str]) -> Any:
-    """A legal case of one of these operator versions, in one of these types. Raises what keeps all that is drawn from
-    being one."""
+    """Return a legal case of one of these operator versions, in one of these types. Raises the error that keeps every
+    draw from being one."""
     for left in reversed(range(_DRAWS)):
         op, version = random.choice(versions)
-        spec = family_of(op).anything(op, version, types, random)
+        kinds = [kind for kind in operator_version(op, version).types if kind in types]
+        if not kinds:
+            continue
+        spec = _of_version(random, op, version, random.choice(kinds))
         if spec is None:
             continue
         try:
@@ -32,6 +37,25 @@ def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[s
         else:
             return spec
     raise CaseTextError(f"no case was drawn in {_DRAWS} attempts")
+
+
+def _of_version(random: Random, op: str, version: int, kind: str) -> Any | None:
+    """Return a random case, or a case of the profile with some fields of a random one; None where that cannot be."""
+    family = family_of(op)
+    spec: Any = family.random_case(op, f"fuzz/{random.getrandbits(64)}", version, kind)
+    if spec is None or random.random() >= _CROSSED:
+        return spec
+    known = [each for each in profile("core", op, version) if not each.illegal and each.type == spec.type]
+    if not known:
+        return spec
+    crossed = family.crossed(random.choice(known), spec, _some_fields(random, spec))
+    return family.crossed(crossed, spec, ["seed"]) if crossed is not None and hasattr(spec, "seed") else crossed
+
+
+def _some_fields(random: Random, spec: Any) -> list[str]:
+    """Return up to three fields of a case."""
+    names = sorted(field.name for field in fields(spec) if field.name not in ("op", "version"))
+    return random.sample(names, min(_CHANGED, len(names)))
 
 
 def _legal(spec: Spec) -> bool:
@@ -47,10 +71,9 @@ def altered(random: Random, spec: Any, types: Sequence[str]) -> Any:
     family = family_of(spec.op)
     for _ in range(_TRIES):
         other = drawn(random, [(spec.op, spec.version)], types)
-        names = sorted(field.name for field in fields(spec) if field.name not in ("op", "version"))
-        near = family.crossed(spec, other, random.sample(names, min(_CHANGED, len(names))))
-        if near is not None:
-            near = family.crossed(near, other, [name for name in ("seed",) if name in names])
+        near = family.crossed(spec, other, _some_fields(random, spec))
+        if near is not None and hasattr(spec, "seed"):
+            near = family.crossed(near, other, ["seed"])
         if near is not None and _legal(near):
             return near
     return drawn(random, [(spec.op, spec.version)], types)

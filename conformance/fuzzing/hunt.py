@@ -2,8 +2,7 @@
 
 Several failures are found in one search: a failing case that meets the conditions of one that was found, and fails in
 the same way, is that one again; any other is shrunk by experiments on the target. Half of what is drawn lies near cases
-whose numbers were furthest off within their bounds; most of the rest is dense with features, as the cases of `run
---random` are.
+whose numbers were furthest off within their bounds; the rest is drawn as the cases of `run --random` are.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from random import Random
 from typing import Any
 
 from ...cases.portable import CaseTextError, case_from_json, case_text
-from ...cases.profiles.fresh import fresh_stream
-from ...cases.specs.family import pooled_operators
 from ...reference import Fault, fault_named
 from ...reference.operators.mishap import told_mishap
 from ..border.strict_json import MalformedJson, parse
@@ -29,11 +26,10 @@ from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import consistent
 from ..diagnosis.foretelling import Fresh, foretold
 from ..diagnosis.needs import Need, needs_in_words
-from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
+from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import CaseProbe, wrapped_probes
-from ..proof.reach import Reach
 from ..results.expected.entries import Entry, Failure, matching, suspects
 from ..targets.target import Target
 from ..workers.job import ClusterError
@@ -44,7 +40,6 @@ from .drawing import altered, drawn, drawn_illegal
 
 NEAR = 32
 _STEERED = 0.5
-_DENSE = 0.75  # of what is drawn anew: it shows more at a time, while what has few features or none is needed too
 _SHRINK_SECONDS = 30.0
 _NAME_SECONDS = 15.0
 _EFFORT = 2000
@@ -114,8 +109,6 @@ class Hunt:
         What the database had and fails no more.
     listed
         What the target's list of known failures says of this runtime.
-    reach
-        Which interactions the cases that ran hold everything for.
     mishaps
         What broke off in the suite's own code or an operator's, each with how often.
     """
@@ -135,15 +128,10 @@ class Hunt:
     verdicts: Counter[str] = field(default_factory=Counter)
     done: int = 0
     listed: Sequence[Entry] = field(default=(), init=False)
-    reach: Reach = field(default_factory=Reach)
     mishaps: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
-        ops, numbers = {op for op, _ in self.versions}, {version for _, version in self.versions}
-        dense = ops & set(pooled_operators())
-        stream = fresh_stream(self.seed, dense, numbers, self.types) if dense else iter(())
-        self._dense = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
         self.expect(())
 
     def expect(self, listed: Sequence[Entry]) -> None:
@@ -198,8 +186,6 @@ class Hunt:
             return drawn_illegal(self._random, self.versions, self.types)
         if self.near and self._random.random() < _STEERED:
             return altered(self._random, self._random.choice(self.near)[1], self.types)
-        if self._random.random() < _DENSE and (spec := next(self._dense, None)) is not None:
-            return spec
         return drawn(self._random, self.versions, self.types)
 
     def _tried(self, specs: Sequence[Any]) -> Iterator[Tried]:
@@ -237,11 +223,6 @@ class Hunt:
         spec = one.probe.spec
         self.done += 1
         self.verdicts[verdict.value] += 1
-        if verdict not in DECLINED:
-            try:
-                self.reach.add(spec)
-            except Exception as error:  # as above: it costs what is said of how far cases reach
-                self.mishaps[f"counting what cases show: {told_mishap(error)}"] += 1
         if verdict in FAILING:
             if not (any(self._same(failure, one, spec) for failure in self.failures) or self._several(one, spec)):
                 self._found(one, deadline, known=False)

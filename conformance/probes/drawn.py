@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Sequence
 
 from ...cases import family_of
-from ...cases.profiles.fresh import fresh_specs
-from ...cases.specs.family import pooled_operators
+from ...cases.profiles.random_cases import random_specs
+from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, operator_names, operator_version, versions_of
 from .naming import CaseError, UnknownName
 from .probe import Probe, SpecProbe
@@ -75,14 +75,14 @@ def drawn_probes(
     types: tuple[str, ...] = (),
     lacks: tuple[str, ...] = (),
 ) -> list[Probe]:
-    """Fresh cases of some operators, versions and types, without some contexts; empty tuples mean all,
+    """Fresh cases of some operators, versions and types, without some traits; empty tuples mean all,
     and of operators ONNX's own.
 
     Raises UnknownName for an operator, a version or a type that fresh cases cannot have, or not together.
     """
-    pooled = pooled_operators()
-    known = sorted({version for op in pooled for version in versions_of(op)})
-    for kind, given, there in (("operator", ops, pooled), ("type", types, tuple(FORMATS))):
+    drawable = drawn_operators()
+    known = sorted({version for op in drawable for version in versions_of(op)})
+    for kind, given, there in (("operator", ops, drawable), ("type", types, tuple(FORMATS))):
         for name in given:
             if kind == "operator" and name not in there and name in operator_names():
                 raise CaseError(f"no fresh cases of {name} are drawn so: fuzz and --nonce make some")
@@ -92,7 +92,7 @@ def drawn_probes(
         if version not in known:
             raise UnknownName("operator version", version, known, " of fresh cases")
     try:
-        specs = fresh_specs(count, seed, ops, versions, types, lacks)
+        specs = random_specs(count, seed, ops, versions, types, lacks)
     except ValueError:
         combination = f"{'|'.join(ops) or '*'}-{'|'.join(map(str, versions)) or '*'}:{'|'.join(types) or '*'}"
         without = f" without {', '.join(lacks)}" if lacks else ""

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ...cases import PROFILES, Spec, operator_versions, profile
 from ...cases.profiles.profiles import NotListed, case_named
-from ...cases.specs.family import pooled_operators
+from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
@@ -47,7 +47,7 @@ class Selection:
     directories
         Folders of test-case directories, which are run in place of a profile.
     lacks
-        Contexts that no fresh case has, by their ids.
+        Traits that no random case has: features, and fields with their values.
     legal
         Whether models that the document forbids are left out.
     """
@@ -133,7 +133,7 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
             count, seed = fresh_cases
-            ops = selection.ops or tuple(op for op in about if op in pooled_operators()) or tuple(about)
+            ops = selection.ops or tuple(op for op in about if op in drawn_operators()) or tuple(about)
             return drawn_probes(count, seed, ops, selection.versions, selection.types, selection.lacks)
         named = tuple(word for word in selection.cases if not is_portable(word))
         given = portable_probes(word for word in selection.cases if is_portable(word))

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..border.strict_json import MalformedJson, decode
-from ..results.coverage import coverage_line
 from ..results.result import Result
-from ..running.filling import Filling
+from ..running.filling import cases_to_add, with_filled
 from ..running.run import Plan
 from .pipeline import Judged, Pipeline
 
@@ -63,7 +62,6 @@ class Filler:
     def __init__(self, pipeline: Pipeline, plan: Plan) -> None:
         self._pipeline, self._plan = pipeline, plan
         self.judged: list[Judged] | None = None
-        self.line = ""
 
     def fill(self, known: Iterable[Result]) -> list[Judged]:
         """Run what follows, once; pinned cases whose results are not known are run before. Raises TargetUnavailable."""
@@ -72,12 +70,9 @@ class Filler:
             there = {result.case: result for result in known}
             for judged in self._pipeline.results_of(probe for probe in pinned if probe.id not in there):
                 there[judged.result.case] = judged.result
-            results, followed = [there[probe.id] for probe in pinned], list[Judged]()
-            filling = Filling(self._plan, self._pipeline.target)
-            while more := filling.next(results):
-                for judged in self._pipeline.results_of(more):
-                    followed.append(judged)
-                    results.append(judged.result)
-            self.line = coverage_line(filling.record(results))
-            self.judged = followed
+            results = [there[probe.id] for probe in pinned]
+            target = self._pipeline.target
+            plan = with_filled(self._plan, target, cases_to_add(self._plan, target, results))
+            following = (probe for probe in plan.probes_of(target) if probe.id not in there)
+            self.judged = list(self._pipeline.results_of(following))
         return self.judged

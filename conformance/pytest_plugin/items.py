@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from ...cases import PROFILES
-from ...cases.specs.family import counted_operators
+from ...cases.specs.family import drawn_operators
 from ...cases.specs.features import GROUPS
 from ..judging.judgement import UNTRIED, WITHOUT_RUN
 from ..models.content import ModelError
@@ -121,7 +121,7 @@ class TargetSuite(pytest.Collector):
         workers = getattr(self.config, "workerinput", {})
         self.share = Share(workers.get("onnxspec_shared"), workers.get("workerid", ""), pipeline.target.name)
         self.filler = Filler(pipeline, plan)
-        self._fills = plan.fills and plan.counts_coverage
+        self._fills = plan.fills and plan.can_fill
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each operator version, type and group, and one for what is expected to fail."""
@@ -135,7 +135,7 @@ class TargetSuite(pytest.Collector):
             item.probes = probes
             self.groups.append(item)
             yield item
-        known = counted_operators() if self._fills else ()
+        known = drawn_operators() if self._fills else ()
         for op, version, kind in dict.fromkeys((p.op, p.version, p.type) for p in self._probes if p.op in known):
             following: Following = Following.from_parent(self, name=f"{op}-{version}-{kind}-following", callobj=form)
             following.about = (op, version, kind)
@@ -295,8 +295,6 @@ class Following(Group):
             followed = filler.fill(known)
         except TargetUnavailable as error:
             suite.fail(error)
-        if first:
-            self.user_properties.append(("coverage", filler.line))
         if suite.share.several:
             self.tell(followed if first else ())
         else:

@@ -66,7 +66,6 @@ class _Session:
         self._shared: str | None = None
         self._counts: dict[str, dict[str, int]] = {}
         self._runtimes: dict[str, str] = {}
-        self._coverage: dict[str, str] = {}
         self._declining: set[str] = set()
         self._judged: set[str] = set()
 
@@ -98,8 +97,6 @@ class _Session:
         for name, value in properties:
             if name == "runtime":
                 self._runtimes[target] = value
-            if name == "coverage" and value:
-                self._coverage[target] = value
             if name == "verdict":
                 counts = self._counts.setdefault(target, {})
                 counts[value] = counts.get(value, 0) + 1
@@ -119,8 +116,6 @@ class _Session:
             name = f"{target}{'' if runtime in target else f' ({runtime})'}{f' {version}' if version else ''}"
             listed = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1]))
             terminalreporter.write_line(f"{name}: {sum(counts.values())} cases: {listed}")
-            if target in self._coverage:
-                terminalreporter.write_line(f"  coverage: {self._coverage[target]}")
             if target in self._idle:
                 terminalreporter.write_line("  nothing was judged: every case was declined")
 

@@ -28,12 +28,12 @@ badge, and the counts stand in it."""
 class Answer:
     """The first lines of what is told of a target.
 
-    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are not
-    supported), ``departs`` or ``open`` (nobody knows); ``badge`` says all of it in a few words. ``coverage`` says how
-    far the cases reach, ``follows`` which interpretations it follows against a letter, ``shown`` how much its bounds
-    show, in a line each; they are empty unless somebody has counted that. ``chosen`` is whether the cases were chosen
-    one by one, or are a model's nodes: nothing follows for others. ``compared`` is whether a list of known failures was
-    asked, ``shared`` whether some cases have several causes, so that several hits count them.
+    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are
+    not supported), ``departs`` or ``open`` (nobody knows); ``badge`` says all of it in a few words. ``follows``
+    says which interpretations it follows against a letter, ``shown`` how much its bounds show, in a line each; they
+    are empty unless somebody has counted that. ``chosen`` is whether the cases were chosen one by one, or are a
+    model's nodes: nothing follows for others. ``compared`` is whether a list of known failures was asked,
+    ``shared`` whether some cases have several causes, so that several hits count them.
     """
 
     state: str
@@ -43,7 +43,6 @@ class Answer:
     supports: tuple[str, ...]
     lacks: tuple[Lack, ...]
     hits: tuple[Hit, ...]
-    coverage: str = ""
     follows: str = ""
     shown: str = ""
     chosen: bool = False

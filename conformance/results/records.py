@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 
 from .result import Count, Quantity
 
-SCHEMA = 2
-"""The version of the run folder's form; 1 is that of onnxspec 0.2 and before, which had no journal.jsonl."""
+SCHEMA = 3
+"""The version of the run folder's form; 2 is that of onnxspec 0.3 and 0.4."""
 
 
 class NeedRecord(TypedDict):
@@ -129,33 +129,6 @@ class StaleRecord(TypedDict):
     features: list[str]
 
 
-class SharesRecord(TypedDict):
-    """Counts of shown faults "X goes wrong when Y [and Z]" that can show, how many are shown: ``[shown, possible]``."""
-
-    pairs: list[Count]
-    twice: list[Count]
-    triples: list[Count]
-
-
-class OperatorCoverage(TypedDict):
-    """The coverage of the cases of one operator on a target, of all that can show there.
-
-    ``lacks`` has the contexts with which nothing ran, those in ``declared`` because the target's table says so;
-    ``avoided`` those with which nothing passed. ``before`` is by pinned cases alone, ``after`` with ``cases`` more in
-    ``models`` models.
-    """
-
-    operator: str
-    lacks: list[str]
-    declared: list[str]
-    avoided: list[str]
-    before: SharesRecord
-    after: SharesRecord
-    models: Count
-    cases: Count
-    reached: bool
-
-
 class FollowedRecord(TypedDict):
     """An option of an open question on which passing results rest."""
 
@@ -174,11 +147,15 @@ class ShownRecord(TypedDict):
     judged: Count
 
 
-class CoverageRecord(TypedDict):
-    """The reach of cases on a target. ``cases`` are those that a run filled up with, each as the line that rebuilds
-    it, in order; ``digest`` is the SHA-256 of these lines. ``left_out`` says why none were added, where none were."""
+class FillingRecord(TypedDict):
+    """Random cases that followed a profile on a target.
 
-    operators: list[OperatorCoverage]
+    ``lacks`` has, for each operator of which a case was declined, what explains that and no passing case has:
+    features, and fields with their values. ``cases`` are the cases that followed, each as the line that rebuilds it, in
+    order; ``digest`` is the SHA-256 of these lines. ``left_out`` says why none followed, where none were to.
+    """
+
+    lacks: dict[str, list[str]]
     cases: list[str]
     digest: str
     left_out: str
@@ -215,7 +192,7 @@ class TargetRecord(_TargetAlways, total=False):
 
     passing_grade: dict[str, str]
     levels: list[LevelsRecord]
-    coverage: CoverageRecord
+    filling: FillingRecord
     interpretations: list[FollowedRecord]
     shown: dict[str, ShownRecord]
     disagreements: list[DisagreementRecord]
@@ -230,8 +207,8 @@ class _SelectionAlways(TypedDict):
 
 
 class SelectionRecord(_SelectionAlways, total=False):
-    """Bounds that a profile was narrowed to; empty lists mean all. ``lacks`` has the contexts that no fresh case has,
-    ``legal`` is true where forbidden models were left out."""
+    """Bounds that a profile was narrowed to; empty lists mean all. ``lacks`` has the features and values that no random
+    case has, ``legal`` is true where forbidden models were left out."""
 
     directories: list[str]
     lacks: list[str]

@@ -13,7 +13,7 @@ from ..results.answer import Answer, look_of
 from ..results.expected.entries import Entry, applying, decidable_entries, matching, stale
 from ..results.records import Finding
 from ..results.result import Result
-from .filling import Filling
+from .filling import filling_record
 from .run import Plan, Run, TargetRun
 from .screen import told_answer
 
@@ -24,18 +24,15 @@ def conclude(
     listed: Iterable[Entry] = (),
     *,
     told: Sequence[Finding] | None = None,
-    filling: Filling | None = None,
     left_out: str = "",
 ) -> None:
-    """Put down what the results of one target come to: findings, coverage, disagreements, and what of a list nothing
-    needs any more. Of a target that is gone neither coverage nor disagreements are known.
+    """Put down what the results of one target come to: findings, cases that followed, disagreements, and what of a list
+    nothing needs any more. Of a target that is gone the latter two are not known.
 
     listed
         The target's list of known failures.
     told
         Its findings, where more is known of them than results say.
-    filling
-        What has followed on it, where that is at hand.
     left_out
         Why nothing followed, where nothing was to.
     """
@@ -47,10 +44,9 @@ def conclude(
         return
     with target.guarded("disagreements"):
         target.disagreements = disagreements_of(target.results, probes)
-    if run.plan.counts_coverage and target.results:
-        with target.guarded("coverage"):
-            filling = filling or Filling(run.plan, target.target)
-            target.coverage = filling.record(target.results, left_out)
+    if run.plan.can_fill and target.results:
+        with target.guarded("filling"):
+            target.filling = filling_record(run.plan, target.target, target.results, left_out)
 
 
 def answer_on(target: TargetRun, run: Run) -> Answer:
@@ -61,7 +57,6 @@ def answer_on(target: TargetRun, run: Run) -> Answer:
         target.findings,
         stale=len(target.stale),
         lists_used=run.plan.expected,
-        coverage=target.coverage,
         look=look_of(selection.profile, (*selection.cases, *selection.directories)),
         chosen=selection.chosen,
     )

@@ -116,8 +116,8 @@ def _target_description(run: TargetRun) -> TargetRecord:
         record["mishaps"] = list(run.mishaps)
     if levels := level_records(run.results):
         record["levels"] = levels
-    if run.coverage is not None:
-        record["coverage"] = run.coverage
+    if run.filling is not None:
+        record["filling"] = run.filling
     if shown := shown_elements(run.results):
         record["shown"] = shown
     if followed := followed_interpretations(run.results):

@@ -232,8 +232,6 @@ def _entry(parts: Sequence[DescribedRun], name: str) -> TargetRecord:
 
 
 def _target(entry: TargetRecord) -> Target:
-    coverage = entry.get("coverage")
-    lacks = {id: None for each in (coverage["operators"] if coverage else ()) for id in each["declared"]}
     return Target(
         entry["name"],
         entry["adapter"],
@@ -241,7 +239,6 @@ def _target(entry: TargetRecord) -> Target:
         accuracy=entry["class"],
         expected=entry["expected_file"],
         wrap=entry["wrap"],
-        lacks=tuple(lacks),
     )
 
 

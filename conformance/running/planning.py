@@ -50,7 +50,7 @@ def planned(
     a folder that holds no run.
     """
     if fresh_profile(selection.profile) is not None:
-        selection = replace(selection, lacks=lacks_of(targets, within))
+        selection = replace(selection, lacks=lacks_of(within) if within is not None else ())
     lines: list[str] = []
 
     def skip(line: str) -> None:

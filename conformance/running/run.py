@@ -23,7 +23,7 @@ from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry, ExpectedFailureError
 from ..results.journal import RunMismatch
-from ..results.records import CoverageRecord, DisagreementRecord, EvidenceRecord, Finding
+from ..results.records import DisagreementRecord, EvidenceRecord, FillingRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
 from ..workers.hangs import HANGS, HangBudget
@@ -34,7 +34,7 @@ from ..workers.process import TargetProcess, TargetUnavailable
 _SPEAKING = (OSError, RunMismatch, TargetUnavailable, ClusterError, DirectoryError, ExpectedFailureError)
 """Exceptions that end a run in a line of their own: the disk, the target, the cluster, a file."""
 
-_COUNTED = ("core", "full")  # smoke is a look, too
+_FILLED = ("core", "full")  # smoke is a look
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Plan:
     process
         What a target is put to work with, here or on the machines of a cluster.
     fills
-        Whether cases follow on a target until they show what is owed (:mod:`.filling`).
+        Whether random cases follow on a target that declines some (:mod:`.filling`).
     filled
         Those that follow, by the target's name.
     require_special
@@ -105,12 +105,12 @@ class Plan:
         return self.shard.of(self.everything) if self.shard is not None else self.everything
 
     @property
-    def counts_coverage(self) -> bool:
-        """Tell whether coverage is counted: it is of whole operators in a profile that is meant to show
-        enough. A run of some types, versions or cases is a look at those alone."""
+    def can_fill(self) -> bool:
+        """Tell whether random cases may follow: after whole operators of a profile that is meant to show enough. A run
+        of some types, versions or cases is a look at those alone."""
         some = self.selection
         narrowed = some.versions or some.types or some.cases or some.directories
-        return split_nonce(some.profile)[0] in _COUNTED and not narrowed and self.shard is None
+        return split_nonce(some.profile)[0] in _FILLED and not narrowed and self.shard is None
 
     def pinned_of(self, target: Target) -> tuple[Probe, ...]:
         """The cases that are run on a target whatever it lacks: those that are meant for it."""
@@ -148,8 +148,8 @@ class TargetRun:
         Why it could not start, or not again after a crash; empty where it could.
     findings
         What was found in the results, as run.json holds it.
-    coverage
-        How far the cases reach, likewise; None where that is not counted.
+    filling
+        The random cases that followed, likewise; None for a run that is not filled up.
     mishaps
         What broke off in the suite's own code, or an operator's, after the cases were judged, in a line each: that
         step's word is missing, and no verdict.
@@ -163,7 +163,7 @@ class TargetRun:
     findings: list[Finding] = field(default_factory=list)
     evidence: EvidenceRecord = field(default_factory=no_evidence)
     disagreements: list[DisagreementRecord] = field(default_factory=list)
-    coverage: CoverageRecord | None = None
+    filling: FillingRecord | None = None
     seconds: float = 0.0
     hangs: HangBudget = field(default_factory=HangBudget)
     mishaps: list[str] = field(default_factory=list)

@@ -17,11 +17,10 @@ from ..diagnosis.failing_case import DIAGNOSED
 from ..judging.judgement import DECLINED, UNTRIED, Verdict
 from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
 from ..results.answer import Answer, answer_of
-from ..results.coverage import coverage_line
 from ..results.hits import Hit
 from ..results.interpreted import followed_interpretations, followed_line, shown_elements, shown_line
 from ..results.level_grades import graded_line, level_records
-from ..results.records import CoverageRecord, Finding
+from ..results.records import Finding
 from ..results.result import Result
 from ..results.support import counted, refused_words, short_finding, tried_of
 from ..workers.worker import one_line
@@ -70,7 +69,6 @@ def told_answer(
     *,
     stale: int = 0,
     lists_used: bool = True,
-    coverage: CoverageRecord | None = None,
     look: str = "",
     chosen: bool = False,
 ) -> Answer:
@@ -79,7 +77,6 @@ def told_answer(
     problems = [short_finding(finding, reasons.get(finding["smallest"], "")) for finding in findings]
     return replace(
         answer_of(tried_of(results), problems, stale=stale, lists_used=lists_used, look=look, chosen=chosen),
-        coverage=coverage_line(coverage) if coverage is not None else "",
         follows=followed_line(followed_interpretations(results)),
         shown=shown_line(shown_elements(results)),
     )

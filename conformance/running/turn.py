@@ -26,7 +26,7 @@ from ..workers.forking import Reserve
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
 from .events import CaseJudged, CasesFilled, Event, Noted, ResultsAmended, SampleTried, TargetAtWork, TargetBegun
-from .filling import NOT_ASKED, Filling
+from .filling import NOT_ASKED, cases_to_add, with_filled
 from .fresh import FreshSample
 from .loop import cases_judged, judged_result
 from .run import Run, TargetRun
@@ -53,7 +53,6 @@ class Turn:
             self._sample.recall(whole.folder, target.name, self._probes, done)
         self._listed = expectations_of(target) if plan.expected else ()
         self._entries: Sequence[Entry] = ()
-        self._filling = Filling(plan, target) if plan.counts_coverage else None
         self._reserve = Reserve()
 
     def events(self) -> Events:
@@ -80,7 +79,7 @@ class Turn:
         if self._plan.shrinks and run.findings and not run.unavailable:
             yield from self._experiments(own)
         left_out = "" if self._plan.fills else NOT_ASKED
-        conclude(self._whole, run, self._listed, told=run.findings, filling=self._filling, left_out=left_out)
+        conclude(self._whole, run, self._listed, told=run.findings, left_out=left_out)
         if not run.unavailable:
             self._write_evidence()
         took = time.monotonic() - self._clock
@@ -94,17 +93,14 @@ class Turn:
         return process
 
     def _batches(self) -> Iterator[Sequence[Probe]]:
-        """Batches to be run one after the other: what is left of the plan, and what is to follow after that."""
-        more: Sequence[Probe] = self._left
-        while True:
-            yield more
-            more = ()
-            if self._filling is not None and self._plan.fills:
-                with self._run.guarded("choosing what follows"):
-                    more = self._filling.next(self._run.results)
-                    self._whole.plan = self._filling.plan
-            if not more:
-                return
+        """Yield what is left of the plan, and then the random cases that follow."""
+        yield self._left
+        if self._plan.fills and self._plan.can_fill:
+            with self._run.guarded("choosing what follows"):
+                added = cases_to_add(self._whole.plan, self._target, self._run.results)
+                self._whole.plan = plan = with_filled(self._whole.plan, self._target, added)
+                if more := [probe for probe in plan.probes_of(self._target) if probe.id not in self._probes]:
+                    yield more
 
     def _run_cases(self) -> Events:
         """Every case that has no result yet. Raises TargetUnavailable."""

@@ -31,7 +31,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from ...cases.specs.family import context_space
 from ...reference import ACCURACY_CLASSES, operator_names
 from ..border.typed_toml import TomlDocument, shown
 from .adapters import EXTERNAL, adapter_names, adapter_source
@@ -125,7 +124,6 @@ class Target:
         accuracy: name of the accuracy class by which the target is judged.
         expected: path of its own file of expected failures; empty where it has none.
         wrap: name of the wrap that its cases are put in, one of ``cases.wrapping.WRAPS``; empty for none.
-        lacks: ids of contexts (``layout=1``, ``clip``; ``cases.specs.contexts``) that it is declared not to support.
         folder: where a program that is a target by itself is started; empty for the current one.
     """
 
@@ -141,7 +139,6 @@ class Target:
     wrap: str = ""
     folder: str = ""
     output_limit: int = OUTPUT_LIMIT
-    lacks: tuple[str, ...] = ()
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -250,7 +247,6 @@ class _Keys(Struct, kw_only=True):
     output_limit: Bytes = OUTPUT_LIMIT
     accuracy: Name = ACCURACY
     expected: Name | None = None
-    lacks: Annotated[tuple[str, ...], Meta(description='a list of words like "layout=1"')] = ()
 
 
 class _Table:
@@ -276,7 +272,6 @@ class _Table:
             str(self._near("expected", keys.expected)) if keys.expected is not None else "",
             folder=str(self._folder) if adapter == EXTERNAL else "",
             output_limit=keys.output_limit,
-            lacks=self._lacks(),
         )
 
     def _wrong(self, key: str, complaint: str) -> ValueError:
@@ -349,17 +344,3 @@ class _Table:
         if value not in ACCURACY_CLASSES:
             raise self._wrong("accuracy", f"there is no class {value!r}; one of {', '.join(ACCURACY_CLASSES)}")
         return value
-
-    def _lacks(self) -> tuple[str, ...]:
-        known = _contexts() if self._keys.lacks else []
-        for word in self._keys.lacks:
-            if word not in known:
-                near = difflib.get_close_matches(word, known, 3, 0.4) or [*known[:6], "..."]
-                raise self._wrong("lacks", f"there is no {shown(word)!r} that a target may lack; {', '.join(near)}")
-        return self._keys.lacks
-
-
-def _contexts() -> list[str]:
-    """The contexts that a target may lack: all that may be there in a case of some operator."""
-    spaces = [space for op in operator_names() if (space := context_space(op)) is not None]
-    return list(dict.fromkeys(c.id for space in spaces for c in space.contexts if not c.half))

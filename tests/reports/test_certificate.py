@@ -91,7 +91,6 @@ STATEMENT = StatementRecord(
     waivers=(WaiverRecord(reason="known bug", owner="Jo Doe", expires="2027-01-31", clause="lstm.clip", op="LSTM"),),
     rows=(ROW, EXCEPTED, DECLINED, FAILING),
     interpretations={"LSTM": {"empty": "zero"}},
-    coverage=("LSTM: 99.1% of pairs of features, 96.0% of triples",),
     findings=(),
 )
 SUITE = SuiteRecord(

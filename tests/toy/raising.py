@@ -39,11 +39,6 @@ def challenge(*_: Any) -> Any:
     raise LookupError("no such draw")
 
 
-def context_space(*_: Any) -> Any:
-    """Raises where what cases show together is counted."""
-    raise LookupError("no such contexts")
-
-
 def expect(self: Leaky, node: Any, inputs: Any, *others: Any, **named: Any) -> list[Expectation]:
     """Raises where a case is judged, or checked."""
     if inputs["X"].shape[0] == JUDGED:
@@ -65,7 +60,7 @@ def complaints(*_: Any) -> Any:
 
 def main() -> None:
     LeakyFamily.build, LeakyFamily.profile = build, profile  # type: ignore[method-assign]
-    LeakyFamily.challenge, LeakyFamily.context_space = challenge, context_space  # type: ignore[method-assign]
+    LeakyFamily.challenge = challenge  # type: ignore[method-assign]
     Leaky.expect = expect  # type: ignore[method-assign]
     object.__setattr__(_fault, "wrong", wrong)
     Leaky.complaints = complaints  # type: ignore[method-assign]

@@ -111,7 +111,6 @@ def test_other_commands_tell_it(became: tuple[Path, dict[str, dict[str, Any]]]) 
     assert "IllegalNode: no such clause " + PLACE in done["check"]["printed"]
     assert "not built, which is the suite's fault or the operator's: " in done["generate"]["printed"]
     assert "not-judged (building): " in done["explain"]["printed"]
-    assert "interactions are not measured, by the suite's fault or the operator's: Loo" in done["prove"]["printed"]
     assert "IllegalNode: no such clause " + PLACE in done["model"]["printed"]
     assert "by the fault of an operator's own code: RuntimeError: no such model " + PLACE in done["script"]["printed"]
     (drawn,) = [row for row in results(folder / "nonce").values() if str(row["case"]).endswith("-nonce-4")]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from ....reference import ACTIVATIONS, OperatorVersion, cell_named, operator_version
 from ....reference.numbers.activations import kind_named
 from ..attributes import finite_float32, list_of
-from ..axis import Axis, Domain, Field, Having, Rule
+from ..axis import Axis, Domain, Field
 from ..condition import Condition
-from ..context import Context, having_each
 from ..observed import Observed
 from ..violation import Draft, Violation, set_to
 from .functions import activations_of, functions_of
@@ -20,31 +18,6 @@ _COEFFICIENTS = (-4.0, 4.0)  # beyond which a few steps leave the range of float
 
 _LISTED = 3
 """Functions of a failing case, of which it is first said that there is a list of them."""
-
-# Functions by what a kernel computes them from.
-_CLASSES = {
-    "saturating functions": frozenset({"sigmoid", "tanh", "scaledtanh", "softsign"}),
-    "piecewise functions": frozenset({"relu", "leakyrelu", "thresholdedrelu", "hardsigmoid", "affine"}),
-    "exponential functions": frozenset({"elu", "softplus"}),
-}
-
-
-def _used(row: Any) -> frozenset[str]:
-    """The functions that a node lists, in small letters."""
-    return frozenset(name.lower() for name in row.activations or ())
-
-
-def _uses(row: Any, coefficient: str) -> bool:
-    kinds = [kind_named(name) for name in row.activations or ()]  # in whatever letter case a case has them
-    return any(getattr(kind, f"uses_{coefficient}") for kind in kinds if kind is not None)
-
-
-def _unlisted(row: Mapping[str, Any]) -> bool:
-    return not row["activations"]
-
-
-def _two_in_one_direction(row: Mapping[str, Any]) -> bool:
-    return len(set(row["activations"] or ())) > 1 and row["direction"] != "bidirectional"
 
 
 def _named(choose: Callable[[tuple[str, ...]], list[str]]) -> Callable[[Draft], None]:
@@ -105,11 +78,6 @@ class _Activations(Axis):
     )
     part = "model"
     forbidden = _FORBIDDEN
-    having = {
-        "activations": Having(("activations",), lambda row: row.activations is not None),
-        "activation_alpha": Having(("activations", "alpha"), lambda row: row.alpha is not None and _uses(row, "alpha")),
-        "activation_beta": Having(("activations", "beta"), lambda row: row.beta is not None and _uses(row, "beta")),
-    }
     levels = {"basic": (), "sequence": ()}
     required = {"complete": ("activations", "alpha", "beta")}
     words = {
@@ -125,7 +93,6 @@ class _Activations(Axis):
         **{f"uses-{name}": name for name in ACTIVATIONS},
     }
     columns = ("activations",)
-    lacked = (9, ())
     richer_alone = True
     marked = "activations"
 
@@ -173,39 +140,6 @@ class _Activations(Axis):
         named = {"activations": "activations", "activation_alpha": "alpha", "activation_beta": "beta"}
         given = {attribute: getattr(spec, name) for attribute, name in named.items()}
         return {attribute: list(values) for attribute, values in given.items() if values is not None}
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        """No list, each function, and each two; a list may name the same ones several times."""
-        functions = functions_of(operator)
-        lists = (None, *((name,) for name in functions), *itertools.combinations(functions, 2))
-        return {"activations": lists, "alpha": (None, (1.25,)), "beta": (None, (1.25,))}
-
-    def relations(self, operator: OperatorVersion) -> tuple[Rule, ...]:
-        """Coefficients are given to functions; and two functions need two directions where each has one."""
-        given = tuple(Rule(name, None, ("activations",), _unlisted, ((1.25,),)) for name in ("alpha", "beta"))
-        if len(cell_named(operator.known_as).activations) > 1:
-            return given
-        return (*given, Rule("activations", None, ("direction",), _two_in_one_direction))
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        own = ("activations",)
-        yield from having_each("activations", "activations", lambda names: names is not None)
-        for name in functions_of(operators[-1]):
-            yield Context(
-                f"function={name}",
-                own,
-                lambda row, name=name: name.lower() in _used(row),  # type: ignore[misc]
-                pairs_only=True,
-            )
-        for title, functions in _CLASSES.items():
-            yield Context(title, own, lambda row, functions=functions: bool(functions & _used(row)))  # type: ignore[misc]
-        for name, other in (("alpha", "beta"), ("beta", "alpha")):
-            yield from having_each(name, name, lambda values: values is not None)
-            yield Context(
-                f"{name} without {other}",
-                (name, other),
-                lambda row, name=name, other=other: getattr(row, name) is not None and getattr(row, other) is None,  # type: ignore[misc]
-            )
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         names, touched = observed.attributes.get("activations"), observed.configuration.touched

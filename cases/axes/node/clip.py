@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..attributes import finite_float32
-from ..axis import Axis, Domain, Field, Having
-from ..context import Context, having_each
+from ..axis import Axis, Domain, Field
 from ..observed import Observed
 from ..violation import Violation, set_to
 
@@ -20,13 +19,10 @@ class _Clip(Axis):
     fields = (Field("clip", float | None, None),)
     part = "model"
     forbidden = (Violation("clip.negative", "load", "clip is below zero", set_to("clip", -0.5), open=True),)
-    having = {"clip": Having(("clip",), lambda row: row.clip is not None)}
     levels = {"basic": (None,), "sequence": (None,)}
     required = {"complete": ("clip",)}
     words = {"clip": "clip", "zero-clip": "clip 0", "clip-absent": "no clip"}
     columns = ("clip",)
-    lacked = (9, (None,))
-    seldom = (0.125, 0.25, 0.5)
     richer_alone = True
     marked = "clip"
 
@@ -44,14 +40,6 @@ class _Clip(Axis):
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         return {} if spec.clip is None else {"clip": spec.clip}
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"clip": (None, 0.5, 2.0)}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from having_each("clip", "clip", lambda clip: clip is not None)
-        yield Context("clip<1", ("clip",), lambda row: row.clip is not None and row.clip < 1)
-        yield Context("clip>=1", ("clip",), lambda row: row.clip is not None and row.clip >= 1)
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         clip = observed.attributes.get("clip")

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
-from ..axis import Axis, Domain, Field, Having, Rule
+from ..axis import Axis, Domain, Field
 from ..condition import of_values
-from ..context import HALVES, Context, values_of
 from ..observed import Observed
 from ..violation import Violation, set_to
 from .functions import first_functions
 
 
 class _Direction(Axis):
-    """The attribute ``direction``. Rows of contexts have the field ``half`` beside it: which of a node's directions."""
+    """The attribute ``direction``."""
 
     name = "direction"
     fields = (Field("direction", str, "forward"),)
     part = "model"
     order = ("forward", "reverse", "bidirectional")
-    rules = (
-        Rule("half", "forward", ("direction",), lambda row: row["direction"] not in ("bidirectional", row["half"])),
-    )
     forbidden = tuple(
         Violation(
             f"direction.{value}",
@@ -33,13 +29,6 @@ class _Direction(Axis):
         )
         for value in ("sideways", "backward")
     )
-    having = {
-        "reverse": Having(("half",), lambda row: row.half == "reverse"),
-        "two-directions": Having(("direction",), lambda row: row.direction == "bidirectional"),
-        "second-direction": Having(
-            ("direction", "half"), lambda row: row.direction == "bidirectional" and row.half == "reverse"
-        ),
-    }
     levels = {"basic": ("forward",), "sequence": order}
     required = {"basic": ("forward",), "sequence": ("reverse", "bidirectional")}
     words = {
@@ -49,7 +38,6 @@ class _Direction(Axis):
         "bidirectional": "bidirectional nodes",
     }
     columns = ("forward", "reverse", "bidirectional")
-    seldom = ("reverse",)
     conditions = {
         "reverse": (
             of_values(words["reverse"], "direction", "reverse", "bidirectional"),
@@ -65,14 +53,6 @@ class _Direction(Axis):
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         return {} if spec.direction == "forward" else {"direction": spec.direction}
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"direction": self.order, "half": HALVES}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("direction", self.order)
-        for half in HALVES:
-            yield Context(f"half={half}", ("half",), lambda row, half=half: row.half == half, half=True)  # type: ignore[misc]
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         directions = observed.configuration.directions

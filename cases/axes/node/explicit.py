@@ -26,8 +26,6 @@ class _Explicit(Axis):
             set_to("batch_first", 1),
         ),
     )
-    lacked = (3, (False,))
-    counted = (False, True)
     conditions = {True: (of_values("defaults written down", "explicit", True),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

@@ -39,8 +39,6 @@ class HiddenSizeAxis(Axis):
         ),
     )
     levels = {"basic": (True,)}
-    lacked = (8, (True,))
-    counted = (True, False)
     conditions = {False: (of_values("no hidden_size", "hidden_size", False),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

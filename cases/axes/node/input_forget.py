@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
-from ..axis import Axis, Domain, Field, Having
-from ..context import Context, having_each
+from ..axis import Axis, Domain, Field
 from ..observed import Observed
 from ..violation import Violation, has, set_to, unknown_attribute
 
@@ -29,13 +28,10 @@ class _InputForget(Axis):
         ),
         unknown_attribute("input_forget", "only LSTM defines"),
     )
-    having = {"input_forget": Having(("input_forget",), lambda row: row.input_forget == 1)}
     levels = {"basic": (None,), "sequence": (None,)}
     required = {"complete": ("input-forget",)}
     words = {"input-forget": "input_forget", "uncoupled": "input_forget off"}
     columns = ("input-forget",)
-    lacked = (9, (None,))
-    seldom = (1,)
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if "input_forget" not in operator.attributes:
@@ -44,10 +40,6 @@ class _InputForget(Axis):
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         return {} if spec.input_forget is None else {"input_forget": spec.input_forget}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        if any("input_forget" in operator.attributes for operator in operators):
-            yield from having_each("input_forget", "input_forget", bool)
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         coupled = bool(observed.attributes.get("input_forget"))

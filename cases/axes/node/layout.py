@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
-from ..axis import Axis, Domain, Field, Having
+from ..axis import Axis, Domain, Field
 from ..condition import of_values
 from ..observed import Observed
 from ..violation import Violation, has, set_to, unknown_attribute
@@ -31,15 +31,11 @@ class _Layout(Axis):
         ),
         unknown_attribute("layout", "the version does not define"),
     )
-    having = {"layout": Having(("layout",), lambda row: row.layout == 1)}
     levels = {"basic": (0,), "sequence": (0,)}
     required = {"complete": ("layout1",)}
     words = {"layout1": "layout 1"}
     columns = ("layout1",)
-    lacked = (10, (0,))
-    seldom = (1,)
     richer_alone = True
-    counted = (0, 1)
     marked = "layout1"
     conditions = {1: (of_values(words["layout1"], "layout", 1),)}
     absences = {0: of_values("layout 0", "layout", 0)}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion, operator_version, versions_of
 from ..axis import Axis, Domain, Field
-from ..context import Context, having_each
 from ..observed import Observed
 from ..violation import unknown_attribute
 
@@ -38,8 +37,6 @@ class _LinearBeforeReset(Axis):
         "reset-before-linear": "linear_before_reset 0",
     }
     columns = ("linear-before-reset",)
-    lacked = (4, (None, 0))
-    seldom = (1, 2)
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if "linear_before_reset" not in operator.attributes:
@@ -58,14 +55,6 @@ class _LinearBeforeReset(Axis):
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         given = spec.linear_before_reset
         return {} if given is None else {"linear_before_reset": given}
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        there = "linear_before_reset" in operator.attributes
-        return {"linear_before_reset": (None, 1, 0, 2) if there else (None,)}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        if any("linear_before_reset" in operator.attributes for operator in operators):
-            yield from having_each("linear_before_reset", "linear_before_reset", bool)
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         if not _ever(observed.node.operator):

@@ -15,7 +15,6 @@ class _Opset(Axis):
     name = "opset"
     fields = (Field("opset", str, "first"),)
     part = "model"
-    counted = ("first", "last")
     conditions = {"last": (of_values("a later opset", "opset", "last"),)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from functools import cache
 from typing import Any
 
 from ....reference import OperatorVersion, operator_version
-from ..axis import Axis, Domain, Field, Having
+from ..axis import Axis, Domain, Field
 from ..condition import Condition
-from ..context import Context
 from ..observed import Observed, skips
 from ..violation import Draft, Violation
 
@@ -89,12 +88,6 @@ class _Outputs(Axis):
     fields = (Field("outputs", tuple[str, ...], ("Y",)),)
     part = "model"
     forbidden = _FORBIDDEN
-    having = {
-        "states-at": Having(("outputs",), lambda row: any(name and name != "Y" for name in row.outputs)),
-        "out-Y": Having(("outputs",), lambda row: "Y" in row.outputs),
-        "out-Y_h": Having(("outputs",), lambda row: "Y_h" in row.outputs),
-        "out-Y_c": Having(("outputs",), lambda row: "Y_c" in row.outputs),
-    }
     required = {"basic": ("Y", "Y_h", "Y_c")}
     words = {
         "Y": "output Y",
@@ -129,14 +122,6 @@ class _Outputs(Axis):
 
     def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
         return row | {"outputs": _asked(operator, row.get("outputs", "all"))}
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"outputs": output_subsets(operator)}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        for name in operators[-1].outputs:
-            yield Context(f"{name}", ("outputs",), lambda row, name=name: name in row.outputs)  # type: ignore[misc]
-            yield Context(f"no {name}", ("outputs",), lambda row, name=name: name not in row.outputs)  # type: ignore[misc]
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         formal, given = observed.node.operator.outputs, observed.node.outputs

@@ -54,7 +54,6 @@ class _Quantization(Axis):
     fields = (Field("quantization", str, "none"),)
     part = "model"
     block = BLOCK
-    plain = ("none",)  # levels have no contexts
     order = ("none", *INTEGERS)
     rules = (
         *(

@@ -22,8 +22,6 @@ class _Dimensions(Axis):
     levels = {"basic": ("static",), "sequence": ("static",)}
     required = {"complete": ("symbolic",)}
     words = {"symbolic": "symbolic dimensions"}
-    lacked = (8, ("static",))
-    counted = ("static", "symbolic")
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"dimensions": Domain(("static", "symbolic"))}

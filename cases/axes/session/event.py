@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import SELDOM, Axis, Domain, Field
-from ..context import Context
 
 
 class Event(Axis):
@@ -22,11 +21,6 @@ class Event(Axis):
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {self.name: SELDOM}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        """Six of these with all pairs of others would be most of what is counted, and what they break seldom depends on
-        two more: they count in faults of one context."""
-        yield Context(self.name, (self.name,), lambda row: bool(getattr(row, self.name)), pairs_only=True)
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return dict.fromkeys(self.words, getattr(spec, self.name))

@@ -39,7 +39,6 @@ class _Neighbours(Axis):
     fields = (Field("neighbours", str, "none"),)
     part = "model"
     order = ("none", *_VALUES)
-    plain = ("none",)
     rules = _RULES
     levels = {"basic": ("none",), "sequence": ("none",)}
     words = {"twin-nodes": "nodes that share weights", "last-step-used": "a node behind the last step of Y"}

@@ -6,25 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
-from ..axis import Axis, Domain, Field, Having, Rule
+from ..axis import Axis, Domain, Field, Rule
 from ..condition import of_values
 from ..tensors.draft import TensorDraft
-from ..tensors.lengths import has_short_row
 from .turns import CourseDraft, Turn
-
-
-def _keeps_lengths(row: Any) -> bool:
-    """Tell whether the run before may leave lengths that fit and are others."""
-    if row.reach != "whole" and (row.reach == "one" or row.T < 6):
-        return False
-    if row.reruns == "data":
-        return bool(row.T > 2) and (
-            (row.lengths == "ragged" and row.N > 1) or (row.lengths == "empty" and row.N not in (1, 3))
-        )
-    if row.reruns == "sizes":
-        return has_short_row(row)
-    return bool(row.reruns == "growing" and row.N == 1)
-
 
 _ANY = of_values("a re-used session", "reruns", "data", "sizes", "growing")
 _OTHER_SIZES = of_values("an earlier run of another size", "reruns", "sizes", "growing")
@@ -41,18 +26,10 @@ class RerunsAxis(Axis):
     rules: tuple[Rule, ...] = (
         Rule("reruns", "data", ("T", "N"), lambda row: max(row["T"], row["N"]) < 2, ("growing",)),
     )
-    having = {
-        "earlier-state": Having(
-            ("reruns", "N"), lambda row: row.reruns == "data" or (row.reruns == "growing" and row.N == 1)
-        ),
-        "earlier-lengths": Having(("reruns", "lengths", "reach", "T", "N"), _keeps_lengths),
-    }
     levels = {"basic": ("none", "data"), "sequence": ("none", "data")}
     required = {"complete": ("rerun",)}
     words = {"rerun": "a re-used session"}
     columns = ("rerun",)
-    seldom = ("sizes", "growing")
-    counted = ("none", "data", "sizes", "growing")
     marked = "after-other-{}"
     conditions = {
         "data": (_ANY,),

@@ -23,7 +23,6 @@ class _Alike(Axis):
 
     name = "alike"
     fields = (Field("alike", str, "none"),)
-    plain = ("none",)
     order = ("none", "W", "R", "directions", "steps", "rows", "states", "bias")
     rules = (
         Rule("alike", "none", ("direction",), lambda row: row["direction"] != "bidirectional", tuple(_TIED)),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion
-from ..axis import Axis, Domain, Field, Having
+from ..axis import Axis, Domain, Field
 from ..condition import of_values
 from ..observed import Observed
 from ..violation import Violation, sized
@@ -28,12 +28,9 @@ class BiasAxis(Axis):
             {"bias": True},
         ),
     )
-    having = {"B": Having(("bias",), lambda row: row.bias)}
     required = {"basic": ("bias",)}
     words = {"bias": "bias B"}
     columns = ("bias",)
-    lacked = (2, (True,))
-    counted = (False, True)
     marked = "bias"
     conditions = {True: (of_values(words["bias"], "bias", True),)}
     absences = {False: of_values("no bias B", "bias", False)}

@@ -56,7 +56,6 @@ class _Constant(Axis):
         Rule("constant", "weights", ("weights",), lambda row: row["weights"] != "input", tuple(_NAMES)),
     )
     words = {"constant-data": "a constant X, state or sequence_lens", "one-constant": "one weight alone constant"}
-    lacked = (8, ("weights",))
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         values = tuple(value for value, names in _NAMES.items() if set(names) & set(operator.inputs))
@@ -97,7 +96,6 @@ class _Held(Axis):
         "overridden-before": "constants that were overridden before",
         "overridden-zeros": "constants of zeros that are overridden",
     }
-    lacked = (8, ("fixed",))
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"held": Domain(("fixed",), rare=self.order[1:], often=("fixed",) * 6 + self.order[1:])}

@@ -40,7 +40,6 @@ class _Data(Axis):
 
     name = "data"
     fields = (Field("data", str, "dense"),)
-    plain = ("dense", "small", "large", "heavy")
     rules = (
         # Something must be there that can be spoilt.
         Rule("data", "dense", ("T", "N"), lambda row: not (row["T"] and row["N"]), _NEEDS_NUMBERS),
@@ -50,8 +49,6 @@ class _Data(Axis):
     )
     words = {"numerics": "one-step accuracy", "exact": "exactly representable data"}
     columns = ("numerics", "exact")
-    seldom = ("heavy",)
-    counted = ("dense", "small", "large", "heavy")
     marked = "{}"
     conditions = {value: (of_values(words, "data", value),) for value, words in _SAID.items()}
 
@@ -87,9 +84,6 @@ class _Data(Axis):
         elif spec.data == "nan-padding":
             for row, length in enumerate(inputs["sequence_lens"]):
                 X[length:, row] = np.nan
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"data": self.counted}
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {name: spec.data == name for name in ("numerics", "exact")}

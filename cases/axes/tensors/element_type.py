@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field
 from ..condition import of_values
-from ..context import Context, values_of
 from ..observed import Observed
 from ..violation import Draft, Violation, changed
 
@@ -41,10 +40,6 @@ class _ElementType(Axis):
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"type": Domain(tuple(t for t in _TYPES if t in operator.types))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        known = {value: None for operator in operators for value in self.domains(operator)["type"].values}
-        yield from values_of("type", tuple(known))
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         own = observed.configuration.format.name

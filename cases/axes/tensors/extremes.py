@@ -34,7 +34,6 @@ class _Extremes(Axis):
 
     name = "extremes"
     fields = (Field("extremes", str, "none"),)
-    plain = ("none",)
     order = (
         *("none", "subnormal", "cancel", "weights", "bias", "peepholes", "states", "top"),
         *("subnormal-weights", "steep"),

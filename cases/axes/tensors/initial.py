@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion, cell_named
-from ..axis import Axis, Domain, Field, Having
+from ..axis import Axis, Domain, Field
 from ..condition import of_values
-from ..context import Context
 from ..observed import Observed
 from ..violation import Draft, Violation, has, sized
 from .draft import TensorDraft
@@ -54,18 +53,9 @@ class _Initial(Axis):
     part = "model"
     forbidden = _FORBIDDEN
     order = ("none", "h", "c", "all")
-    having = {
-        "initial_h": Having(("initial",), lambda row: row.initial in ("all", "h")),
-        "initial_c": Having(("initial",), lambda row: row.initial in ("all", "c")),
-        "initial": Having(("initial",), lambda row: row.initial != "none"),
-        "no-initial": Having(("initial",), lambda row: row.initial == "none"),
-        "initial-absent": Having(("initial",), lambda row: row.initial != "all"),
-    }
     required = {"basic": ("initial-state", "initial-state-absent")}
     words = {"initial-state": "initial states", "initial-state-absent": "no initial state"}
     columns = ("initial-state",)
-    lacked = (4, ("none", "all"))
-    seldom = ("h", "c")
     marked = "initial-{}"
     conditions = {
         "all": (of_values("all initial states", "initial", "all"), _SOME),
@@ -89,11 +79,6 @@ class _Initial(Axis):
         for name in ("h", *draft.cell.inner):
             if spec.initial in ("all", name):
                 draft.draw(f"initial_{name}", draft.of_state, draft.of_states)
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        for name in ("h", *cell_named(operators[-1].known_as).inner):
-            yield Context(f"initial_{name}", ("initial",), lambda row, name=name: row.initial in ("all", name))  # type: ignore[misc]
-            yield Context(f"no initial_{name}", ("initial",), lambda row, name=name: row.initial not in ("all", name))  # type: ignore[misc]
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         formal = observed.node.operator.inputs

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from ....reference import OperatorVersion
-from ..axis import Axis, Domain, Field, Having, Rule
+from ..axis import Axis, Domain, Field, Rule
 from ..condition import Condition, of_values
 from ..generator import integers
 from ..observed import Observed
 from ..violation import Draft, Violation, changed, sized
 from .draft import TensorDraft
 from .reach import reached
-
-_COURSE = ("lengths", "reach", "T", "N")
 
 
 def longest(row: Any) -> int:
@@ -34,13 +32,6 @@ def has_short_row(row: Any) -> bool:
     if row.lengths == "ragged":
         return bool(row.T > 1 and row.N > 1)
     return bool(row.lengths == "empty" or (row.T > 1 and row.lengths == "short"))
-
-
-def _last_row_runs(row: Any) -> bool:
-    """Tell whether the last row has a step: an empty one stands there unless rows are ordered otherwise."""
-    if row.lengths != "empty" or row.row_order in ("rising", "last", "ends"):
-        return True
-    return bool(row.row_order == "first" and row.N > 3)
 
 
 def _last_length(change: Callable[[int], int]) -> Callable[[Draft], None]:
@@ -98,18 +89,6 @@ class _Lengths(Axis):
         Rule("lengths", "short", ("N",), lambda row: row["N"] < 2, ("ragged",), kind="same"),
     )
     forbidden = _FORBIDDEN
-    having = {
-        "short-row": Having(_COURSE, has_short_row),
-        "uneven-rows": Having(
-            _COURSE,
-            lambda row: row.N > 1 and (row.lengths == "empty" or (longest(row) > 1 and row.lengths == "ragged")),
-        ),
-        "steps": Having(_COURSE, lambda row: longest(row) > 1),
-        "last-step": Having(_COURSE, lambda row: longest(row) == row.T),
-        "last-row": Having(("lengths", "row_order", "N"), _last_row_runs),
-        "recurrence": Having((*_COURSE, "initial"), lambda row: longest(row) > 1 or row.initial in ("all", "h")),
-        "some-step": Having(_COURSE, lambda row: longest(row) > 0),
-    }
     levels = {"basic": ("absent",), "sequence": order}
     required = {"sequence": ("lengths", "short-row")}
     words = {
@@ -120,9 +99,6 @@ class _Lengths(Axis):
         "empty-row": "a row of length 0",
     }
     columns = ("lengths",)
-    lacked = (7, ("absent",))
-    seldom = ("absent",)
-    counted = ("absent", "ragged", "full", "short", "empty")
     marked = "lengths-{}"
     conditions = {
         "full": (_GIVEN,),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ....reference import OperatorVersion, cell_named
-from ..axis import Axis, Domain, Field, Having
+from ..axis import Axis, Domain, Field
 from ..condition import of_values
-from ..context import Context, values_of
 from ..observed import Observed
 from ..violation import Violation, has, sized
 from .draft import TensorDraft
@@ -30,14 +29,11 @@ class _Peepholes(Axis):
             has("P"),
         ),
     )
-    having = {"P": Having(("peepholes",), lambda row: row.peepholes)}
     levels = {"basic": (False,), "sequence": (False,)}
     required = {"complete": ("peepholes",)}
     words = {"peepholes": "peepholes P"}
     columns = ("peepholes",)
-    lacked = (8, (False,))
     conditions = {True: (of_values(words["peepholes"], "peepholes", True),)}
-    seldom = (True,)
     marked = "peepholes"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
@@ -48,10 +44,6 @@ class _Peepholes(Axis):
     def tensors(self, spec: Any, draft: TensorDraft) -> None:
         if spec.peepholes:
             draft.hold("P", (draft.D, len(draft.cell.peepholes) * draft.H), 0)
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        if self.domains(operators[-1]):
-            yield from values_of("peepholes", (False, True))
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return {"peepholes": "P" in observed.inputs}

@@ -36,8 +36,6 @@ class _Reach(Axis):
     )
     levels = {"basic": ("whole",), "sequence": order}
     words = {"no-row-whole": "no row of T steps", "rows-of-one": "no row of more than one step"}
-    lacked = (4, ("whole",))
-    counted = order
     marked = "reach-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:

@@ -37,8 +37,6 @@ class _RowOrder(Axis):
         "empty-row-first": "a first row of length 0",
         "ends-longest": "a first and a last row of the same length beside shorter ones",
     }
-    lacked = (4, ("mixed",))
-    counted = _ORDERS[:5]
     marked = "rows-{}"
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
@@ -49,9 +47,6 @@ class _RowOrder(Axis):
         if spec.row_order != "mixed":
             given = draft.inputs["sequence_lens"]
             draft.inputs["sequence_lens"] = np.array(_arranged(sorted(given.tolist()), spec.row_order), given.dtype)
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"row_order": self.counted}
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         lengths = observed.configuration.lengths.tolist()

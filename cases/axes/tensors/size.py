@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from ....reference import OperatorVersion
-from ..axis import Axis, Domain, Field, Having
+from ..axis import Axis, Domain, Field
 from ..condition import Condition, of_values
-from ..context import Context
 from ..observed import Observed, skips
 from ..violation import Draft, Violation, changed, sized
 
@@ -58,30 +57,6 @@ _OTHERS = 3
 BLOCKS = (2, 4, 8, 16, 32)
 
 
-def size_contexts() -> Iterator[Context]:
-    """Classes of sizes: one, even and odd, multiples of blocks, blocks with a tail."""
-    for axis, more in (("T", 6), ("N", 4)):
-        yield Context(f"{axis}=1", (axis,), lambda row, axis=axis: getattr(row, axis) == 1)  # type: ignore[misc]
-        yield Context(f"{axis} even", (axis,), lambda row, axis=axis: getattr(row, axis) % 2 == 0)  # type: ignore[misc]
-        yield Context(f"{axis} odd", (axis,), lambda row, axis=axis: getattr(row, axis) % 2 == 1 < getattr(row, axis))  # type: ignore[misc]
-        yield Context(f"{axis}>{more}", (axis,), lambda row, axis=axis, more=more: getattr(row, axis) > more)  # type: ignore[misc]
-    yield Context("T=N", ("T", "N"), lambda row: row.T == row.N)
-    yield Context("I=H", ("I", "H"), lambda row: row.I == row.H)
-    for axis in "IH":
-        yield Context(f"{axis}=1", (axis,), lambda row, axis=axis: getattr(row, axis) == 1)  # type: ignore[misc]
-        for block in BLOCKS:
-            yield Context(
-                f"{axis} in blocks of {block}",
-                (axis,),
-                lambda row, axis=axis, block=block: getattr(row, axis) % block == 0,  # type: ignore[misc]
-            )
-            yield Context(
-                f"{axis} past blocks of {block}",
-                (axis,),
-                lambda row, axis=axis, block=block: getattr(row, axis) > block and getattr(row, axis) % block != 0,  # type: ignore[misc]
-            )
-
-
 def _one_direction(draft: Draft) -> None:
     for name in ("W", "R"):
         draft.inputs[name] = draft.inputs[name][:1]
@@ -122,7 +97,6 @@ class SizeAxis(Axis):
     fields = sizes(T=1, N=1, I=1, H=1)
     forbidden: tuple[Violation, ...] = _FORBIDDEN
     least: Mapping[str, int] = MappingProxyType({"T": 0, "N": 0, "I": 1, "H": 1})
-    having = {"rows": Having(("N",), lambda row: row.N > 1)}
     required = {"sequence": ("several-rows",)}
     words = {
         "several-rows": "several rows",
@@ -156,13 +130,6 @@ class SizeAxis(Axis):
     def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
         sizes = dict(zip("TNIH", SIZES[row.pop("size", "small")], strict=True))
         return {**sizes, **row}
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        few, many = tuple(range(1, 10)), tuple(range(1, 70))
-        return {"T": few, "N": few, "I": many, "H": many}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from size_contexts()
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         c = observed.configuration

@@ -28,8 +28,6 @@ class WeightsAxis(Axis):
         Violation(f"inputs.missing-{name}", "check", f"{name} is missing", without_input(name)) for name in "WR"
     )
     words = {"initializers": "constant weights"}
-    lacked = (8, ("initializer",))
-    counted = ("initializer", "input")
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"weights": Domain(("initializer", "input"))}

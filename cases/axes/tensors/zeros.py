@@ -26,7 +26,6 @@ class _Zeros(Axis):
 
     name = "zeros"
     fields = (Field("zeros", str, "none"),)
-    plain = ("none",)
     order = (
         *("none", "elements", "row", "step", "weights", "tensor"),
         *("input-bias", "recurrent-bias", "ends", "mask", "state"),

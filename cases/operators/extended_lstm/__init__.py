@@ -6,7 +6,6 @@ from ...._face import face
 __getattr__, __dir__ = face(
     __name__,
     codec="B R W X Y calibrated",
-    dense="DESIGN EXTENDED_CONTEXTS dense_extended fresh_extended",
     producer="NotQuantizable as_extended documented kernel_rows quantize quantized",
     spec="ExtendedSpec extended",
 )

@@ -3,9 +3,8 @@ quantized, how much of its range its numbers use."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from numpy.typing import NDArray
 
 from ....reference import OperatorVersion
 from ...axes.attributes import finite_float32
-from ...axes.axis import Axis, Domain, Field, Having, Rule, but
+from ...axes.axis import Axis, Domain, Field, Rule, but
 from ...axes.condition import Condition, of_values
-from ...axes.context import HALVES, Context, values_of
 from ...axes.node.explicit import EXPLICIT
 from ...axes.node.hidden_size import HiddenSizeAxis
 from ...axes.observed import Observed
@@ -73,17 +71,9 @@ class _ExtendedDirection(Axis):
         broken("direction-absent-one", "directions.default", "direction-absent",
                "there is no direction, and weights of one", each(without("direction"), one_direction), True),
     )  # fmt: skip
-    having = {"second-direction": Having(("half",), lambda row: row.half == "reverse")}
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         return {"direction": spec.direction}
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"half": HALVES}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        for half in HALVES:
-            yield Context(f"half={half}", ("half",), lambda row, half=half: row.half == half, half=True)  # type: ignore[misc]
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return {"bidirectional": True}
@@ -114,12 +104,6 @@ class _Size(SizeAxis):
             for id, summary, change, spoils in _SHAPES
         ),
     )
-    having = {
-        **SizeAxis.having,
-        "some-step": Having(("T",), lambda row: row.T > 0),
-        "steps": Having(("T",), lambda row: row.T > 1),
-        "recurrence": Having(("T",), lambda row: row.T > 1),
-    }
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         return _sizes(observed.configuration)
@@ -153,10 +137,6 @@ class _Fill(Axis):
         right = all(name in ("X", "W", "R", "B", "Y") and finite_float32(f) and f > 0 for name, f in spec.fill)
         return None if right else ("fill", "pairs of a tensor's name and a positive number")
 
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        shares = itertools.product((1.0, 1.5), repeat=4)
-        return {"fill": tuple(tuple(zip("XWRB", some, strict=True)) for some in shares)}
-
     def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
         if any(share > 1 for _, share in value):
             words = "numbers beyond what levels stand for"
@@ -164,18 +144,12 @@ class _Fill(Axis):
         words = "numbers that use little of their range"
         return (Condition(words, lambda spec: bool(spec.fill) and all(share <= 1 for _, share in spec.fill)),)
 
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        for name in "xwrb":
-            yield Context(f"{name} beyond its range", ("fill",), lambda row, name=name: _beyond(row, name))  # type: ignore[misc]
-            yield Context(f"{name} within its range", ("fill",), lambda row, name=name: not _beyond(row, name))  # type: ignore[misc]
-
 
 def _beyond(row: Any, name: str) -> bool:
     return any(fill > 1 for of, fill in row.fill if of == name.upper())
 
 
 _WILD = {"inf": np.inf, "nan": np.nan, "far": 1e30}
-_DATA = ("dense", "ties", "inf", "far")
 _SAID = {
     "nan": "NaN",
     "inf": "infinity",
@@ -189,13 +163,8 @@ class _ExtendedData(Axis):
 
     name = "data"
     fields = (Field("data", str, "dense"),)
-    plain = _DATA
     conditions = {value: (of_values(words, "data", value),) for value, words in _SAID.items()}
     rules = (Rule("data", "dense", ("T", "N"), lambda row: not (row["T"] and row["N"])),)
-    having = {
-        "x-beyond": Having(("fill", "data"), lambda row: _beyond(row, "x") or row.data in ("inf", "far")),
-        **{f"{n}-beyond": Having(("fill",), lambda row, n=n: _beyond(row, n)) for n in "wrb"},  # type: ignore[misc]
-    }
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"data": Domain(("dense",), rare=("ties", "inf", "far", "nan"))}
@@ -217,12 +186,6 @@ class _ExtendedData(Axis):
             X[len(X) // 2, 0, 0] = wild
             if spec.data != "nan" and X.size > 1:
                 X[-1, 0, -1] = -wild
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {"data": _DATA}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("data", _DATA)
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         resolved: Any = observed.configuration
@@ -306,17 +269,12 @@ class _Weights(WeightsAxis):
 class _Reruns(RerunsAxis):
     """``sizes``: of more steps, since one row is what every implementation has."""
 
-    having = {"earlier-run": Having(("reruns",), lambda row: row.reruns != "none")}
-
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"reruns": Domain(("none", "data", "sizes"))}
 
     def resize(self, spec: Any, draft: TensorDraft) -> None:
         if draft.run and spec.reruns == "sizes":
             draft.T += 2
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("reruns", self.order)
 
 
 class _Open(Axis):
@@ -328,10 +286,6 @@ class _Open(Axis):
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"open": Domain((False, True))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield Context("dimensions=symbolic", ("open", "reruns"), is_open)
-        yield Context("dimensions=static", ("open", "reruns"), lambda row: not is_open(row))
 
 
 def is_open(row: Any) -> bool:
@@ -350,9 +304,6 @@ class _Former(Axis):
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"old": Domain((False, True))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from values_of("old", (True, False))
 
     def used(self, spec: Any) -> Mapping[str, bool]:
         return {"old-domain": spec.old}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from ....reference import OperatorVersion
 from ...axes.attributes import finite_float32
-from ...axes.axis import Axis, Domain, Field, Having
+from ...axes.axis import Axis, Domain, Field
 from ...axes.condition import Condition, of_values
-from ...axes.context import Context
 from ...axes.generator import uniform
 from ...axes.observed import Observed
 from ...axes.tensors.draft import TensorDraft
@@ -25,16 +23,12 @@ HIGHEST, MIDDLE = 65535, 32768
 
 Affine = tuple[float, int]
 
-_WIDE = {"x": 3.0, "w": 0.5, "r": 0.5, "b": 0.5}
-"""The size from which on a tensor's numbers are large: about the middle of what dense cases have."""
-_NARROW = 0.6  # how far outputs must be representable on both sides; of narrower ranges it shows how they end
 COARSE = 2.0**-9  # a y_scale at which roundings show in few digits
 IN_RANGE = 0.999
 """Outputs lie between -1 and 1: what cannot be represented up to this saturates."""
 _PLAIN: Affine = (2.0**-15, MIDDLE)
 """Levels that reach to 1 on both sides."""
 _PAIR = f"any pair of a positive float32 scale and a zero point from 0 to {HIGHEST}"
-_ZERO_POINTS = (0, 20000, MIDDLE, 45000, HIGHEST)
 
 
 def calibrated(low: float, high: float) -> Affine:
@@ -105,7 +99,6 @@ class CodecAxis(Axis):
         self.name, self._usual = name, usual
         self.fields = (Field(name, tuple[float, int], (0.0, 0)),)
         self.forbidden = tuple(_forbidden(name))
-        self.having = {f"{name}-offset": Having((name,), lambda row: self._zero_point(row) not in (None, MIDDLE))}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {self.name: Domain((_PLAIN,), fits=(_is_affine, _PAIR))}
@@ -140,44 +133,6 @@ class CodecAxis(Axis):
             drawn = uniform(draft.key(name), draft.inputs[name].shape, draft.precision, 0)
             draft.inputs[name] = (middle + half * drawn).astype(draft.format.dtype)
 
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        scales = [own * size for own in (1.0, 1.25) for size in (2.0**-20, 2.0**-10)]
-        return {self.name: (*itertools.product(scales, _ZERO_POINTS),)}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield from self._of_zero_point()
-        yield from self._of_scale()
-        yield self._context(f"{self.name} large", lambda affine: reach(affine) >= _WIDE[self.name])
-        yield self._context(f"{self.name} small", lambda affine: reach(affine) < _WIDE[self.name])
-
-    def _context(self, id: str, holds: Callable[[Affine], bool], pairs_only: bool = False) -> Context:
-        """A context that a tensor which is not quantized has not."""
-
-        def there(row: Any) -> bool:
-            affine: Affine | None = getattr(row, self.name)
-            return affine is not None and holds(affine)
-
-        return Context(id, (self.name,), there, pairs_only=pairs_only)
-
-    def _of_zero_point(self) -> Iterator[Context]:
-        title = f"{self.name}_zero_point"
-        ends, inside = (0, HIGHEST), {"below": range(1, MIDDLE), "above": range(MIDDLE + 1, HIGHEST)}
-        yield self._context(f"{title} at an end", lambda affine: affine[1] in ends)
-        yield self._context(f"{title} in the middle", lambda affine: affine[1] == MIDDLE)
-        yield self._context(f"{title} between", lambda affine: affine[1] not in (*ends, MIDDLE))
-        for value in ends:
-            yield self._context(f"{title}={value}", lambda affine, value=value: affine[1] == value, True)  # type: ignore[misc]
-        for word, among in inside.items():
-            yield self._context(f"{title} {word} the middle", lambda affine, among=among: affine[1] in among, True)  # type: ignore[misc]
-
-    def _of_scale(self) -> Iterator[Context]:
-        yield self._context(f"{self.name}_scale power of two", lambda affine: is_power(affine[0]))
-        yield self._context(f"{self.name}_scale no power of two", lambda affine: not is_power(affine[0]))
-
-    def _zero_point(self, row: Any) -> int | None:
-        affine: Affine | None = getattr(row, self.name)
-        return None if affine is None else affine[1]
-
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The result of a calibration for a tensor of usual size; a zero point in the middle; a scale that is no power
         of two."""
@@ -198,11 +153,6 @@ class OutputCodecAxis(CodecAxis):
         super().__init__("y", Y)
         self.fields = (Field("y", tuple[float, int] | None, None),)
         self.forbidden = ()
-        self.having = {
-            **self.having,
-            "y-given": Having(("y",), lambda row: row.y is not None),
-            "y-beyond": Having(("y",), lambda row: row.y is not None and representable(row.y) < 1),
-        }
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"y": Domain((None, _PLAIN), fits=(_is_affine, _PAIR))}
@@ -215,19 +165,6 @@ class OutputCodecAxis(CodecAxis):
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
         return {} if spec.y is None else super().attributes(spec)
-
-    def occurring(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        scales = [own * size for own in (1.0, 1.25) for size in (2.0**-18, 2.0**-15, 2.0**-14, 2.0**-8)]
-        return {"y": (None, *itertools.product(scales, _ZERO_POINTS))}
-
-    def contexts(self, operators: Sequence[OperatorVersion]) -> Iterator[Context]:
-        yield self._context("y", lambda affine: True)
-        yield Context("no y", ("y",), lambda row: row.y is None)
-        yield from self._of_zero_point()
-        yield from self._of_scale()
-        yield self._context("y narrow", lambda affine: representable(affine) < _NARROW)
-        yield self._context("y wide", lambda affine: representable(affine) >= _NARROW)
-        yield self._context("y coarse", lambda affine: affine[0] >= COARSE)
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
         resolved: Any = observed.configuration

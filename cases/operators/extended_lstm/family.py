@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -12,19 +11,20 @@ from numpy.typing import NDArray
 
 from ....reference import Node
 from ....reference.operators.extended_lstm.document import resolve
+from ...axes.axis import NOTHING
 from ...axes.generator import uniform
 from ...axes.observed import Observed
 from ...profiles.profiles import written_cases
 from ...profiles.recurrent import RecurrentFamily
 from ...specs.data import inputs_of
-from ...specs.family import Family, PoolDesign
+from ...specs.family import Family
 from ...specs.features import groups_with
 from ...specs.illegal import break_case
 from ...specs.level import Level
 from .axes import EXTENDED_AXES
 from .codec import MIDDLE, numbers
-from .dense import DESIGN, any_extended, dense_extended, fresh_extended, sibling_of
 from .levels import EXTENDED_LEVELS, extended_challenge
+from .random_cases import extended_case
 from .spec import OP_TYPE, VERSION, ExtendedSpec
 
 _ASIDE = 5000  # levels, by which a zero point is moved: far, though scales beside it keep their sense
@@ -40,10 +40,6 @@ class _Extended(RecurrentFamily):
     def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
         """Return the cases with those last that may corrupt memory."""
         return sorted(super().profile(name, op, version), key=lambda spec: spec.spoils)
-
-    def random_of_full(self, op: str, version: int) -> Iterator[Any]:
-        """Yield the random cases of ``full``, without end."""
-        return fresh_extended("full")
 
     def features(self, spec: Any) -> frozenset[str]:
         """See :attr:`.spec.ExtendedSpec.features`."""
@@ -84,26 +80,20 @@ class _Extended(RecurrentFamily):
                 return f'({middle!r} + {reach!r} * {drawn}).astype("{array.dtype.name}")'
         return None
 
-    def pool_design(self, op: str) -> PoolDesign:
-        """See :mod:`.dense`."""
-        return DESIGN
-
-    def pooled(self, op: str, level: str, index: int, sibling: int) -> Any | None:
-        """See :func:`.dense.dense_extended` and :func:`.dense.sibling_of`."""
-        spec = dense_extended(level, index)
-        return sibling_of(spec, sibling) if sibling else spec
-
-    def fresh(
+    def random_case(
         self,
         op: str,
-        seed: int | str,
-        versions: Collection[int] = (),
-        types: Collection[str] = (),
-        lacks: Collection[str] = (),
-    ) -> Iterator[Any] | None:
-        """See :func:`.dense.fresh_extended`. There is one version, of one type."""
-        there = (not versions or VERSION in versions) and (not types or "float32" in types)
-        return fresh_extended(seed, lacks) if there else None
+        key: str,
+        version: int | None = None,
+        type: str | None = None,
+        supported: Mapping[str, Collection[Any]] = NOTHING,
+    ) -> Any | None:
+        """See :mod:`.random_cases`. Half of the cases lack some of what targets lack."""
+        return extended_case("partial" if int(key[-1:], 36) % 2 else "complete", key)
+
+    def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
+        """Return no bounds: the draws take none, so cases with what is lacking are left out."""
+        return NOTHING
 
     def richer(self, spec: Any) -> Sequence[Mapping[str, Any]]:
         """Larger, and then with a bias, a run before, and other scales and zero points of each tensor: faults of levels
@@ -115,10 +105,6 @@ class _Extended(RecurrentFamily):
             aside = zero_point + (_ASIDE if zero_point < MIDDLE else -_ASIDE)
             richer += [{**more, name: (scale / 2, zero_point)}, {**more, name: (scale, aside)}]
         return richer
-
-    def anything(self, op: str, version: int, types: Collection[str], random: Random) -> Any | None:
-        """See :func:`.dense.any_extended`."""
-        return any_extended(random)
 
     crossed = Family.crossed
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from ...profiles.random_cases import distinct
+from ...specs.family import FRESH_CASES
 from ...specs.level import Level
 from .codec import COARSE, IN_RANGE, MIDDLE, is_power, reach, representable
-from .dense import dense_extended
+from .random_cases import extended_case
 
 _USUAL = {"x": (0.2, 16.0), **dict.fromkeys("wrb", (0.02, 16.0))}
 """Between which sizes the largest number of a tensor lies."""
@@ -44,11 +47,11 @@ EXTENDED_LEVELS: tuple[Level, ...] = (
     ),
 )
 
-_FRESH = 12
-"""Fresh cases of each level."""
-
 
 def extended_challenge(nonce: str) -> Sequence[Any]:
-    """Fresh dense cases of both levels, the same for everyone from the nonce."""
-    drawn = itertools.product((level.name for level in EXTENDED_LEVELS), range(_FRESH))
-    return tuple(dict.fromkeys(dense_extended(level, index, f"challenge/{nonce}") for level, index in drawn))
+    """Return fresh cases of both levels, the same for everyone from the nonce."""
+    chosen: dict[Any, None] = {}
+    for level in EXTENDED_LEVELS:
+        drawn = distinct(partial(extended_case, level.name), f"challenge/{nonce}")
+        chosen |= dict.fromkeys(itertools.islice(filter(level.holds, drawn), FRESH_CASES))
+    return tuple(chosen)

@@ -32,7 +32,7 @@ ALSO = {"extendedlstm.scales": "extendedlstm.attributes.types", "extendedlstm.sh
 @pytest.mark.parametrize("name", ["smoke", "core", "full"])
 def test_it_is_what_was_pinned(name: str) -> None:
     assert digest_of(profile(name, "ExtendedLSTM", 1)) == pinned_digests()[name]["ExtendedLSTM-1"], (
-        "python -m onnxspec.cases.profiles.write"
+        "python -m onnxspec.cases.write_profiles"
     )
 
 

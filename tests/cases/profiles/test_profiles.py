@@ -20,7 +20,7 @@ from onnxspec.cases import (
     pinned_digests,
     profile,
 )
-from onnxspec.cases.profiles import case_named
+from onnxspec.cases.profiles.profiles import case_named
 from onnxspec.reference import clauses_of, evaluate
 
 CORE = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
@@ -30,7 +30,7 @@ LEGAL = [spec for spec in CORE if not spec.illegal]
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long) if n == "full" else n for n in PROFILES])
 def test_profiles_are_what_was_pinned(name: str) -> None:
     now = {f"{op}-{v}": digest_of(profile(name, op, v)) for op, v in operator_versions(None)}
-    assert now == pinned_digests()[name], "python -m onnxspec.cases.profiles.write, if the profile is meant to change"
+    assert now == pinned_digests()[name], "python -m onnxspec.cases.write_profiles, if the profile is meant to change"
 
 
 def test_smoke_is_small_and_part_of_core() -> None:

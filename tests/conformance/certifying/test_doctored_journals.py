@@ -146,10 +146,10 @@ def unfilled(folder: Path) -> Callable[[Rows], Rows]:
 
 @pytest.mark.long
 def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> None:
-    """As run --no-fill leaves it: the rule of 90 % of the pairs is not evaded by not counting them."""
+    """As run --no-fill leaves it."""
 
     def told(info: dict[str, Any]) -> None:
-        info["targets"][0]["coverage"].update(left_out="it was not asked for", cases=[])
+        info["targets"][0]["filling"].update(left_out="it was not asked for", cases=[])
 
     bare = forged(whole_run, tmp_path / "a", unfilled(whole_run))
     assert any("cases follow from the results" in flaw for flaw in derived(bare).flaws)
@@ -157,16 +157,7 @@ def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> 
     assert "cases that its results ask for were left out: it was not asked for" in told_so
 
 
-@pytest.mark.long
-def test_what_runs_cannot_be_declared_away(whole_run: Path, tmp_path: Path) -> None:
-    def edit(info: dict[str, Any]) -> None:
-        info["targets"][0]["coverage"]["operators"][0]["declared"] = ["direction=reverse"]
-
-    folder = retold(whole_run, tmp_path / "r", edit)
-    assert "it is declared that direction=reverse is lacking in RNN, and" in reasons(folder)
-
-
-OF_WHOLE = {"cases that follow left out, as by --no-fill", "a feature declared to be lacking that runs"}
+OF_WHOLE = {"cases that follow left out, as by --no-fill"}
 
 
 # What nobody can find

@@ -13,7 +13,7 @@ from onnxspec.cases import family_of, operator_versions
 from onnxspec.conformance.certifying import RowRecord, WaiverRecord, most_open, rows_of
 from onnxspec.conformance.judging import Judgement, Verdict
 from onnxspec.conformance.probes import Probe, Selection, SpecProbe, select_probes
-from onnxspec.conformance.results import CoverageRecord, Result, SharesRecord, result_of
+from onnxspec.conformance.results import Result, result_of
 from onnxspec.reference import operator_version
 
 DAY = datetime.date(2026, 11, 22)
@@ -118,31 +118,16 @@ def test_two_answers_to_one_question_deny_every_level() -> None:
     assert row([*answered, *rest]).status == "none"
 
 
-def test_cases_that_show_too_little_together_deny_every_level() -> None:
-    def covered(pairs: int, left_out: str = "") -> CoverageRecord:
-        shares: SharesRecord = {"pairs": [pairs, 100], "twice": [0, 100], "triples": [0, 100]}
-        return {
-            "operators": [
-                {
-                    "operator": "RNN",
-                    "lacks": [],
-                    "declared": [],
-                    "avoided": [],
-                    "before": shares,
-                    "after": shares,
-                    "models": 0,
-                    "cases": 0,
-                    "reached": pairs >= 99,
-                }
-            ],
-            "cases": [],
-            "digest": "",
-            "left_out": left_out,
-        }
-
-    for pairs, left_out, status in ((95, "", "certified"), (80, "", "none"), (80, "shards", "certified")):
-        (one,) = rows_of(probes(), results(), "standard", (), DAY, (), covered(pairs, left_out))
-        assert one.status == status
+@pytest.mark.parametrize(("right", "status"), [(63, "none"), (64, "certified"), (200, "certified")])
+def test_a_level_takes_64_fresh_cases_that_are_right(right: int, status: str) -> None:
+    asked = [id for id, probe in probes().items() if isinstance(probe, SpecProbe) and probe.fresh]
+    assert len(asked) >= 112
+    declined = dict.fromkeys(asked[right:], Verdict.NOT_TRIED)
+    given = [structs.replace(result, verdict=declined.get(result.case, result.verdict)) for result in results()]
+    (one,) = rows_of(probes(), given, "standard", (), DAY, asked)
+    assert one.status == status
+    if status == "none":
+        assert "63 fresh cases of the nonce are right, 64 must be" in one.levels[-1].against
 
 
 def test_a_case_without_result_was_not_run() -> None:

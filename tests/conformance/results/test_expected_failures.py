@@ -13,7 +13,7 @@ from msgspec import structs
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories import DataSet, write_directory
-from onnxspec.cases.profiles import fresh_stream, pool_of
+from onnxspec.cases.profiles.random_cases import random_stream
 from onnxspec.conformance.border import TomlDocument
 from onnxspec.conformance.cli import main
 from onnxspec.conformance.judging import FAILING, Judgement, Verdict
@@ -300,13 +300,10 @@ def _core(op: str, lanes: tuple[str, ...] = ()) -> tuple[Probe, ...]:
 
 
 def _further(entry: Entry) -> Iterator[Probe]:
-    """Cases beyond core that an entry may be about, one by one: fresh ones of an entry on quantized nodes, and of
-    another one those that follow where features lack."""
+    """Cases beyond core that an entry may be about, one by one: random ones of an entry on quantized nodes."""
     if "quantized" in entry.features:
-        for spec in islice(fresh_stream(1, ops=(entry.op,)), 2000):
+        for spec in islice(random_stream(1, ops=(entry.op,)), 2000):
             yield from wrapped_probes((SpecProbe(spec),), "qdq-u8")
-    elif entry.cases:
-        yield from (SpecProbe(case.spec) for case in pool_of(entry.op).cases)
 
 
 @pytest.mark.parametrize("name", SHIPPED)

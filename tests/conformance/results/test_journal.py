@@ -324,7 +324,7 @@ def test_another_run_does_not_and_nothing_is_touched(
 
 
 OLD_RUN = b'{"schema": 1, "onnxspec": "0.2.0", "targets": []}'
-NEW_BEGUN = encode(BEGUN).encode().replace(b'"schema":2', b'"schema":3').replace(b'"digests"', b'"sums"')
+NEW_BEGUN = encode(BEGUN).encode().replace(b'"schema":3', b'"schema":4').replace(b'"digests"', b'"sums"')
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ NEW_BEGUN = encode(BEGUN).encode().replace(b'"schema":2', b'"schema":3').replace
     [
         ({"results.jsonl": b'{"case": "a"}\n', "run.json": OLD_RUN}, "holds results.jsonl and run.json and no journal"),
         ({"results.jsonl": b"somebody's\n"}, "holds results.jsonl and no journal"),
-        ({"journal.jsonl": NEW_BEGUN + b'\n{"record":"observed"}\n'}, "of onnxspec '0.1.0' in form 3"),
+        ({"journal.jsonl": NEW_BEGUN + b'\n{"record":"observed"}\n'}, "of onnxspec '0.1.0' in form 4"),
         ({"journal.jsonl": b"somebody's\n"}, "no line says of what run it is"),
         ({"journal.jsonl": b"somebody's"}, "no line says of what run it is"),
     ],

@@ -1,8 +1,8 @@
-"""Writer of the profiles' files: `python -m onnxspec.cases.profiles.write`.
+"""Writer of the profiles' files: `python -m onnxspec.cases.write_profiles`.
 
-To add a case, append its line to a file beside this module (``core.jsonl``, and ``smoke.jsonl`` or ``quantized.jsonl``
-as fits), then run this module and review the difference. The line is the JSON of the case, as `onnxspec list --json`,
-a finding's ``case.json`` and `fuzz` print it::
+To add a case, append its line to a file in ``cases/profiles`` (``core.jsonl``, and ``smoke.jsonl`` or
+``quantized.jsonl`` as fits), then run this module and review the difference. The line is the JSON of the case, as
+`onnxspec list --json`, a finding's ``case.json`` and `fuzz` print it::
 
     {"op":"GRU","version":14,"type":"float32","T":3,"H":4,"lengths":"ragged"}
 
@@ -18,11 +18,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from ..portable import case_from_json, case_text
-from ..specs.family import operator_versions
-from .profiles import FILES, PROFILES, digest_of, profile
+from .portable import case_from_json, case_text
+from .profiles.profiles import FILES, PROFILES, digest_of, profile
+from .specs.family import operator_versions
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent / "profiles"
 
 
 def main() -> None:

@@ -1,46 +1,23 @@
-"""Dense cases of ExtendedLSTM: legal ones drawn at random, each with many features at once.
+"""Random cases of ExtendedLSTM: legal ones, each with many features at once.
 
-As for ONNX's operators (:mod:`...profiles.dense`), every case is drawn by its own number, so that a list of numbers is
-a list of cases. Scales are chosen so that pre-activations stay where gates still tell numbers apart, whatever the sizes
-and zero points.
+The scale and zero point of each tensor are chosen so that pre-activations stay where gates still tell numbers apart,
+whatever the sizes and zero points. So this operator draws its own rows.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterator
-from dataclasses import replace
-from random import Random
 from typing import Any
 
 import numpy as np
 
 from ...axes.generator import Counter
-from ...specs.family import PoolDesign
-from ...specs.recurrent_contexts import RecurrentContexts
-from .axes import EXTENDED_AXES, is_open
 from .codec import HIGHEST, MIDDLE, Affine, calibrated
-from .spec import OP_TYPE, extended
-
-EXTENDED_CONTEXTS = RecurrentContexts(OP_TYPE, EXTENDED_AXES)
-
-# Parts of the space: what calibration gives, in one row; everything; everything but some of it, as targets lack it.
-DESIGN = PoolDesign(
-    drawn={"calibrated": 60, "complete": 280, "partial": 360},
-    siblings={"calibrated": 0, "complete": 0, "partial": 0},
-    models={"calibrated": 5, "complete": 24},
-    cases=29,
-    quick=18,
-    turns=(21, 4),
-)
-"""The way in which the pool is drawn, and the share of it in ``core``: scales are attributes, so cases share a model
-only where all tensors are fed."""
+from .spec import extended
 
 _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
 _WIDTHS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 16, 17, 19, 24, 31, 32, 32, 32, 33, 33, 34, 36)
 _LARGEST = 1500  # T*N*H, beyond which a case costs more to judge than it shows
-_MOST_IN_VAIN = 5000  # draws after which no more is expected of what is left
 
 _LEFT_OUT = {
     "rows": 9, "float-output": 8, "no-bias": 7, "no-hidden-size": 7, "old": 7, "narrow-output": 8, "coarse-output": 8,
@@ -51,68 +28,15 @@ is left out. The shares are a choice, by what the shipped kernel does."""
 _SIXTEENTHS = 16
 _STRENGTHS = (0.6, 1.0, 1.5, 2.2)  # by what shares are multiplied: targets lack little or much
 
-_DRAWS = 1 << 32  # numbers of dense cases for searches, of which
-_ALONE, _NOTHING, _RARE = 0.6, 0.02, 0.15  # so many are of one row, without steps or rows, and with rare scales,
-_EXPONENTS = (-30, -6)  # which are of such sizes: levels reach as far as 2**(exponent + 16)
-
 _UNUSUAL = frozenset(_LEFT_OUT) - {"reruns", "inputs"}
 """Factors that calibration of tensors of usual sizes does not give."""
 
 
-def dense_extended(level: str, index: int, seed: str = "") -> Any:
-    """Dense case number `index` of a level. Raises KeyError for a level that there is not."""
-    choose = Counter.of(f"ExtendedLSTM/dense/{level}/{seed}/{index}")
+def extended_case(level: str, key: str) -> Any:
+    """Return the case of a level that a key draws. Raises KeyError for a level that does not exist."""
+    choose = Counter.of(f"ExtendedLSTM/dense/{level}/{key}")
     without = {"calibrated": _UNUSUAL, "complete": frozenset[str](), "partial": _some(choose)}[level]
     return _Draw(choose, without).spec()
-
-
-def sibling_of(spec: Any, number: int) -> Any | None:
-    """Another case of the same model: with other numbers, and other sizes where these are open. None where the model
-    holds the weights, whose numbers go with X's."""
-    if spec.weights != "input":
-        return None
-    choose = Counter.of(f"{spec.digest}/{number}")
-    draw = _Draw(choose, frozenset())
-    changes: dict[str, Any] = {"seed": choose.below(1 << 16), "reruns": draw.one_of("none", "data")}
-    if is_open(spec):
-        changes |= {name: size for name, size in draw.sizes(spec.I, spec.H).items() if name in "TN"}
-        changes |= {"reruns": draw.one_of("none", "data", "sizes"), "open": True}
-    return replace(spec, **changes, fill=draw.fill(), data=draw.data())
-
-
-def fresh_extended(seed: int | str, lacks: Collection[str] = ()) -> Iterator[Any]:
-    """Dense cases without end, of all that there is and of parts of it, without some contexts; it ends where nothing
-    more is left."""
-    out = [place for id, place in EXTENDED_CONTEXTS.position.items() if id in lacks]
-    known: set[Any] = set()
-    in_vain = 0
-    for index in itertools.count():
-        spec = dense_extended("partial" if index % 2 else "complete", index, f"fresh/{seed}")
-        if spec in known or (out and EXTENDED_CONTEXTS.held(spec)[:, out].any()):
-            in_vain += 1
-            if in_vain > _MOST_IN_VAIN:
-                return
-            continue
-        in_vain = 0
-        known.add(spec)
-        yield spec
-
-
-def any_extended(random: Random) -> Any | None:
-    """A dense case for searches, mostly of one row, which is what every implementation has; sometimes without steps or
-    rows, and with scales whose products leave what a mantissa of 16 bits and a shift of 32 hold. None where what was
-    drawn cannot be together."""
-    spec = dense_extended("complete", random.randrange(_DRAWS), "anything")
-    changes: dict[str, Any] = {"N": 1} if random.random() < _ALONE else {}
-    changes |= {name: 0 for name in "TN" if random.random() < _NOTHING}
-    for name in "xwrby":
-        if random.random() < _RARE:
-            scale = float(np.float32(random.uniform(1.0, 2.0) * 2.0 ** random.randint(*_EXPONENTS)))
-            changes[name] = scale, random.randrange(HIGHEST + 1)
-    try:
-        return replace(spec, **changes)
-    except ValueError:
-        return None
 
 
 def _some(choose: Counter) -> frozenset[str]:
