@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
-from typing import Any
+from functools import cache, lru_cache
+from typing import Annotated, Literal, get_args
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from .interpretations import QUESTIONS
 from .operators import Document, document_of, operator_names, versions_of
@@ -17,20 +19,43 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-STATUSES = ("stated", "implied", "convention", "undefined", "arithmetic")
+Status = Literal["stated", "implied", "convention", "undefined", "arithmetic"]
+STATUSES = get_args(Status)
 
 # The beginning of the feature of a model that breaks a clause and must be refused: `illegal:layout` breaks <op>.layout.
 ILLEGAL = "illegal:"
 
-_TEXTS = ("id", "text", "status", "source", "interpretation", "advice")
-_LISTS = ("needs", "or_needs", "implementers")
-_TABLE = {"extends", "version", "without", "clause"}
-_KEYS = {*_TEXTS, *_LISTS, "versions"}
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+
+_Text = Annotated[str, Meta(pattern=r"\S")]
+
+
+class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+    """A ``[[clause]]`` of a table; fields are those of :class:`Clause`."""
+
+    id: _Text
+    text: _Text
+    status: Status
+    source: _Text
+    versions: Annotated[list[int], Meta(min_length=1)] | None = None
+    needs: list[str] = []
+    or_needs: list[str] = []
+    interpretation: _Text | None = None
+    implementers: list[str] = []
+    advice: str = ""
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """A clause table, see :func:`parse_clauses`."""
+
+    extends: str | None = None
+    version: int | None = None
+    without: list[str] = []
+    clause: list[_Row] = []
 
 
 class ClauseError(ValueError):
-    """A clause table says something that cannot be: the message names the table, its line, the clause and the key."""
+    """An invalid clause table. The message names the table, and the clause or the key."""
 
 
 @dataclass(frozen=True)
@@ -93,53 +118,46 @@ def parse_clauses(text: str, op_type: str, place: str) -> tuple[Clause, ...]:
     A table that ``extends`` another operator has that one's clauses of a ``version``, its newest without it, but for
     the topics ``without``; what it lists itself takes the place of a clause of that topic.
 
-    Raises ClauseError, naming `place` and the line, for anything unknown, missing, repeated or of the wrong type.
+    Raises ClauseError, naming `place`, for anything unknown, missing, repeated or of the wrong type.
     """
-    try:
-        table: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ClauseError(f"{place}: {error}") from None
-    if unknown := set(table) - _TABLE:
-        raise ClauseError(f"{place}: unknown key {', '.join(sorted(unknown))}; every clause is a [[clause]]")
-    inherited = _inherited(table, op_type, place)
-    rows = table.get("clause", [])
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ClauseError(f"{place}: every clause is a [[clause]]")
-    lines = _Lines(text, place)
+    table = _read(text, place)
     by_id: dict[str, Clause] = {}
-    for number, row in enumerate(rows):
-        clause = _clause(row, op_type, partial(lines.error, number, row))
-        if clause.id in by_id:
-            raise lines.error(number, row, "id", "stands there twice")
-        by_id[clause.id] = clause
-    return tuple((inherited | by_id).values())
+    for row in table.clause:
+        if row.id in by_id:
+            raise ClauseError(f"{place}: clause {row.id} is there twice")
+        by_id[row.id] = _clause(row, op_type, place)
+    return tuple((_inherited(table, op_type, place) | by_id).values())
 
 
-def _base(table: dict[str, Any], op_type: str, place: str) -> tuple[str, int] | None:
-    """The operator and version that a table extends; None where it stands by itself."""
-    base = table.get("extends")
-    if base is None:
-        if strange := {"version", "without"} & set(table):
-            raise ClauseError(f"{place}: {min(strange)} belongs to a table that extends another one")
+def _read(text: str, place: str) -> _Table:
+    try:
+        return convert(tomllib.loads(text), _Table)
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ClauseError(f"{place}: {error}") from None
+
+
+def _base(table: _Table, op_type: str, place: str) -> tuple[str, int] | None:
+    """Return the operator and version that a table extends; None if it extends none."""
+    if table.extends is None:
+        if table.version is not None or table.without:
+            raise ClauseError(f"{place}: a table with version or without extends another one")
         return None
     others = [name for name in operator_names() if name != document_of(op_type).name]
-    of = next((name for name in others if document_of(name).prefix == base), None)
+    of = next((name for name in others if document_of(name).prefix == table.extends), None)
     if of is None:
-        raise ClauseError(f"{place}: extends is the prefix of a known operator's clauses, not {base!r}")
-    version = table.get("version", versions_of(of)[-1])
+        raise ClauseError(f"{place}: extends is the prefix of a known operator's clauses, not {table.extends!r}")
+    version = versions_of(of)[-1] if table.version is None else table.version
     if version not in versions_of(of):
         raise ClauseError(f"{place}: version is one of {of}: {', '.join(map(str, versions_of(of)))}, not {version!r}")
     return of, version
 
 
-def _inherited(table: dict[str, Any], op_type: str, place: str) -> dict[str, Clause]:
+def _inherited(table: _Table, op_type: str, place: str) -> dict[str, Clause]:
     """The clauses of the operator that a table extends, under its own operator's ids."""
-    base, without = _base(table, op_type, place), table.get("without", [])
+    base, without = _base(table, op_type, place), table.without
     if base is None:
         return {}
     of, version = base
-    if not isinstance(without, list) or not all(isinstance(topic, str) for topic in without):
-        raise ClauseError(f"{place}: without is a list of topics, not {without!r}")
     clauses: dict[str, Clause] = {}
     left = set(without)
     for clause in clauses_of(of, version):
@@ -155,65 +173,34 @@ def _inherited(table: dict[str, Any], op_type: str, place: str) -> dict[str, Cla
     return clauses
 
 
-def _clause(row: dict[str, Any], op_type: str, wrong: Callable[[str, str], ClauseError]) -> Clause:
-    """One clause from its row. `wrong` makes the error about a key."""
-    if unknown := set(row) - _KEYS:
-        raise wrong(min(unknown), f"unknown key {', '.join(sorted(unknown))}")
-    if missing := {"id", "text", "status", "source"} - set(row):
-        raise wrong("id", f"missing key {', '.join(sorted(missing))}")
-    for key in row:
-        if key in _TEXTS and not (isinstance(row[key], str) and row[key].strip()):
-            raise wrong(key, f"{key} is a text, not {row[key]!r}")
-        if key in _LISTS and not (isinstance(row[key], list) and all(isinstance(v, str) for v in row[key])):
-            raise wrong(key, f"{key} is a list of texts, not {row[key]!r}")
-    prefix = document_of(op_type).prefix
-    if not row["id"].startswith(f"{prefix}.") or not _ID.fullmatch(row["id"]):
-        raise wrong("id", f"an id starts with {prefix}. and is of small letters, digits, hyphens and dots")
-    if row["status"] not in STATUSES:
-        raise wrong("status", f"status is one of {', '.join(STATUSES)}, not {row['status']!r}")
-    known = versions_of(op_type)
-    versions = row.get("versions", list(known))
-    if not isinstance(versions, list) or not versions or not all(type(v) is int for v in versions):
-        raise wrong("versions", f"versions is a list of numbers, not {versions!r}")
+def _clause(row: _Row, op_type: str, place: str) -> Clause:
+    def wrong(message: str) -> ClauseError:
+        return ClauseError(f"{place}: clause {row.id}: {message}")
+
+    prefix, known = document_of(op_type).prefix, versions_of(op_type)
+    if not row.id.startswith(f"{prefix}.") or not _ID.fullmatch(row.id):
+        raise wrong(f"an id starts with {prefix}. and is of small letters, digits, hyphens and dots")
+    versions = known if row.versions is None else row.versions
     if strange := set(versions) - set(known):
-        raise wrong("versions", f"there is no {op_type} version {', '.join(map(str, sorted(strange)))}")
-    interpretation = row.get("interpretation")
-    if interpretation is not None and interpretation not in QUESTIONS:
-        raise wrong("interpretation", f"unknown interpretation {interpretation!r}; there are: {', '.join(QUESTIONS)}")
-    if interpretation is not None and row["status"] != "undefined":
-        raise wrong("interpretation", f"what has interpretations is undefined, not {row['status']}")
-    if row["status"] == "convention" and len(set(row.get("implementers", ()))) < 2:
-        raise wrong("status", "a convention names two implementers at least")
+        raise wrong(f"there is no {op_type} version {', '.join(map(str, sorted(strange)))}")
+    if row.interpretation is not None and row.interpretation not in QUESTIONS:
+        raise wrong(f"unknown interpretation {row.interpretation!r}; there are: {', '.join(QUESTIONS)}")
+    if row.interpretation is not None and row.status != "undefined":
+        raise wrong(f"a clause with an interpretation is undefined, not {row.status}")
+    if row.status == "convention" and len(set(row.implementers)) < 2:
+        raise wrong("a convention names two implementers at least")
     return Clause(
-        id=row["id"],
-        text=" ".join(row["text"].split()),
-        status=row["status"],
+        id=row.id,
+        text=" ".join(row.text.split()),
+        status=row.status,
         versions=tuple(sorted(set(versions))),
-        source=row["source"],
-        needs=frozenset(row.get("needs", ())),
-        or_needs=frozenset(row.get("or_needs", ())),
-        interpretation=interpretation,
-        implementers=tuple(row.get("implementers", ())),
-        advice=row.get("advice", ""),
+        source=row.source,
+        needs=frozenset(row.needs),
+        or_needs=frozenset(row.or_needs),
+        interpretation=row.interpretation,
+        implementers=tuple(row.implementers),
+        advice=row.advice,
     )
-
-
-class _Lines:
-    """The lines where the keys of a table stand: a TOML parser does not say."""
-
-    def __init__(self, text: str, place: str) -> None:
-        self._lines = text.splitlines()
-        self._starts = [n for n, line in enumerate(self._lines, 1) if re.match(r"\s*\[\[\s*clause\s*\]\]", line)]
-        self._place = place
-
-    def error(self, number: int, row: dict[str, Any], key: str, message: str) -> ClauseError:
-        """The error about a key of the clause of that number, from 0, or about the clause where it has no such key."""
-        who = row["id"] if isinstance(row.get("id"), str) else f"number {number + 1}"
-        if number >= len(self._starts):  # written as an inline table: legal, and of unknown place
-            return ClauseError(f"{self._place}: clause {who}: {message}")
-        start, end = (*self._starts, len(self._lines) + 1)[number : number + 2]
-        within = (n for n in range(start + 1, end) if re.match(rf"\s*{re.escape(key)}\s*=", self._lines[n - 1]))
-        return ClauseError(f"{self._place}:{next(within, start)}: clause {who}: {message}")
 
 
 @cache
@@ -227,7 +214,8 @@ def _table(op_type: str) -> dict[str, Clause]:
 def base_of(op_type: str) -> tuple[str, int] | None:
     """The operator that another one extends, and the version of it; None where its document stands by itself."""
     path = document_of(op_type).clauses
-    return _base(tomllib.loads(path.read_text(encoding="utf-8")), op_type, "/".join(path.parts[-3:]))
+    place = "/".join(path.parts[-3:])
+    return _base(_read(path.read_text(encoding="utf-8"), place), op_type, place)
 
 
 def clauses_of(op_type: str, since_version: int | None = None, features: Iterable[str] | None = None) -> list[Clause]:

@@ -9,7 +9,7 @@ import pytest
 
 from onnxspec.cases import build_case, profile
 from onnxspec.cases.specs.exact import EXACT_CASES
-from onnxspec.reference import CELLS, compare, expect, operator_for
+from onnxspec.reference import CELLS, Interpretations, compare, expect, operator_for
 from onnxspec.reference.operators.quantized import as_numbers
 from onnxspec.reference.recurrent import computation_of, run, valid_elements
 
@@ -73,3 +73,15 @@ def test_a_case_that_differs_from_an_exact_one_is_not_exact() -> None:
     assert not trial.node.exact
     inputs = trial.feeds[-1].inputs
     assert any(e.number.radius.any() for e in expect(trial.node, inputs, {}))
+
+
+def test_an_exact_case_has_ordinary_bounds_by_another_interpretation() -> None:
+    trials = (build_case(spec).trial for spec in SPECS.values() if spec.op == "GRU" and spec.type == "float32")
+    trial = next(trial for trial in trials if "coefficients" in trial.touched)
+    inputs = trial.feeds[-1].inputs
+    by_default, other = (
+        expect(trial.node, inputs, {}, interpretations=Interpretations(coefficients=option))
+        for option in ("by-use", "by-position")
+    )
+    assert not any(each.number.radius.any() for each in by_default)
+    assert all(each.number.radius.any() for each in other)

@@ -72,8 +72,8 @@ def test_a_table_that_extends_another_one_lists_what_differs(tmp_path: Path) -> 
         ('extends = "mood"', "prefix of a known operator's clauses, not 'mood'"),
         ('extends = "lstm"\nversion = 2', "version is one of LSTM: 1, 7, 14, 22, not 2"),
         ('extends = "lstm"\nwithout = ["mood"]', "LSTM-22 has no such clause"),
-        ('extends = "lstm"\nwithout = "clip"', "without is a list of topics"),
-        ('without = ["clip"]', "belongs to a table that extends"),
+        ('extends = "lstm"\nwithout = "clip"', "Expected `array`, got `str`"),
+        ('without = ["clip"]', "extends another one"),
     ],
 )
 def test_what_cannot_be_extended_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
