@@ -124,8 +124,9 @@ def crash_started() -> float:
 
 def _crash(source: str, crashes: int) -> float:
     """Milliseconds that each of so many crashes in a row of cases costs."""
-    from onnxspec.conformance.targets import Target
-    from onnxspec.conformance.workers import Job, TargetProcess
+    from onnxspec.conformance.targets.target import Target
+    from onnxspec.conformance.workers.job import Job
+    from onnxspec.conformance.workers.process import TargetProcess
 
     with tempfile.TemporaryDirectory() as folder:
         adapter = Path(folder) / "dying.py"
@@ -179,7 +180,7 @@ def judging_tiny() -> float:
 @figure("judging a passing tiny case among a hundred that return other numbers, each", "ms", 0.1)
 def judging_stacked() -> float:
     from onnxspec.cases import build_case
-    from onnxspec.conformance.judging import judge_each
+    from onnxspec.conformance.judging.verdict import judge_each
 
     trials = build_case(_tiny()).trials
     outcomes = [_conforming(trials, off=1e-9 * number) for number in range(100)]
@@ -235,8 +236,8 @@ for _op in ("LSTM", "GRU", "RNN"):
 def fuzz_without_target() -> float:
     from onnxspec.cases import build_case
     from onnxspec.cases.profiles.random_cases import random_specs
-    from onnxspec.conformance.judging import judge
-    from onnxspec.conformance.probes import SpecProbe
+    from onnxspec.conformance.judging.verdict import judge
+    from onnxspec.conformance.probes.probe import SpecProbe
 
     specs = random_specs(200, "benchmark")
     outcomes = [_conforming(build_case(spec).trials) for spec in specs]
@@ -316,7 +317,7 @@ def _tiny() -> Any:
 
 def _conforming(trials: Any, off: float = 0.0) -> list[Any]:
     """What a conforming target answers, all of it too large by a share `off`."""
-    from onnxspec.conformance.proof import staged_outcome
+    from onnxspec.conformance.proof.staged import staged_outcome
     from onnxspec.reference import evaluate, resolve
     from onnxspec.reference.operators.operator import dtype_of
 
@@ -331,7 +332,7 @@ def _conforming(trials: Any, off: float = 0.0) -> list[Any]:
 def judging(spec: Any) -> Callable[[], object]:
     """What judges a conforming target's outputs of a case."""
     from onnxspec.cases import build_case
-    from onnxspec.conformance.judging import judge
+    from onnxspec.conformance.judging.verdict import judge
 
     trials = build_case(spec).trials
     outcomes = _conforming(trials)

@@ -26,15 +26,19 @@ from benchmarks import zoo
 from benchmarks.sentences import false_sentences
 from benchmarks.staging import words_of_zoo, zoo_names
 from benchmarks.truths import TRUTHS, Truth
-from onnxspec.conformance.cli import targets_of
-from onnxspec.conformance.diagnosis import DIAGNOSED
-from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.cli.command import targets_of
+from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED
+from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.vocabulary import NO_FAILURE
-from onnxspec.conformance.probes import Selection, select_probes
-from onnxspec.conformance.results import Journal, Result
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.journal import Journal
 from onnxspec.conformance.results.records import Finding
-from onnxspec.conformance.running import CaseJudged, Event, Plan, ResultsAmended, Run, TargetRun, answer_on, execute
-from onnxspec.conformance.targets import Target
+from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.running.conclusion import answer_on
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.events import CaseJudged, Event, ResultsAmended
+from onnxspec.conformance.running.run import Plan, Run, TargetRun
+from onnxspec.conformance.targets.target import Target
 
 KERNELS = Path(__file__).parent / "kernels" / "targets.toml"
 ZOO = Path(zoo.__file__).parent

@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.results import Result, read_folder
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.results.folder import read_folder
+from onnxspec.conformance.results.result import Result
 
 LANES = (
     "onnxruntime+qdq-u8",

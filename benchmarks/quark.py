@@ -23,7 +23,8 @@ from quark_random import KINDS, QuarkTrial, random_trial, system_tanhf
 
 from benchmarks.measuring import each_in_turn
 from onnxspec.conformance.targets.adapters.quark_library import NoLibrary, quark_library
-from onnxspec.reference.operators.extended_lstm import TANHF, KernelAttributes, foundations, run_kernel
+from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, foundations, run_kernel
+from onnxspec.reference.operators.extended_lstm.tanhf import TANHF
 
 GOAL = 2.0
 ROUNDS = 15

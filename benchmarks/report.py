@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxspec.cases import clauses_exercised, group_of, operator_versions, profile
-from onnxspec.reports import write_report
+from onnxspec.reports.page import write_report
 
 ROUNDS = 5
 VERDICTS = ("pass",) * 80 + ("unsupported",) * 12 + ("wrong",) * 6 + ("inaccurate", "inconclusive")

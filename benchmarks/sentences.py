@@ -33,7 +33,7 @@ from onnxspec.cases import build_case, profile
 from onnxspec.cases.specs.features import all_features
 from onnxspec.conformance.diagnosis.conditions import worded, would_show
 from onnxspec.conformance.judging.judgement import FAILING, Verdict
-from onnxspec.conformance.probes import Probe
+from onnxspec.conformance.probes.probe import Probe
 from onnxspec.conformance.results.records import Finding
 from onnxspec.conformance.results.result import Result
 from onnxspec.reference import FAULTS, Fault, fault_named, versions_of

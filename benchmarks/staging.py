@@ -17,14 +17,18 @@ from onnx import helper, numpy_helper
 
 from benchmarks import zoo
 from benchmarks.truths import TRUTHS
-from onnxspec.conformance.diagnosis import Subject, explained, findings_of, with_causes, with_needed_classes
-from onnxspec.conformance.diagnosis.causes import experiments_of
-from onnxspec.conformance.diagnosis.explainer import arithmetics_of
+from onnxspec.conformance.diagnosis.causes import Subject, experiments_of
+from onnxspec.conformance.diagnosis.explainer import arithmetics_of, explained
+from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.diagnosis.measured.own_functions import function_classes
 from onnxspec.conformance.diagnosis.measured.own_sums import summing_faults
-from onnxspec.conformance.probes import Probe, SpecProbe, tried
-from onnxspec.conformance.results import Kept, Result, result_of
+from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
+from onnxspec.conformance.diagnosis.telling import with_causes
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.records import Finding
+from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.workers.in_process import outcome_of_job
 from onnxspec.conformance.workers.job import Job, Outcome
 from onnxspec.reference import Fault, Node, fault_named, operator_for

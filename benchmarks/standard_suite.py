@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.cases import operator_versions, profile
-from onnxspec.cases.directories import read_model
-from onnxspec.conformance.proof import Proof, prove
+from onnxspec.cases.directories.reading import read_model
+from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.reference import FAULTS, OPERATORS, Fault, Node, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -1,9 +1,9 @@
 """The cases: the space of configurations, profiles, models and their inputs."""
 
-from .._face import face
 from .axes.violation import Violation
 from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
 from .operators.extended_lstm.family import EXTENDED_FAMILY
+from .own import OwnFamily, OwnSpec
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
 from .specs.case import ABILITIES, Case, Course, Feed, Spec, Step, Trial
@@ -29,6 +29,8 @@ __all__ = [
     "Course",
     "Family",
     "Feed",
+    "OwnFamily",
+    "OwnSpec",
     "Spec",
     "Step",
     "Trial",
@@ -46,12 +48,6 @@ __all__ = [
     "profile",
     "register",
 ]
-
-__getattr__, __dir__ = face(
-    __name__,
-    own="OwnFamily OwnSpec",
-    portable="CaseTextError case_from_json case_text check_case",
-)
 
 for _family in (RECURRENT, EXTENDED_FAMILY, DYNAMIC_QUANTIZE_FAMILY):
     register(_family)

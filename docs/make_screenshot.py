@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "browser"))
 
 from devtools import Browser, find_browser
 
-from onnxspec.reports import write_report
+from onnxspec.reports.page import write_report
 
 WIDTH, HEIGHT = 1240, 728
 LARGEST = 150_000
@@ -34,7 +34,7 @@ def main() -> None:
             command = [
                 sys.executable,
                 "-c",
-                "from onnxspec.conformance.cli import main; main()",
+                "from onnxspec.conformance.cli.application import main; main()",
                 "run",
                 "--out",
                 run,

@@ -17,9 +17,10 @@ import pytest
 
 from onnxspec import RunOutcome
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.directories import data_sets_of, write_directory
+from onnxspec.cases.directories.directory import write_directory
+from onnxspec.cases.directories.fairness import data_sets_of
 from onnxspec.conformance import run as run_cases
-from onnxspec.conformance.cli import main
+from onnxspec.conformance.cli.application import main
 
 from .conftest import pytest_cmdline_main
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks are no part 
 
 from benchmarks.naming import KERNELS
 from benchmarks.truths import TRUTHS
-from onnxspec.conformance.cli import targets_of
+from onnxspec.conformance.cli.command import targets_of
 from onnxspec.reference import fault_named
 
 

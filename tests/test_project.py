@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 import typer.main
 
-from onnxspec.conformance.cli import app
-from onnxspec.conformance.judging import FAILING, Verdict
-from onnxspec.conformance.results import Result
+from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.results.result import Result
 from onnxspec.reference import CELLS, operator_names, operator_version, versions_of
 
 if sys.version_info >= (3, 11):
@@ -34,7 +34,6 @@ else:
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("reference", "cases", "conformance", "reports")  # in the order in which they may import each other
-FACE = "face"  # the folder of what is imported as onnxspec itself; of that name it would hide the installed package
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # What is inside a package, in the order in which it may import each other: sub-packages, and modules beside them.
@@ -344,33 +343,14 @@ def test_what_runs_in_a_worker_stands_alone() -> None:
 # Packaging
 
 
-def test_the_package_list_is_exact() -> None:
-    folders = {"onnxspec", *("onnxspec." + ".".join(path.parent.parts) for path in shipped())}
-    listed = PROJECT["tool"]["setuptools"]["packages"]
-    assert sorted(listed) == sorted(folders)
-
-
-def test_every_top_level_folder_with_code_is_a_room() -> None:
-    tops = {
-        path.parts[0]
-        for path in tree("tests", "benchmarks", "examples", "docs")
-        if path.suffix == ".py" and len(path.parts) > 1
-    }
-    assert tops == {FACE, *PACKAGES}
-    # What runs in a clone would find it before the package that is installed.
-    assert "onnxspec" not in tops
-    rooms = {f"onnxspec.{package}": package for package in PACKAGES}
-    assert PROJECT["tool"]["setuptools"]["package-dir"] == {"onnxspec": FACE, **rooms}
-
-
-def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) -> None:
+def test_a_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"  # a copy: leftovers of earlier builds in the tree would come along
-    for package in (FACE, *PACKAGES):
+    for package in ("src", *PACKAGES):
         copytree(ROOT / package, source / package, ignore=ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
     files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
-    held = {path.as_posix() for path in files if len(path.parts) > 1}
+    held = {path.as_posix().removeprefix("src/") for path in files if len(path.parts) > 1}
     build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True, check=False
@@ -378,8 +358,7 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_nothing_else(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     names = [n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n]
-    assert sorted(names) == sorted(f"onnxspec/{name.removeprefix(f'{FACE}/')}" for name in held)
-    assert {f"onnxspec/{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert sorted(names) == sorted(f"onnxspec/{name.removeprefix('onnxspec/')}" for name in held)
     assert {".toml", ".json", ".html", ".css", ".js"} <= {Path(name).suffix for name in names}
 
 
@@ -489,15 +468,6 @@ def test_the_readme_reads_the_same_on_a_package_index() -> None:
     assert not [link for link in re.findall(r"\]\(([^)]+)\)", text_of("README.md")) if not link.startswith("https://")]
 
 
-def test_a_bare_mypy_finds_the_packages_of_the_checkout() -> None:
-    """tox -e types runs it; here it is enough that the links lead to the packages, and nowhere else."""
-    (place,) = {PROJECT["tool"]["mypy"]["mypy_path"], *PROJECT["tool"]["pyright"]["extraPaths"]}
-    links = {link.name: link.resolve() for link in (ROOT / place / "onnxspec").iterdir()}
-    faces = {path.name: path.resolve() for path in (ROOT / FACE).glob("*.*")}
-    assert links == {**faces, **{package: (ROOT / package).resolve() for package in PACKAGES}}
-    assert PROJECT["tool"]["mypy"]["packages"] == [f"onnxspec.{package}" for package in PACKAGES]
-
-
 def test_a_source_distribution_holds_documents_tests_and_examples(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for path in tree():
@@ -552,7 +522,7 @@ def documented(heading: str) -> set[str]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the real command on a real runtime, with passes, refusals and failures in it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    code = "from onnxspec.conformance.cli import main; main()"
+    code = "from onnxspec.conformance.cli.application import main; main()"
     few = ["--op", "LSTM", "--since-version", "14", "--type", "float32"]
     words = [sys.executable, "-c", code, "run", *few, "--out", str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

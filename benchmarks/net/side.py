@@ -19,7 +19,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from corpus import corpus
 
-from onnxspec.cases import build_case, case_from_json
+from onnxspec.cases import build_case
+from onnxspec.cases.portable import case_from_json
 from onnxspec.reference import evaluate, expect, operator_of
 
 CLASSES = ("standard", "strict", "bf16-storage", "flushing")

@@ -27,7 +27,7 @@ from onnxspec.cases import Case, build_case, operator_versions, profile
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.fuzzing.hunt import Limits
-from onnxspec.conformance.workers import run_in_process
+from onnxspec.conformance.workers.in_process import run_in_process
 
 from .searching import searched
 

@@ -1,12 +1,6 @@
 """Axes of the space of cases, each with all that is to be known of it."""
 
-from ..._face import face
-
-__getattr__, __dir__ = face(
-    __name__,
-    axis="Axis Domain Field Rule",
-    condition="Condition",
-    generator="uniform",
-    recurrent="RECURRENT_AXES",
-    violation="DUE changed set_to without_input",
-)
+# Documented in docs/operators.md.
+from .generator import uniform as uniform
+from .violation import set_to as set_to
+from .violation import without_input as without_input

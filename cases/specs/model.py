@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ...reference import Node
-from ...reference.documents import HIDDEN_SIZE
+from ...reference.documents.tensors import HIDDEN_SIZE
 from ..axes.tensors.constants import OVERRIDDEN
 from ..axes.tensors.weights import held
 from .data import inputs_of

@@ -167,7 +167,7 @@ def process_at(scheduler: str | None) -> Iterator[Callable[..., TargetProcess]]:
     if scheduler is None:
         yield TargetProcess
         return
-    from ..cluster import cluster_at  # which only clusters need
+    from ..cluster.connection import cluster_at  # which only clusters need
 
     with contextlib.ExitStack() as stack:
         try:

@@ -111,7 +111,7 @@ def _finished(plan: Plan, journal: Journal, wanted: OutputOptions, named: bool) 
                 finished = execute(plan, journal, display.observe)
             _warn_of(journal)
             _require_a_target(finished, named)
-            from ...reports import write_report
+            from ...reports.page import write_report
 
             page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
             write_files(finished, wanted)
@@ -171,7 +171,7 @@ def _update(finished: Run, wanted: OutputOptions) -> None:
 def _load_report() -> None:
     """Load what writes the report, and its templates. What is amiss with them is said where they are needed."""
     with contextlib.suppress(Exception):
-        from ...reports import prepare
+        from ...reports.page import prepare
 
         prepare()
 

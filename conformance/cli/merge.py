@@ -41,7 +41,7 @@ def merge(
     to = place_given(out, "folder is the merged run")
     try:
         run = merge_runs(runs, to, overwrite=overwrite, command=command_given())
-        from ...reports import write_report  # the report needs its templates only now
+        from ...reports.page import write_report  # the report needs its templates only now
 
         page = write_report([to], to / "report", warn=lambda line: warn(f"warning: {line}"))
     except (MergeError, OccupiedFolder) as error:

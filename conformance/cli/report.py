@@ -63,7 +63,8 @@ def report(
 
     Exit code 0: every run is in the report; 1: at least one had to be left out; 2: bad arguments, or none can be read.
     """
-    from ...reports import read_runs, report_on  # the report needs its templates only now
+    from ...reports.page import report_on  # the report needs its templates only now
+    from ...reports.run import read_runs  # the report needs its templates only now
 
     if issue is not None:
         _write_issue(runs, issue, as_node_test, out, overwrite)
@@ -97,7 +98,7 @@ def report(
 
 def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path | None, overwrite: bool) -> None:
     """Write what upstream is sent of a finding. Ends with exit code 2 where there is none."""
-    from ...reports import read_runs
+    from ...reports.run import read_runs
     from ...reports.upstream.chosen import NoFinding, chosen_finding
     from ...reports.upstream.issue import issue_markdown
     from ...reports.upstream.node_test import node_test
@@ -141,8 +142,8 @@ def gallery(
 
     Exit code 0: all is on the page; 1: something was left out; 2: bad arguments, or a run cannot be read.
     """
-    from ...reports import read_runs
     from ...reports.gallery import entries_of, gallery_markdown
+    from ...reports.run import read_runs
 
     out = place_given(out, "file is the page")
     readable, problems = read_runs(runs)
@@ -217,7 +218,8 @@ def site(
     Exit code 0: every run is on the site; 1: something was left out, or a finding did not show again; 2: bad
     arguments, or none can be read.
     """
-    from ...reports import read_runs, write_site
+    from ...reports.run import read_runs
+    from ...reports.site.writing import write_site
 
     out = place_given(out, "folder is the site")
     readable, problems = read_runs(runs)

@@ -7,14 +7,3 @@ is given for a process is a :class:`ClusterProcess`.
 Tasks are Python objects, which Dask pickles: whoever reaches a scheduler can have anything executed. So beyond this
 machine only TLS is spoken, with the certificates that Dask's own configuration names.
 """
-
-from ..._face import face
-
-__getattr__, __dir__ = face(
-    __name__,
-    batch="Batch Reply",
-    connection="Cluster cluster_at",
-    machine="carry_out",
-    process="ClusterProcess",
-    scheduler="Scheduler",
-)

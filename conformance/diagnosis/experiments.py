@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...cases.axes import Axis
+from ...cases.axes.axis import Axis
 from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.stream import Tried, tried

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from ...cases import features_of
-from ...cases.axes import Axis, Condition
-from ...cases.axes.condition import of_values
+from ...cases.axes.axis import Axis
+from ...cases.axes.condition import Condition, of_values
 from ...cases.specs.simpler import SIZES
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...cases.axes.generator import uniform
 from ...reference import FORMATS
-from ...reference.documents import LENGTHS, Levels
-from ...reference.recurrent import dequantized
+from ...reference.documents.tensors import LENGTHS, Levels
+from ...reference.recurrent.computation import dequantized
 from .portable import Array, NotPortable, PortableNode
 
 SEQUENCES = ((6, 2), (3, 1), (9, 3))

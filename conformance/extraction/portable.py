@@ -14,7 +14,8 @@ from ...cases.axes.tensors.weights import held
 from ...cases.directories.reading import NotOneNode, OneNode, read_model
 from ...cases.specs.tensor import tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
-from ...reference.documents import Extent, Shape
+from ...reference.documents import Extent
+from ...reference.documents.tensors import Shape
 from ..checking.check import check_node
 from ..checking.general import shapes_of
 from ..checking.operators import judged_operators

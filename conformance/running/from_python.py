@@ -184,7 +184,7 @@ def run(
         plan = replace(plan, command=_COMMAND, expected=expected, targets_file=file, fills=fill)
         with contextlib.ExitStack() as stack:
             if scheduler is not None:
-                from ..cluster import cluster_at  # which only clusters need
+                from ..cluster.connection import cluster_at  # which only clusters need
 
                 plan = replace(plan, process=stack.enter_context(cluster_at(scheduler)).process)
             return _carried_out(plan, out, each)

@@ -1,12 +1,7 @@
 """The documents in tables: operator versions, errata, clauses, interpretations."""
 
-from ..._face import face
-
-__getattr__, __dir__ = face(
-    __name__,
-    clauses="STATUSES parse_clauses",
-    errata="Default ERRATA Erratum corrected",
-    interpretations="Interpretations QUESTIONS Question",
-    operators="Document declare document_of",
-    tensors="Extent HIDDEN_SIZE LENGTHS Levels Shape TensorForm",
-)
+# Documented in docs/operators.md.
+from .interpretations import Question as Question
+from .operators import Document as Document
+from .tensors import Extent as Extent
+from .tensors import TensorForm as TensorForm

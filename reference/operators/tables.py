@@ -6,7 +6,7 @@ An operator of one's own is registered with :func:`.operator.register` as these 
 from ..faults.fault import FAULTS
 from ..recurrent.rnn import CELLS
 from .dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
-from .extended_lstm import EXTENDED_LSTM
+from .extended_lstm.operator import EXTENDED_LSTM
 from .operator import register
 from .recurrent import RecurrentOperator
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.net.corpus import corpus, digests_of
-from onnxspec.cases import build_case, case_from_json
+from onnxspec.cases import build_case
+from onnxspec.cases.portable import case_from_json
 
 
 def test_the_corpus_is_whole() -> None:

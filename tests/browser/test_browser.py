@@ -15,7 +15,10 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports import compare, read_run, read_runs, render_difference, write_report, write_site
+from onnxspec.reports.comparison import compare
+from onnxspec.reports.page import render_difference, write_report
+from onnxspec.reports.run import read_run, read_runs
+from onnxspec.reports.site.writing import write_site
 
 from ..reports.conftest import (
     KNOWN_CASE,

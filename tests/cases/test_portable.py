@@ -12,18 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxspec.cases import (
-    CaseSpec,
-    CaseTextError,
-    Spec,
-    build_case,
-    case_from_json,
-    case_text,
-    operator_versions,
-    profile,
-    strategies,
-)
-from onnxspec.conformance.probes import portable_probes
+from onnxspec.cases import CaseSpec, Spec, build_case, operator_versions, profile, strategies
+from onnxspec.cases.portable import CaseTextError, case_from_json, case_text
+from onnxspec.conformance.probes.naming import portable_probes
 
 SMOKE_BITS = "1cb5f979f90e4d8eeb053403c570d4074f7a04c16f56e5e59ca5a07ac8cf6e73"
 """SHA-256 over the models and inputs of smoke, as every supported version of onnx, NumPy and protobuf makes them."""

@@ -12,9 +12,10 @@ from hypothesis import Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from onnxspec.cases import CaseSpec, build_case, features_of, operator_versions, profile, strategies
-from onnxspec.cases.axes import RECURRENT_AXES
-from onnxspec.cases.axes.node import functions_of, output_subsets
-from onnxspec.cases.specs import axes_of, settle, space_of
+from onnxspec.cases.axes.node.functions import functions_of
+from onnxspec.cases.axes.node.outputs import output_subsets
+from onnxspec.cases.axes.recurrent import RECURRENT_AXES
+from onnxspec.cases.specs.space import axes_of, settle, space_of
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import UnknownOperator, configure, evaluate, operator_version
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.cli import main
+from onnxspec.conformance.cli.application import main
 
 from .miniatures import Command, Finished
 

@@ -15,8 +15,8 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.probes import Selection, select
-from onnxspec.conformance.results import read_folder
+from onnxspec.conformance.probes.selection import Selection, select
+from onnxspec.conformance.results.folder import read_folder
 
 needs_cell_output = pytest.mark.skipif(
     tuple(int(part) for part in onnx.__version__.split(".")[:2]) < (1, 23),
@@ -228,7 +228,7 @@ def complaints(errors: str) -> list[str]:
 
 def command_line(*arguments: object) -> list[str]:
     """How the command is started: by the entry point's function, whatever PATH says."""
-    start = "import sys; from onnxspec.conformance.cli import main; sys.argv[0] = 'onnxspec'; main()"
+    start = "import sys; from onnxspec.conformance.cli.application import main; sys.argv[0] = 'onnxspec'; main()"
     return [sys.executable, "-c", start, *map(str, arguments)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.targets import Target, parse_target
+from onnxspec.conformance.targets.target import Target, parse_target
 
 FILE = Path(__file__).parents[2] / "examples" / "targets" / "runtimes.toml"
 

@@ -20,12 +20,16 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.cluster import ClusterProcess, cluster_at
-from onnxspec.conformance.probes import Selection, SpecProbe
-from onnxspec.conformance.results import Journal
-from onnxspec.conformance.running import CaseJudged, Plan, execute
-from onnxspec.conformance.targets import Target, parse_target
-from onnxspec.conformance.workers import ClusterError
+from onnxspec.conformance.cluster.connection import cluster_at
+from onnxspec.conformance.cluster.process import ClusterProcess
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.events import CaseJudged
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.workers.job import ClusterError
 
 from ..conformance.miniatures import HEEDING, command_line, naming, pick, read_results
 

@@ -15,12 +15,14 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.cluster import cluster_at
-from onnxspec.conformance.probes import Selection, SpecProbe
-from onnxspec.conformance.results import Journal
-from onnxspec.conformance.running import Plan, execute
-from onnxspec.conformance.targets import parse_target
-from onnxspec.conformance.workers import ClusterError
+from onnxspec.conformance.cluster.connection import cluster_at
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.job import ClusterError
 
 pytestmark = pytest.mark.skipif(which("openssl") is None, reason="certificates are made by openssl")
 

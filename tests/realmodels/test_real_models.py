@@ -17,11 +17,13 @@ import pytest
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 from onnxruntime.quantization.calibrate import CalibrationDataReader
 
-from onnxspec.conformance.checking import Level, check_model
-from onnxspec.conformance.extraction import NodeCase, cases_of_model
-from onnxspec.conformance.probes import probe_directories, tried
-from onnxspec.conformance.targets import parse_target
-from onnxspec.conformance.workers import TargetProcess
+from onnxspec.conformance.checking.check import check_model
+from onnxspec.conformance.checking.problem import Level
+from onnxspec.conformance.extraction.cases import NodeCase, cases_of_model
+from onnxspec.conformance.probes.directory import probe_directories
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.process import TargetProcess
 
 torch = pytest.importorskip("torch")
 

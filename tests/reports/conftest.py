@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.results import SCHEMA
+from onnxspec.conformance.results.records import SCHEMA
 
 VERSIONS = (1, 7, 14, 22)
 TYPES = ("float16", "float32", "float64")

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports import printable, read_run, write_report
+from onnxspec.reports.legible import printable
+from onnxspec.reports.page import write_report
+from onnxspec.reports.run import read_run
 
 from .conftest import finding, result, sample_info, write_run
 from .test_report import Page, report, unpacked

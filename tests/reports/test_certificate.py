@@ -9,7 +9,7 @@ from html import unescape
 from msgspec import structs
 from msgspec.structs import replace
 
-from onnxspec.conformance.certifying import (
+from onnxspec.conformance.certifying.records import (
     ChallengeRecord,
     ExceptionRecord,
     LevelRecord,
@@ -22,7 +22,8 @@ from onnxspec.conformance.certifying import (
     SuiteRecord,
     WaiverRecord,
 )
-from onnxspec.reports import certificate_of, render_certificate
+from onnxspec.reports.certificate import certificate_of
+from onnxspec.reports.page import render_certificate
 
 if sys.version_info >= (3, 11):
     import tomllib

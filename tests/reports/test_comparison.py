@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.conformance.cli import app
-from onnxspec.reports import Changes, Comparison, compare, difference_markdown, read_run, summary_markdown, write_report
+from onnxspec.conformance.cli.application import app
+from onnxspec.reports.comparison import Changes, Comparison, compare
+from onnxspec.reports.markdown import difference_markdown, summary_markdown
+from onnxspec.reports.page import write_report
+from onnxspec.reports.run import read_run
 
 from .conftest import result, sample_info, write_run
 

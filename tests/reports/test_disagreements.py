@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from onnxspec.reports import PAGE, write_report
+from onnxspec.reports.disagreements import PAGE
+from onnxspec.reports.page import write_report
 
 from .conftest import sample_info
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports import band, in_words, times, write_report
+from onnxspec.reports.findings import in_words
+from onnxspec.reports.page import write_report
+from onnxspec.reports.picture import band, times
 
 from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, write_run
 from .test_bad_runs import HOSTILE

@@ -12,13 +12,17 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.judging import Verdict, judge
-from onnxspec.conformance.probes import SpecProbe, WrapProbe
-from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.results import Result, graded_line, level_records, result_of
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.wrapped import WrapProbe
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.level_grades import graded_line, level_records
+from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.showing.evidence import evidence_of
 from onnxspec.reference import Node, operator_for
-from onnxspec.reports import pictures_of_levels, read_exhibit
+from onnxspec.reports.evidence import read_exhibit
+from onnxspec.reports.picture import pictures_of_levels
 
 PROBE = WrapProbe(SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)), "qdq-u16")
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports import SHARED, write_report
+from onnxspec.reports.page import write_report
+from onnxspec.reports.payload import SHARED
 
 from .conftest import result, sample_info, sample_results, write_run
 

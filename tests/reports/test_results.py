@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.results import Result
-from onnxspec.reports import columns_of, write_report
+from onnxspec.conformance.results.result import Result
+from onnxspec.reports.page import write_report
+from onnxspec.reports.results import columns_of
 
 from .conftest import result, sample_results
 

@@ -11,11 +11,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.conformance.cli import app, report
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes import UnknownName
-from onnxspec.conformance.targets import Target
-from onnxspec.reports import read_runs, write_site
+from onnxspec.conformance.cli import report
+from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.naming import UnknownName
+from onnxspec.conformance.targets.target import Target
+from onnxspec.reports.run import read_runs
+from onnxspec.reports.site.writing import write_site
 
 from .conftest import result, sample_info, sample_results, write_run
 

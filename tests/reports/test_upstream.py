@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.cases import CaseSpec, case_text
-from onnxspec.cases.specs import illegal_cases
-from onnxspec.conformance.cli import app
+from onnxspec.cases import CaseSpec
+from onnxspec.cases.portable import case_text
+from onnxspec.cases.specs.illegal import illegal_cases
+from onnxspec.conformance.cli.application import app
 
 from ..conformance.miniatures import command_line
 

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from onnxspec.conformance.targets import Target
-from onnxspec.conformance.workers import Job
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.job import Job
 
 # Speaks the protocol with the standard library alone. What the "model" of a job says, Python in place of a model, is
 # executed: it finds `report` and `parts` and may change them, or send what it likes.

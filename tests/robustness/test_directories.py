@@ -18,17 +18,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.directories import (
-    CASE_BYTES,
-    DEPTH,
-    DataSet,
-    DirectoryError,
-    Room,
-    TooLarge,
-    read_directory,
-    write_directory,
-)
-from onnxspec.conformance.probes import probe_directories
+from onnxspec.cases.directories.directory import DataSet, DirectoryError, read_directory, write_directory
+from onnxspec.cases.directories.room import CASE_BYTES, DEPTH, Room, TooLarge
+from onnxspec.conformance.probes.directory import probe_directories
 
 from ..conformance.miniatures import Command, command_line, read_results
 from .programs import X, model

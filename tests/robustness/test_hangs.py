@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxspec.conformance.workers import HangBudget, Job, Outcome, TargetProcess
+from onnxspec.conformance.workers.hangs import HangBudget
+from onnxspec.conformance.workers.job import Job, Outcome
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..conformance.miniatures import Command, complaints, read_results
 from .programs import job, program

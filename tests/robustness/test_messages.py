@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxspec.conformance.workers import Job, Report, TargetProcess, TargetUnavailable, message_of, outcome_of, worker
+from onnxspec.conformance.workers import worker
+from onnxspec.conformance.workers.job import Job, TargetUnavailable
+from onnxspec.conformance.workers.messages import Report, message_of, outcome_of
+from onnxspec.conformance.workers.process import TargetProcess
 
 from .programs import X, job, program
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.targets import Target
-from onnxspec.conformance.workers import TargetProcess
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.process import TargetProcess
 
 from .programs import job, model, program
 from .running import gone, processes_with

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from onnxspec.conformance.cli import app
+from onnxspec.conformance.cli.application import app
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-COMMAND = "from onnxspec.conformance.cli import main; main()"
+COMMAND = "from onnxspec.conformance.cli.application import main; main()"
 
 
 def installed(folder: Path, module: str, name: str = "leaky") -> Path:

@@ -10,9 +10,10 @@ import pytest
 from onnx import numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, features_of, profile
-from onnxspec.cases.axes import RECURRENT_AXES
+from onnxspec.cases.axes.recurrent import RECURRENT_AXES
 from onnxspec.cases.profiles.random_cases import random_specs
-from onnxspec.cases.specs import inputs_of, settle
+from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs.space import settle
 from onnxspec.reference import format_of, operator_version, versions_of
 
 RICH: dict[str, Any] = {"T": 6, "N": 5, "I": 4, "H": 3, "bias": True, "initial": "all", "seed": 3, "weights_seed": 3}

@@ -10,10 +10,12 @@ import onnxruntime
 import pytest
 
 from onnxspec.cases import Case, CaseSpec, build_case, features_of
-from onnxspec.cases.directories import read_subject
-from onnxspec.conformance.judging import Verdict, judge
-from onnxspec.conformance.workers import run_in_process
-from onnxspec.reference.numbers import Affine, Channels
+from onnxspec.cases.directories.graph_reading import read_subject
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.workers.in_process import run_in_process
+from onnxspec.reference.numbers.affine import Affine
+from onnxspec.reference.numbers.channels import Channels
 
 RICH: dict[str, Any] = {
     **{"T": 5, "N": 3, "I": 4, "H": 3, "bias": True, "initial": "all", "direction": "bidirectional"},

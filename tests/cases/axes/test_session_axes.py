@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import Phase, find, given, settings
 
-from onnxspec.cases import ABILITIES, Case, CaseSpec, build_case, case_from_json, strategies
-from onnxspec.cases.directories import read_model
-from onnxspec.cases.specs import settle
-from onnxspec.conformance.judging import Judgement, Verdict, judge
-from onnxspec.conformance.proof import judge_staged
-from onnxspec.conformance.workers import run_in_process
+from onnxspec.cases import ABILITIES, Case, CaseSpec, build_case, strategies
+from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.portable import case_from_json
+from onnxspec.cases.specs.space import settle
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.conformance.workers.in_process import run_in_process
 from onnxspec.reference import FAULTS, evaluate, format_of
-from onnxspec.reference.kernels import STYLES, run_kernel
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import STYLES
 
 AXES = {
     "reweighed": "weights",

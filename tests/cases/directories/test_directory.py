@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
-from onnxspec.cases.directories import (
+from onnxspec.cases.directories.directory import (
     ATOL,
     RTOL,
     BrokenFile,
@@ -22,11 +22,11 @@ from onnxspec.cases.directories import (
     DirectoryError,
     NoTestCase,
     OutsideFile,
-    data_sets_of,
     find_directories,
     read_directory,
     write_directory,
 )
+from onnxspec.cases.directories.fairness import data_sets_of
 
 CORE = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
 

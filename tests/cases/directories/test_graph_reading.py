@@ -13,10 +13,15 @@ import pytest
 from onnx import helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, Trial, build_case
-from onnxspec.cases.directories import NodeGraph, NotOneNode, alone, data_sets_of, read_any, trials_of
-from onnxspec.cases.specs import GRAPHS, can_wrap, wrap
-from onnxspec.conformance.judging import Judgement, Verdict, judge
-from onnxspec.conformance.workers import run_in_process
+from onnxspec.cases.directories.fairness import data_sets_of
+from onnxspec.cases.directories.foreign import alone, read_any, trials_of
+from onnxspec.cases.directories.graph_reading import NodeGraph
+from onnxspec.cases.directories.reading import NotOneNode
+from onnxspec.cases.specs.graphs import GRAPHS
+from onnxspec.cases.specs.wrapping import can_wrap, wrap
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.workers.in_process import run_in_process
 
 RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all"}
 SPECS = [

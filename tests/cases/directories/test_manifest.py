@@ -19,23 +19,21 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, Trial, build_case, clauses_exercised, digests_for, operator_versions, profile
-from onnxspec.cases.directories import (
-    ATOL,
-    RTOL,
-    DataSet,
+from onnxspec.cases.directories import manifest as manifests
+from onnxspec.cases.directories.directory import ATOL, RTOL, DataSet, read_directory
+from onnxspec.cases.directories.fairness import data_sets_of
+from onnxspec.cases.directories.manifest import (
     ManifestError,
     OccupiedTree,
     Origin,
     Problem,
-    data_sets_of,
     folder_name,
     generate,
-    read_directory,
     verify,
 )
-from onnxspec.cases.directories import manifest as manifests
 from onnxspec.reference import configure, expect
-from onnxspec.reference.kernels import STYLES, run_kernel
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import STYLES
 
 CORE = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
 SMOKE = [spec for op, version in operator_versions() for spec in profile("smoke", op, version)]

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxspec.cases import build_case, features_of, operator_versions, profile
-from onnxspec.cases.directories import NotOneNode, read_model
+from onnxspec.cases.directories.reading import NotOneNode, read_model
 from onnxspec.reference import IllegalNode, operator_version
 
 

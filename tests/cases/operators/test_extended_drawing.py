@@ -13,8 +13,9 @@ from hypothesis import Phase, find, given, settings
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from onnxspec.cases import build_case, case_from_json, case_text, strategies
-from onnxspec.cases.operators.extended_lstm import extended
+from onnxspec.cases import build_case, strategies
+from onnxspec.cases.operators.extended_lstm.spec import extended
+from onnxspec.cases.portable import case_from_json, case_text
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.reference import Node, evaluate, resolve
 

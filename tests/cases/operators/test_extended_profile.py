@@ -8,21 +8,13 @@ import re
 import onnx
 import pytest
 
-from onnxspec.cases import (
-    build_case,
-    case_from_json,
-    case_text,
-    clauses_exercised,
-    digest_of,
-    family_of,
-    features_of,
-    pinned_digests,
-    profile,
-)
-from onnxspec.cases.operators.extended_lstm import calibrated
-from onnxspec.cases.specs import inputs_of, violation_of
+from onnxspec.cases import build_case, clauses_exercised, digest_of, family_of, features_of, pinned_digests, profile
+from onnxspec.cases.operators.extended_lstm.codec import calibrated
+from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs.illegal import violation_of
 from onnxspec.reference import IllegalNode, clauses_of
-from onnxspec.reference.operators.extended_lstm import resolve
+from onnxspec.reference.operators.extended_lstm.document import resolve
 
 CORE = profile("core", "ExtendedLSTM", 1)
 # The document's clause for the type is as true of these as the one that they are there for.

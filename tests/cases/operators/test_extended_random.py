@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from onnxspec.cases import check_case
 from onnxspec.cases.operators.extended_lstm.codec import X
 from onnxspec.cases.operators.extended_lstm.random_cases import extended_case
+from onnxspec.cases.portable import check_case
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.cases.specs.data import inputs_of
 from onnxspec.cases.specs.simpler import simpler_cases

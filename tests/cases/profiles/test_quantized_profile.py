@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx
 
 from onnxspec.cases import build_case, digest_of, operator_versions, profile
-from onnxspec.cases.axes import RECURRENT_AXES
-from onnxspec.cases.specs import space_of
+from onnxspec.cases.axes.recurrent import RECURRENT_AXES
+from onnxspec.cases.specs.space import space_of
 from onnxspec.reference import operator_version
 
 CASES = [spec for op, version in operator_versions(None) for spec in profile("quantized", op, version)]

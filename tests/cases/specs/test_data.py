@@ -8,7 +8,8 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.specs import inputs_of, settle, space_of
+from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs.space import settle, space_of
 from onnxspec.reference import FORMATS, operator_version
 
 # SHA-256 of X's bytes: the same on every platform, for every NumPy. Written down when the generator was.

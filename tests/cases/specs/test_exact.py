@@ -11,7 +11,9 @@ from onnxspec.cases import build_case, profile
 from onnxspec.cases.specs.exact import EXACT_CASES
 from onnxspec.reference import CELLS, Interpretations, compare, expect, operator_for
 from onnxspec.reference.operators.quantized import as_numbers
-from onnxspec.reference.recurrent import computation_of, run, valid_elements
+from onnxspec.reference.recurrent.computation import computation_of
+from onnxspec.reference.recurrent.expectation import valid_elements
+from onnxspec.reference.recurrent.rnn import run
 
 from ...reference.dyadic import Proving, provable
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec, clauses_exercised, features_of, profile
-from onnxspec.cases.specs import all_features, illegal_feature, node_features
+from onnxspec.cases.specs.features import all_features, illegal_feature, node_features
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import IllegalNode, Node, clauses_of, versions_of
 

@@ -18,9 +18,10 @@ from onnxspec.cases import (
     operator_versions,
     profile,
 )
-from onnxspec.cases.axes import DUE, RECURRENT_AXES
-from onnxspec.cases.directories import Origin, generate
-from onnxspec.cases.specs import all_violations, break_case, illegal_cases, violation_of, violations_of
+from onnxspec.cases.axes.recurrent import RECURRENT_AXES
+from onnxspec.cases.axes.violation import DUE
+from onnxspec.cases.directories.manifest import Origin, generate
+from onnxspec.cases.specs.illegal import all_violations, break_case, illegal_cases, violation_of, violations_of
 from onnxspec.reference import IllegalNode, clause_named, configure
 
 VIOLATIONS = (*all_violations().values(),)

@@ -10,9 +10,11 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.specs import EXACT, Trial, array_of, can_wrap, wrap
+from onnxspec.cases.specs.case import Trial
+from onnxspec.cases.specs.tensor import array_of
+from onnxspec.cases.specs.wrapping import EXACT, can_wrap, wrap
 from onnxspec.reference import FORMATS, Node
-from onnxspec.reference.recurrent import evaluate
+from onnxspec.reference.recurrent.computation import evaluate
 
 RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}
 SPECS = [

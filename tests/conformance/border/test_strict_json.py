@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from onnxspec.conformance.border import (
+from onnxspec.conformance.border import strict_json
+from onnxspec.conformance.border.strict_json import (
     MOST_DEPTH,
     MOST_INTEGER,
     MalformedJson,
     decode,
     encode,
     parse,
-    strict_json,
     typed,
 )
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.probes import Selection, select_probes
-from onnxspec.conformance.results import Journal
-from onnxspec.conformance.running import Plan, execute
-from onnxspec.conformance.targets import parse_target
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.targets.target import parse_target
 
 from .packages import Files, packed
 

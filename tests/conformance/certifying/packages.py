@@ -14,19 +14,14 @@ from typing import Any
 
 from msgspec import structs
 
-from onnxspec.conformance.border import decode
-from onnxspec.conformance.certifying import (
-    AttestationRecord,
-    Claim,
-    Verification,
-    attested,
-    derived,
-    files_of,
-    read_package,
-    verify,
-    write_package,
-)
-from onnxspec.reports import pages_of
+from onnxspec.conformance.border.strict_json import decode
+from onnxspec.conformance.certifying.archive import read_package, write_package
+from onnxspec.conformance.certifying.attestation import attested
+from onnxspec.conformance.certifying.derivation import derived
+from onnxspec.conformance.certifying.packing import Claim, files_of
+from onnxspec.conformance.certifying.records import AttestationRecord
+from onnxspec.conformance.certifying.verifying import Verification, verify
+from onnxspec.reports.certificate import pages_of
 
 Files = dict[str, bytes]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from onnxspec.conformance.certifying import certificate_schemas
+from onnxspec.conformance.certifying.json_schema import certificate_schemas
 
 from ..miniatures import Finished
 from .packages import Files, mended, statement

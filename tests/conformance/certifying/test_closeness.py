@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.certifying import LINE, RESULT, RUN_INFO, unlike
+from onnxspec.conformance.certifying.closeness import LINE, RESULT, RUN_INFO, unlike
 
 WRONG = {"verdict": "wrong", "type": "float32"}
 

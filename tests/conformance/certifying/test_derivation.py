@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.certifying import BY_NUMBERS, NotCertifiable, derived, differing
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.results import CASE, FRESH, bits_path, read_folder, recorded_in
+from onnxspec.conformance.certifying.derivation import BY_NUMBERS, NotCertifiable, derived, differing
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.results.folder import read_folder, recorded_in
+from onnxspec.conformance.results.recorded import CASE, FRESH, bits_path
 
 from ..miniatures import Finished, naming, pick
 

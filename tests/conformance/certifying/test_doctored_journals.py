@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.certifying import Derivation, derived, reported_in, trial_of
+from onnxspec.conformance.certifying.derivation import Derivation, derived
+from onnxspec.conformance.certifying.reported import reported_in
+from onnxspec.conformance.certifying.trial import trial_of
 
 from ..miniatures import Finished, naming, pick
 from .packages import SIGNATURES, Files, forged, mended, packed, verified

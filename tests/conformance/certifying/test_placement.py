@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnxspec.conformance.certifying import placement_of, unproved
-from onnxspec.conformance.workers import Outcome
+from onnxspec.conformance.certifying.placement import placement_of, unproved
+from onnxspec.conformance.workers.job import Outcome
 
 EP = "OpenVINOExecutionProvider"
 

@@ -10,10 +10,12 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import family_of, operator_versions
-from onnxspec.conformance.certifying import RowRecord, WaiverRecord, most_open, rows_of
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import Probe, Selection, SpecProbe, select_probes
-from onnxspec.conformance.results import Result, result_of
+from onnxspec.conformance.certifying.records import RowRecord, WaiverRecord
+from onnxspec.conformance.certifying.rows import most_open, rows_of
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.reference import operator_version
 
 DAY = datetime.date(2026, 11, 22)

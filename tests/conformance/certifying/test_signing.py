@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.certifying import ENVELOPE, NoKey, public_key_in, signer_in, write_package
+from onnxspec.conformance.certifying.archive import write_package
+from onnxspec.conformance.certifying.attestation import ENVELOPE
+from onnxspec.conformance.certifying.signing import NoKey, public_key_in, signer_in
 
 from ..miniatures import Finished
 from .packages import SIGNATURES, STATEMENT, Files, attested_files, packed, verified

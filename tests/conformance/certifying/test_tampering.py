@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.conformance.certifying import ENVELOPE, NoPackage, write_package
+from onnxspec.conformance.certifying.archive import NoPackage, write_package
+from onnxspec.conformance.certifying.attestation import ENVELOPE
 
 from .packages import (
     ENVIRONMENT,

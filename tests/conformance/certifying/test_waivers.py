@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from onnxspec.conformance.certifying import LONGEST, WaiverError, expired, read_waivers
+from onnxspec.conformance.certifying.waivers import LONGEST, WaiverError, expired, read_waivers
 
 GOOD = b"""
 [[waiver]]

@@ -13,7 +13,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxspec.conformance import UnreadableModel, check
-from onnxspec.conformance.checking import Checked, Level, check_model
+from onnxspec.conformance.checking.check import check_model
+from onnxspec.conformance.checking.problem import Checked, Level
 
 from ...counting import calls
 from .nodes import H, I, N, T, model_of, one_node, recurrent, value, weights_of

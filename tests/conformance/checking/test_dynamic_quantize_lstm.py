@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.conformance.checking import check_model
-from onnxspec.conformance.extraction import cases_of_model
+from onnxspec.conformance.checking.check import check_model
+from onnxspec.conformance.extraction.cases import cases_of_model
 
 quantization = pytest.importorskip("onnxruntime.quantization")
 

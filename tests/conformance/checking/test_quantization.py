@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.conformance.checking import Level, check_model
+from onnxspec.conformance.checking.check import check_model
+from onnxspec.conformance.checking.problem import Level
 
 from .nodes import H, I, N, T, model_of, recurrent, value, weights_of
 

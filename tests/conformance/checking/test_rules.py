@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile, strategies
 from onnxspec.cases.profiles.profiles import written_cases
-from onnxspec.cases.specs import illegal_cases, violation_of
-from onnxspec.conformance.checking import Checked, Level, check_model, rules
+from onnxspec.cases.specs.illegal import illegal_cases, violation_of
+from onnxspec.conformance.checking.check import check_model
+from onnxspec.conformance.checking.problem import Checked, Level
+from onnxspec.conformance.checking.rule import rules
 from onnxspec.reference import CELLS, clause_named
 
 from .nodes import T, one_node

@@ -16,11 +16,11 @@ from msgspec import structs
 
 import onnxspec
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.checking import rules
-from onnxspec.conformance.cli import main
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import SpecProbe
-from onnxspec.conformance.results import result_of
+from onnxspec.conformance.checking.rule import rules
+from onnxspec.conformance.cli.application import main
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.result import result_of
 
 from ..checking.nodes import T, model_of, one_node, recurrent, weights_of
 

@@ -13,13 +13,13 @@ import typer
 from typer.testing import CliRunner, Result
 
 from onnxspec.cases import profile
-from onnxspec.conformance.checking import github_command
-from onnxspec.conformance.cli import app
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import SpecProbe
-from onnxspec.conformance.results import Result as Judged
-from onnxspec.conformance.results import result_of
-from onnxspec.reports import junit_xml
+from onnxspec.conformance.checking.forms import github_command
+from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.result import Result as Judged
+from onnxspec.conformance.results.result import result_of
+from onnxspec.reports.junit import junit_xml
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "github"
 RUNNER = CliRunner()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxspec.conformance.cli import LINE, say
+from onnxspec.conformance.cli.terminal import LINE, say
 
 
 def test_foreign_text_stays_in_the_line_that_it_is_part_of(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,13 +13,15 @@ from msgspec import structs
 from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
-from onnxspec.conformance.cli import RunDisplay, could_not_start, summarize
-from onnxspec.conformance.diagnosis import findings_of
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import Selection, SpecProbe, worded
-from onnxspec.conformance.results import result_of
-from onnxspec.conformance.running import CaseJudged, CasesFilled, Plan, Run, SampleTried, TargetBegun, TargetRun
-from onnxspec.conformance.targets import parse_target
+from onnxspec.conformance.cli.display import RunDisplay, could_not_start, summarize
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe, worded
+from onnxspec.conformance.probes.selection import Selection
+from onnxspec.conformance.results.result import result_of
+from onnxspec.conformance.running.events import CaseJudged, CasesFilled, SampleTried, TargetBegun
+from onnxspec.conformance.running.run import Plan, Run, TargetRun
+from onnxspec.conformance.targets.target import parse_target
 
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
 PASS = Judgement(Verdict.PASS)

@@ -14,14 +14,15 @@ import pytest
 from rich.console import Console
 
 from onnxspec.cases import Case, CaseSpec, build_case, clauses_exercised, profile
-from onnxspec.conformance.cli import explanation_of, print_explanation
-from onnxspec.conformance.diagnosis import Single
-from onnxspec.conformance.judging import Judgement, Verdict, judge
-from onnxspec.conformance.probes import SpecProbe
-from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.workers import Outcome
+from onnxspec.conformance.cli.explanation import explanation_of, print_explanation
+from onnxspec.conformance.diagnosis.single import Single
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, operator_for, run_recurrent_fault
-from onnxspec.reference.recurrent import steps_of
+from onnxspec.reference.recurrent.gates import steps_of
 
 Outputs = dict[str, np.ndarray]
 Change = Callable[[Outputs], None]

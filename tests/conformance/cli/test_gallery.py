@@ -9,9 +9,9 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.conformance.cli import app
 from onnxspec.conformance.cli import report as report_cli
-from onnxspec.conformance.judging import Verdict
+from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.judging.judgement import Verdict
 
 RUNNER = CliRunner()
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from onnxspec.conformance.cli import COMMANDS as TABLE
-from onnxspec.conformance.cli import app, completion
+from onnxspec.conformance.cli import completion
+from onnxspec.conformance.cli.application import COMMANDS as TABLE
+from onnxspec.conformance.cli.application import app
 
 from ..miniatures import Finished
 

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from onnxspec.conformance.cli import main
+from onnxspec.conformance.cli.application import main
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
 from ..miniatures import complaints

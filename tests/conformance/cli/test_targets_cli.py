@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.targets import Target
 from onnxspec.conformance.targets.adapters import ADAPTERS
-from onnxspec.conformance.workers import Facts, Surveyed, facts_of, survey_targets, way_to_install
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.survey import Facts, Surveyed, facts_of, survey_targets, way_to_install
 
 from ..miniatures import Finished
 from ..targets.test_third_party import install

@@ -16,12 +16,17 @@ from msgspec import structs
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance import run
-from onnxspec.conformance.cluster import Batch, Cluster, Reply, Scheduler, carry_out, cluster_at
-from onnxspec.conformance.probes import Selection, SpecProbe
-from onnxspec.conformance.results import Journal
-from onnxspec.conformance.running import Plan, execute
-from onnxspec.conformance.targets import parse_target
-from onnxspec.conformance.workers import ClusterError
+from onnxspec.conformance.cluster.batch import Batch, Reply
+from onnxspec.conformance.cluster.connection import Cluster, cluster_at
+from onnxspec.conformance.cluster.machine import carry_out
+from onnxspec.conformance.cluster.scheduler import Scheduler
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.job import ClusterError
 
 from ..miniatures import Finished
 

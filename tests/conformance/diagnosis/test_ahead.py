@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.diagnosis import Ahead, FailingCase, diagnose
-from onnxspec.conformance.workers import Pool
+from onnxspec.conformance.diagnosis.ahead import Ahead
+from onnxspec.conformance.diagnosis.explainer import diagnose
+from onnxspec.conformance.diagnosis.failing_case import FailingCase
+from onnxspec.conformance.workers.pool import Pool
 
 from .test_diagnosis import SPECS, failing, target_with
 

@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 
 from benchmarks.staging import findings_on, of_faults, staged
 from onnxspec.cases import profile
-from onnxspec.conformance.diagnosis import (
-    Look,
-    diagnose,
-    failing_case_of,
-    places_in_words,
-    places_of,
-    telling_places,
-)
-from onnxspec.conformance.probes import SpecProbe, tried
+from onnxspec.conformance.diagnosis.explainer import diagnose
+from onnxspec.conformance.diagnosis.failing_case import failing_case_of
+from onnxspec.conformance.diagnosis.places import Look, places_in_words, places_of, telling_places
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
 
 Mask = NDArray[np.bool_]
 SIZES = ((3, 2, 33), (2, 3, 37), (4, 2, 45), (3, 2, 64), (2, 3, 67), (3, 5, 72), (5, 2, 101))

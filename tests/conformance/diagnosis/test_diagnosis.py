@@ -10,24 +10,24 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis import (
-    DIAGNOSED,
-    FailingCase,
-    Search,
-    diagnose,
-    explained,
-    failing_case_of,
-    findings_of,
-)
-from onnxspec.conformance.judging import judge
-from onnxspec.conformance.probes import SpecProbe, Tried
-from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.results import Kept, Result, result_of
+from onnxspec.conformance.diagnosis.explainer import diagnose, explained
+from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.diagnosis.search import Search
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.reference import FAULTS, IllegalNode, Interpretations, Node, evaluate, fault_named
-from onnxspec.reference.faults import Compute, RecurrentObservation, Run, layered, made_together, with_functions
-from onnxspec.reference.kernels import Style, run_kernel
-from onnxspec.reference.numbers import ACTIVATIONS
-from onnxspec.reference.recurrent import computation_of
+from onnxspec.reference.faults.alterations import with_functions
+from onnxspec.reference.faults.fault import Compute, made_together
+from onnxspec.reference.faults.hypothesis import RecurrentObservation, Run, layered
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import Style
+from onnxspec.reference.numbers.activations import ACTIVATIONS
+from onnxspec.reference.recurrent.computation import computation_of
 
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[[Node, Arrays], Arrays]

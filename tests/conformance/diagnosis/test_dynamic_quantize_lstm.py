@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.cli import app
+from onnxspec.conformance.cli.application import app
 
 pytest.importorskip("onnxruntime")
 

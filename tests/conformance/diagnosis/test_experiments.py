@@ -14,28 +14,21 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.cases.specs import simpler_cases
-from onnxspec.conformance.diagnosis import (
-    Budget,
-    Need,
-    Shrunk,
-    Subject,
-    alike,
-    axis_of,
-    causes,
-    experiments,
-    explains,
-    findings_of,
-    needs_in_words,
-    shrink,
-    stated,
-    with_causes,
-)
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import Probe, SpecProbe, Tried
-from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.results import Kept, Result, result_of
-from onnxspec.conformance.workers import Job, Outcome
+from onnxspec.cases.specs.simpler import simpler_cases
+from onnxspec.conformance.diagnosis import causes, experiments
+from onnxspec.conformance.diagnosis.causes import Subject
+from onnxspec.conformance.diagnosis.experiments import Budget, Shrunk, alike, shrink
+from onnxspec.conformance.diagnosis.explanations import explains
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.diagnosis.needs import Need, axis_of, needs_in_words, stated
+from onnxspec.conformance.diagnosis.telling import with_causes
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.workers.job import Job, Outcome
 from onnxspec.reference import FAULTS, Node, evaluate, operator_for, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -10,18 +10,16 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis import (
-    condition_of,
-    explained,
-    findings_of,
-    joined,
-    message_kind,
-    with_needed_classes,
-)
-from onnxspec.conformance.judging import Judgement, Verdict, would_allow
-from onnxspec.conformance.probes import Probe, SpecProbe, worded
-from onnxspec.conformance.proof import judge_staged
-from onnxspec.conformance.results import Kept, Result, biases, grades, passing_grades, result_of
+from onnxspec.conformance.diagnosis.conditions import condition_of, message_kind
+from onnxspec.conformance.diagnosis.explainer import explained
+from onnxspec.conformance.diagnosis.findings import findings_of, joined
+from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
+from onnxspec.conformance.judging.judgement import Judgement, Verdict, would_allow
+from onnxspec.conformance.probes.probe import Probe, SpecProbe, worded
+from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.results.signed_errors import biases, grades, passing_grades
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, evaluate, run_recurrent_fault
 

@@ -9,20 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis import (
-    Explaining,
-    Foretold,
-    Fresh,
-    Memory,
-    explains,
-    foretold,
-    fresh_specs,
-    is_constant,
-    leaving_open,
-    titled,
-)
-from onnxspec.conformance.probes import SpecProbe, Tried
-from onnxspec.conformance.proof import staged_outcome
+from onnxspec.conformance.diagnosis.explanations import Explaining, Memory, explains, leaving_open
+from onnxspec.conformance.diagnosis.findings import titled
+from onnxspec.conformance.diagnosis.foretelling import Foretold, Fresh, foretold, fresh_specs, is_constant
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import Fault, Node, evaluate, fault_named, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -10,13 +10,16 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import build_case
-from onnxspec.cases.operators.extended_lstm import B, R, W, X, extended
+from onnxspec.cases.operators.extended_lstm.codec import B, R, W, X
+from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.profiles.profiles import written_cases
-from onnxspec.conformance.diagnosis import FailingCase, Search, failing_case_of
-from onnxspec.conformance.probes import SpecProbe
-from onnxspec.conformance.proof import staged_outcome
+from onnxspec.conformance.diagnosis.failing_case import FailingCase, failing_case_of
+from onnxspec.conformance.diagnosis.search import Search
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import FAULTS, Node
-from onnxspec.reference.operators.extended_lstm import TANHF, KernelAttributes, run_kernel
+from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, run_kernel
+from onnxspec.reference.operators.extended_lstm.tanhf import TANHF
 
 
 def shipped(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from benchmarks.staging import findings_on, on_zoo
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis import DIAGNOSED, FailingCase, diagnose, failing_case_of
-from onnxspec.conformance.judging import judge
-from onnxspec.conformance.probes import SpecProbe
-from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.workers import Outcome
+from onnxspec.conformance.diagnosis.explainer import diagnose
+from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import FAULTS, Node, evaluate, fault_named, run_recurrent_fault
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, features_of
-from onnxspec.cases.specs import wrap
-from onnxspec.conformance.diagnosis import Search, failing_case_of
-from onnxspec.conformance.judging import Verdict, judge
-from onnxspec.conformance.proof import staged_outcome
+from onnxspec.cases.specs.wrapping import wrap
+from onnxspec.conformance.diagnosis.failing_case import failing_case_of
+from onnxspec.conformance.diagnosis.search import Search
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import clauses_of, faults_of
 
 SPEC = CaseSpec("GRU", 14, T=6, N=3, I=4, H=5, bias=True, initial="all", outputs=("Y", "Y_h"))

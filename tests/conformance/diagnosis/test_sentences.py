@@ -23,7 +23,7 @@ from benchmarks.sentences import false_sentences, meets
 from benchmarks.staging import Session, findings_on, kernel_names, of_faults, on_kernel
 from benchmarks.truths import TRUTHS, Truth
 from onnxspec.cases import CaseSpec, profile
-from onnxspec.conformance.probes import SpecProbe
+from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.reference import versions_of
 
 SPECS = [s for version in versions_of("LSTM") for s in profile("smoke", "LSTM", version) if not s.illegal]

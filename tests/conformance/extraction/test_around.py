@@ -10,13 +10,15 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from onnxspec.cases.directories import read_any, read_directory
-from onnxspec.conformance.checking import check_model
-from onnxspec.conformance.cli import main
-from onnxspec.conformance.extraction import NodeCase, cases_of_model
-from onnxspec.conformance.judging import Verdict, judge
-from onnxspec.conformance.probes import probe_directories
-from onnxspec.conformance.workers import run_in_process
+from onnxspec.cases.directories.directory import read_directory
+from onnxspec.cases.directories.foreign import read_any
+from onnxspec.conformance.checking.check import check_model
+from onnxspec.conformance.cli.application import main
+from onnxspec.conformance.extraction.cases import NodeCase, cases_of_model
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.directory import probe_directories
+from onnxspec.conformance.workers.in_process import run_in_process
 
 from ..checking.nodes import H, I, N, T, model_of, of_quark, recurrent, weights_of
 

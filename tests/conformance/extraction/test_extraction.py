@@ -12,10 +12,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxspec.cases import build_case, profile
-from onnxspec.cases.directories import read_directory
-from onnxspec.conformance.extraction import CaptureError, ForeignFolder, NodeCase, cases_of_model, read_nodes
-from onnxspec.conformance.models import ModelError
-from onnxspec.conformance.probes import probe_directories
+from onnxspec.cases.directories.directory import read_directory
+from onnxspec.conformance.extraction.capture import CaptureError
+from onnxspec.conformance.extraction.cases import ForeignFolder, NodeCase, cases_of_model, read_nodes
+from onnxspec.conformance.models.content import ModelError
+from onnxspec.conformance.probes.directory import probe_directories
 
 from ..checking.nodes import H, I, N, T, model_of, recurrent, value, weights_of
 

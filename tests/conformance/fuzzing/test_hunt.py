@@ -12,28 +12,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.cases import build_case, case_text, check_case
+from onnxspec.cases import build_case
+from onnxspec.cases.portable import case_text, check_case
 from onnxspec.conformance.diagnosis import experiments
-from onnxspec.conformance.fuzzing import (
-    FORMAT,
-    REGRESSIONS,
-    Database,
-    DatabaseError,
-    Hunt,
-    Limits,
-    altered,
-    drawn,
-    drawn_illegal,
-    read_database,
-    write_database,
-    write_failures,
-)
 from onnxspec.conformance.fuzzing import hunt as hunting
-from onnxspec.conformance.probes import Probe, Tried, WrapProbe, portable_probes, wrap_lane
-from onnxspec.conformance.proof import staged_outcome
-from onnxspec.conformance.results.expected import Entry
-from onnxspec.conformance.targets import parse_target
-from onnxspec.conformance.workers import Outcome
+from onnxspec.conformance.fuzzing.database import FORMAT, Database, DatabaseError, read_database, write_database
+from onnxspec.conformance.fuzzing.drawing import altered, drawn, drawn_illegal
+from onnxspec.conformance.fuzzing.hunt import Hunt, Limits
+from onnxspec.conformance.fuzzing.writing import REGRESSIONS, write_failures
+from onnxspec.conformance.probes.naming import portable_probes
+from onnxspec.conformance.probes.probe import Probe
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.wrapped import WrapProbe, wrap_lane
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.expected.entries import Entry
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import FORMATS, Node, evaluate
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.judging import Judgement, apart, ratio_text
-from onnxspec.conformance.proof import judge_staged
+from onnxspec.conformance.judging.divergence import apart, ratio_text
+from onnxspec.conformance.judging.judgement import Judgement
+from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.reference import FAULTS, Node, evaluate
 
 SPEC = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, lengths="ragged", outputs=("Y", "Y_h", "Y_c"))

@@ -11,12 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.specs import GRAPHS, Subject, Trial, can_join, join
+from onnxspec.cases.specs.case import Trial
+from onnxspec.cases.specs.graphs import GRAPHS, can_join, join
+from onnxspec.cases.specs.subject import Subject
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.runs import node_views
 from onnxspec.conformance.judging.verdict import judge
-from onnxspec.conformance.workers import Outcome, run_in_process
-from onnxspec.reference.recurrent import evaluate
+from onnxspec.conformance.workers.in_process import run_in_process
+from onnxspec.conformance.workers.job import Outcome
+from onnxspec.reference.recurrent.computation import evaluate
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -10,17 +10,21 @@ import pytest
 from typer.testing import CliRunner
 
 from onnxspec.cases import Case, CaseSpec, build_case, operator_versions
-from onnxspec.cases.specs import illegal_cases
-from onnxspec.conformance.cli import app
-from onnxspec.conformance.diagnosis import findings_of
-from onnxspec.conformance.judging import Judgement, Verdict, judge
-from onnxspec.conformance.probes import Selection, SpecProbe, select, tried
-from onnxspec.conformance.pytest_plugin import item_group
-from onnxspec.conformance.results import Result, result_of
-from onnxspec.conformance.results.expected import matching, shipped_for
-from onnxspec.conformance.showing import script_of
-from onnxspec.conformance.targets import parse_target
-from onnxspec.conformance.workers import Outcome, TargetProcess
+from onnxspec.cases.specs.illegal import illegal_cases
+from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.pytest_plugin.items import item_group
+from onnxspec.conformance.results.expected.entries import matching, shipped_for
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.showing.script.script import script_of
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.job import Outcome
+from onnxspec.conformance.workers.process import TargetProcess
 
 ALL = [s for op, v in operator_versions() for s in (illegal_cases(op, v) if v == 14 else illegal_cases(op, v, 14))]
 

@@ -13,10 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
-from onnxspec.conformance.judging import Judgement, Verdict, judge
-from onnxspec.conformance.proof import staged_outcome
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import CELLS, Node
-from onnxspec.reference.numbers import Channels
+from onnxspec.reference.numbers.channels import Channels
 
 from . import integer_kernels
 

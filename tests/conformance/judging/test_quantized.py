@@ -17,10 +17,11 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, Trial, build_case
-from onnxspec.cases.specs import can_wrap, wrap
-from onnxspec.conformance.judging import Judgement, Verdict, judge
-from onnxspec.conformance.workers import run_in_process
-from onnxspec.reference.numbers import Affine
+from onnxspec.cases.specs.wrapping import can_wrap, wrap
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.workers.in_process import run_in_process
+from onnxspec.reference.numbers.affine import Affine
 
 Arrays = dict[str, NDArray[Any]]
 

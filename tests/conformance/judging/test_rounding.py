@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.proof import judge_staged
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.reference import Node, evaluate
-from onnxspec.reference.kernels import Style, rounded, run_kernel
+from onnxspec.reference.kernels.kernel import rounded, run_kernel
+from onnxspec.reference.kernels.style import Style
 
 Outputs = dict[str, NDArray[Any]]
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
 from onnxspec.cases.profiles.profiles import written_cases
-from onnxspec.conformance.judging import FAILING, Judgement, Verdict, judge, judge_each
-from onnxspec.conformance.proof import judge_staged, staged_outcome
-from onnxspec.conformance.workers import Outcome
+from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge, judge_each
+from onnxspec.conformance.proof.staged import judge_staged, staged_outcome
+from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import (
     FAULTS,
     WIDER_PRESETS,
@@ -25,8 +26,8 @@ from onnxspec.reference import (
     evaluate,
     run_recurrent_fault,
 )
-from onnxspec.reference.numbers import any_of
-from onnxspec.reference.recurrent import Expecting
+from onnxspec.reference.numbers.accuracy import any_of
+from onnxspec.reference.recurrent.expectation import Expecting
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Array]

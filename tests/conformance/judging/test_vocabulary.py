@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.judging import (
-    FAILING,
+from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.judging.vocabulary import (
     FLAGS,
     NO_FAILURE,
     STATES,
     STATUS_WORDS,
     VERDICTS,
-    Verdict,
     happening,
     outcome_told,
     word,
 )
-from onnxspec.reference.documents import STATUSES
+from onnxspec.reference.documents.clauses import STATUSES
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.conformance.models import ModelError, Unreadable, read_content
+from onnxspec.conformance.models.content import ModelError, Unreadable, read_content
 
 LARGE = np.arange(100_000, dtype=np.float32)
 

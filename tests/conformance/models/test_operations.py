@@ -9,7 +9,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.conformance.models import NotConstant, constant, main_scope, read_content
+from onnxspec.conformance.models.content import read_content
+from onnxspec.conformance.models.folding import NotConstant, constant
+from onnxspec.conformance.models.inference import main_scope
 
 M = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
 LEVELS = np.arange(12, dtype=np.uint8).reshape(3, 4)

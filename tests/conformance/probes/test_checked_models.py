@@ -12,10 +12,11 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
-from onnxspec.cases.directories import data_sets_of, write_directory
-from onnxspec.cases.operators.extended_lstm import as_extended, quantize
-from onnxspec.conformance.cli import main
-from onnxspec.conformance.probes import probe_directories
+from onnxspec.cases.directories.directory import write_directory
+from onnxspec.cases.directories.fairness import data_sets_of
+from onnxspec.cases.operators.extended_lstm.producer import as_extended, quantize
+from onnxspec.conformance.cli.application import main
+from onnxspec.conformance.probes.directory import probe_directories
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
 from ..miniatures import read_results

@@ -25,7 +25,7 @@ from onnx.backend.test import cmd_tools, loader, runner
 from onnx.backend.test.case import node
 from onnx.reference import ReferenceEvaluator
 
-from onnxspec.conformance.cli import main
+from onnxspec.conformance.cli.application import main
 
 from ..miniatures import Finished, read_results
 

@@ -4,17 +4,11 @@ import pytest
 
 from onnxspec.cases import operator_versions, profile
 from onnxspec.cases.profiles.random_cases import traits_of
-from onnxspec.conformance.probes import (
-    Selection,
-    SpecProbe,
-    UnknownName,
-    drawn_probes,
-    fresh_profile,
-    fresh_profile_name,
-    select_probes,
-    some_seed,
-)
-from onnxspec.conformance.results.expected import decidable_entries
+from onnxspec.conformance.probes.drawn import drawn_probes, fresh_profile, fresh_profile_name, some_seed
+from onnxspec.conformance.probes.naming import UnknownName
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.expected.entries import decidable_entries
 
 
 def ids(count: int, seed: str, **narrowed: tuple[str, ...]) -> list[str]:

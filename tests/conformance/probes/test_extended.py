@@ -24,33 +24,37 @@ from numpy.typing import NDArray
 from rich.console import Console
 from typer.testing import CliRunner
 
-from onnxspec.cases import Feed, Trial, build_case, case_from_json, profile
-from onnxspec.cases.operators.extended_lstm import (
-    NotQuantizable,
-    calibrated,
-    documented,
-    kernel_rows,
-    quantize,
-)
+from onnxspec.cases import Feed, Trial, build_case, profile
+from onnxspec.cases.operators.extended_lstm.codec import calibrated
+from onnxspec.cases.operators.extended_lstm.producer import NotQuantizable, documented, kernel_rows, quantize
+from onnxspec.cases.portable import case_from_json
 from onnxspec.cases.profiles.profiles import written_cases
-from onnxspec.conformance.cli import app, print_explanation
-from onnxspec.conformance.diagnosis import Explainer, Single, disagreements_of, explainer, with_needed_classes
-from onnxspec.conformance.judging import Judgement, Verdict, judge
-from onnxspec.conformance.probes import Selection, SpecProbe, Tried, UnknownName, select_probes
-from onnxspec.conformance.proof import prove
-from onnxspec.conformance.results import Kept, Result, result_of
-from onnxspec.conformance.running import Plan
+from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.cli.explanation import print_explanation
+from onnxspec.conformance.diagnosis import explainer
+from onnxspec.conformance.diagnosis.disagreements import disagreements_of
+from onnxspec.conformance.diagnosis.explainer import Explainer
+from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
+from onnxspec.conformance.diagnosis.single import Single
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.naming import UnknownName
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.proof import prove
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.running.run import Plan
 from onnxspec.conformance.showing.evidence import evidence_of
-from onnxspec.conformance.targets import Target, parse_target
-from onnxspec.conformance.workers import Job, Outcome, TargetProcess
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.workers.job import Job, Outcome
+from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.reference import FAULTS, Node, evaluate, operator_names, operator_of
-from onnxspec.reference.operators.extended_lstm import (
-    KernelAttributes,
-    arithmetic_of,
-    evaluate_extended,
-    resolve,
-    run_kernel,
-)
+from onnxspec.reference.operators.extended_lstm.computation import evaluate_extended
+from onnxspec.reference.operators.extended_lstm.document import resolve
+from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, run_kernel
+from onnxspec.reference.operators.extended_lstm.operator import arithmetic_of
 
 FULL = [*written_cases("full", "ExtendedLSTM", 1), *profile("core", "ExtendedLSTM", 1)]
 TARGET = Target("quark", "quark")

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxspec.cases import CaseSpec, build_case, case_text, profile
+from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.cases.portable import case_text
 from onnxspec.conformance import NotConforming, assert_conforms
-from onnxspec.conformance.probes import CaseError, Selection, UnknownName, expanded, portable_probes, select_probes
+from onnxspec.conformance.probes.naming import CaseError, UnknownName, expanded, portable_probes
+from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.reference import operator_names
 
 from ..miniatures import Finished, naming, read_results

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from onnxspec.cases import PROFILES, operator_versions, profile
-from onnxspec.conformance.probes import CaseError, Selection, UnknownName, narrow, operator_types, select, select_probes
+from onnxspec.conformance.probes.naming import CaseError, UnknownName
+from onnxspec.conformance.probes.selection import Selection, narrow, operator_types, select, select_probes
 
 from ...counting import calls
 

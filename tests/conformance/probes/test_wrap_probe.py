@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from onnxspec.cases import CaseSpec, profile
-from onnxspec.cases.specs import EXACT, WRAPS, can_wrap
-from onnxspec.conformance.cli import main
-from onnxspec.conformance.diagnosis import Budget, alike, shrink
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes import SpecProbe, WrapProbe, split_wrap, tried, wrap_lane, wrapped_probes
-from onnxspec.conformance.targets import Target, parse_target
-from onnxspec.conformance.workers import TargetProcess
+from onnxspec.cases.specs.wrapping import EXACT, WRAPS, can_wrap
+from onnxspec.conformance.cli.application import main
+from onnxspec.conformance.diagnosis.experiments import Budget, alike, shrink
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.probes.wrapped import WrapProbe, split_wrap, wrap_lane, wrapped_probes
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.workers.process import TargetProcess
 
 SPEC = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", outputs=("", "Y_h", "Y_c"))
 

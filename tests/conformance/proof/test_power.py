@@ -7,7 +7,7 @@ import math
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.proof import least_rejected, power_of
+from onnxspec.conformance.proof.power import least_rejected, power_of
 
 SMALL = CaseSpec("RNN", 22, T=2, N=2, I=2, H=3, outputs=("Y",), weights="initializer")
 

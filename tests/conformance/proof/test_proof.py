@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, operator_versions, profile
-from onnxspec.conformance.cli import main
-from onnxspec.conformance.judging import judge_each
-from onnxspec.conformance.proof import Proof, prove
+from onnxspec.conformance.cli.application import main
+from onnxspec.conformance.judging.verdict import judge_each
 from onnxspec.conformance.proof import proof as proving
+from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, operator_of
-from onnxspec.reference.kernels import Style, run_kernel
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import Style
 from onnxspec.reference.operators import Conforming
 
 from ..miniatures import HEEDING, Finished, command_line, descendants

@@ -7,10 +7,12 @@ from collections import Counter
 import pytest
 
 from onnxspec.cases import build_case, profile
-from onnxspec.conformance.judging import Verdict, judge
-from onnxspec.conformance.proof import Proof, prove, staged_outcome
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.proof.proof import Proof, prove
+from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import FAULTS
-from onnxspec.reference.operators import ceiling
+from onnxspec.reference.operators.quantized import ceiling
 
 LOST = {"quantized.truncated", "quantized.ties-away-from-zero", "quantized.state-as-levels-of-X"}
 """A level or two where X and Y are about as coarse: less than what the widest class of 8 bits leaves open."""

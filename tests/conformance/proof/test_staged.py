@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import Case, CaseSpec, build_case, family_of, operator_versions, profile
-from onnxspec.cases.specs import illegal_cases
-from onnxspec.conformance.judging import FAILING, Judgement, Verdict
-from onnxspec.conformance.proof import Implementation, Stage, judge_staged, staged_outcome
-from onnxspec.conformance.results import BIAS_ERRORS, BIAS_UNITS
+from onnxspec.cases.specs.illegal import illegal_cases
+from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
+from onnxspec.conformance.proof.staged import Implementation, Stage, judge_staged, staged_outcome
+from onnxspec.conformance.results.signed_errors import BIAS_ERRORS, BIAS_UNITS
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, FORMATS, Fault, IllegalNode, Interpretations, Node, configure, faults_of
-from onnxspec.reference.kernels import STYLES, Style, run_kernel
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import STYLES, Style
 
 ALL = ("Y", "Y_h", "Y_c")
 BEYOND_RANGE = {("float16", "large"), ("float16", "huge")}

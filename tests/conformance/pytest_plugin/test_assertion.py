@@ -11,11 +11,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.cases.directories import NotOneNode
+from onnxspec.cases.directories.reading import NotOneNode
 from onnxspec.conformance import NotConforming, NotJudged, assert_conforms
-from onnxspec.conformance.probes import UnknownName
-from onnxspec.conformance.pytest_plugin import RunningTarget
-from onnxspec.conformance.targets import parse_target
+from onnxspec.conformance.probes.naming import UnknownName
+from onnxspec.conformance.pytest_plugin.assertion import RunningTarget
+from onnxspec.conformance.targets.target import parse_target
 from onnxspec.reference import IllegalNode, Node, evaluate, operator_of
 
 STEPS, BATCH, WIDTH, HIDDEN = 4, 2, 3, 5

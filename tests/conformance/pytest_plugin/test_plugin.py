@@ -16,18 +16,19 @@ import onnx
 import pytest
 
 from onnxspec.cases import features_of, operator_versions, profile
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import Selection, SpecProbe, select
-from onnxspec.conformance.pytest_plugin import (
-    Following,
-    Group,
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select
+from onnxspec.conformance.pytest_plugin.assertion import (
     RunningTarget,  # noqa: F401 - loaded once, here: NumPy cannot be loaded again in the runs below
-    Share,
-    item_group,
 )
-from onnxspec.conformance.results import Journal
-from onnxspec.conformance.running import Plan, execute, judged_result
-from onnxspec.conformance.targets import Target, parse_target
+from onnxspec.conformance.pytest_plugin.filling import Share
+from onnxspec.conformance.pytest_plugin.items import Following, Group, item_group
+from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.running.engine import execute
+from onnxspec.conformance.running.loop import judged_result
+from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.reference import operator_of
 
 from ..checking.nodes import one_node
@@ -191,7 +192,7 @@ def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
     result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain")
     command = next(line for line in result.stdout.lines if line.startswith("  repeat")).split(maxsplit=1)[1]
     variable, words = command.split(" ", 1)
-    code = "from onnxspec.conformance.cli import main; main()"
+    code = "from onnxspec.conformance.cli.application import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *words.split()[1:]],
         env={**os.environ, "PYTHONPATH": variable.partition("=")[2]},
@@ -319,7 +320,7 @@ def test_a_session_that_asks_for_nothing_loads_nothing(pytester: pytest.Pytester
         def test_nothing_is_loaded():
             loaded = {name for name in sys.modules if name.startswith("onnxspec.")}
             assert {name.rpartition(".")[2] for name in loaded} == {
-                "_face", "conformance", "pytest_plugin", "plugin", "options"
+                "conformance", "pytest_plugin", "plugin", "options"
             }
             assert not {"onnx", "numpy", "onnxruntime", "jinja2", "rich.console"} & set(sys.modules)
         """

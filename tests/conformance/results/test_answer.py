@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.results import Answer, ResultsAlike, ShortFinding, answer_of, look_of
+from onnxspec.conformance.results.answer import Answer, answer_of, look_of
+from onnxspec.conformance.results.support import ResultsAlike, ShortFinding
 from onnxspec.reference import clauses_of, operator_names
 
 

@@ -16,13 +16,16 @@ import pytest
 from onnx import numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.diagnosis import findings_of
-from onnxspec.conformance.probes import Selection, SpecProbe, Tried, select
-from onnxspec.conformance.results import Kept, Result, result_of, write_evidence
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.selection import Selection, select
+from onnxspec.conformance.probes.stream import Tried
 from onnxspec.conformance.results import evidence as module
+from onnxspec.conformance.results.evidence import Kept, write_evidence
+from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.showing.evidence import evidence_of
-from onnxspec.conformance.targets import parse_target
-from onnxspec.conformance.workers import Outcome
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import evaluate
 
 from ..miniatures import Command, Finished, naming, pick, read_results

@@ -12,31 +12,33 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
-from onnxspec.cases.directories import DataSet, write_directory
+from onnxspec.cases.directories.directory import DataSet, write_directory
 from onnxspec.cases.profiles.random_cases import random_stream
-from onnxspec.conformance.border import TomlDocument
-from onnxspec.conformance.cli import main
-from onnxspec.conformance.judging import FAILING, Judgement, Verdict
-from onnxspec.conformance.probes import Probe, SpecProbe, probe_directories, probes_of_profile, wrapped_probes
-from onnxspec.conformance.results import Result, result_of
-from onnxspec.conformance.results.expected import (
+from onnxspec.conformance.border.typed_toml import TomlDocument
+from onnxspec.conformance.cli.application import main
+from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
+from onnxspec.conformance.probes.directory import probe_directories
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.selection import probes_of_profile
+from onnxspec.conformance.probes.wrapped import wrapped_probes
+from onnxspec.conformance.results.expected.entries import (
+    UNWRITTEN,
     Entry,
     ExpectedFailureError,
     Failure,
     applying,
     decidable_entries,
     expectations_of,
-    in_range,
-    is_range,
     matching,
     parse_expected,
     read_expected,
     shipped_for,
     stale,
 )
-from onnxspec.conformance.results.expected.entries import UNWRITTEN
-from onnxspec.conformance.running import updated_text
-from onnxspec.conformance.targets import Target, parse_target
+from onnxspec.conformance.results.expected.version_range import in_range, is_range
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.running.expected_update import updated_text
+from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.reference import FAULTS
 
 from ..miniatures import Finished, naming, pick

@@ -11,23 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxspec.conformance.border import encode
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.results import (
-    SCHEMA,
-    Amended,
-    Ended,
-    Journal,
-    NoRun,
-    Observed,
-    Result,
-    RunFolder,
-    RunMismatch,
-    TargetFinished,
-    TargetStarted,
-    read_folder,
-)
-from onnxspec.reports import read_runs
+from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.results.folder import NoRun, RunFolder, read_folder
+from onnxspec.conformance.results.journal import Journal, RunMismatch
+from onnxspec.conformance.results.lines import Amended, Ended, Observed, TargetFinished, TargetStarted
+from onnxspec.conformance.results.records import SCHEMA
+from onnxspec.conformance.results.result import Result
+from onnxspec.reports.run import read_runs
 
 from .test_journal import BEGUN, RECORD, content, result, started
 

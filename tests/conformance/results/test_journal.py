@@ -13,26 +13,14 @@ import pytest
 from msgspec.structs import replace
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.border import encode
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import SpecProbe
-from onnxspec.conformance.results import (
-    SCHEMA,
-    Begun,
-    Journal,
-    Observed,
-    OccupiedFolder,
-    Result,
-    RunMismatch,
-    RunRecord,
-    TargetAsked,
-    TargetFinished,
-    TargetStarted,
-    amendment,
-    fresh_folder,
-    read_folder,
-    result_of,
-)
+from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.folder import read_folder
+from onnxspec.conformance.results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
+from onnxspec.conformance.results.lines import Begun, Observed, TargetAsked, TargetFinished, TargetStarted, amendment
+from onnxspec.conformance.results.records import SCHEMA, RunRecord
+from onnxspec.conformance.results.result import Result, result_of
 
 TARGET = TargetAsked(name="t", adapter="onnxruntime", options={}, accuracy="standard", wrap="", expected_file="")
 BEGUN = Begun(

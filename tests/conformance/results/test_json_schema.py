@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from onnxspec.conformance.results import json_schemas
+from onnxspec.conformance.results.json_schema import json_schemas
 
 from ..miniatures import Command, naming, pick
 

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import Case, build_case, operator_versions, profile
-from onnxspec.conformance.probes import SpecProbe
-from onnxspec.conformance.proof import judge_staged
-from onnxspec.conformance.results import Result, biased_types, biases, digits_left, grades, result_of
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.results.signed_errors import biased_types, biases, digits_left, grades
 from onnxspec.reference import FORMATS, Node
-from onnxspec.reference.kernels import STYLES, Style, run_kernel
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import STYLES, Style
 
 Arrays = dict[str, Any]
 

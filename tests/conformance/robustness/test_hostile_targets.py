@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.probes import Selection, select
+from onnxspec.conformance.probes.selection import Selection, select
 
 from ..miniatures import Command, Finished, command_line, complaints, naming, read_results
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.running import SAMPLE, sample_of
+from onnxspec.conformance.running.fresh import SAMPLE, sample_of
 
 from ..miniatures import Command, complaints, naming, pick, read_results
 

@@ -18,11 +18,13 @@ from onnx.reference import ReferenceEvaluator
 import onnxspec
 from onnxspec import run
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.judging import NO_CLEAN_REFUSAL, Verdict
-from onnxspec.conformance.probes import UnknownName
-from onnxspec.conformance.results import OccupiedFolder, Result, in_words
-from onnxspec.conformance.targets import TargetError
-from onnxspec.conformance.workers import TargetUnavailable
+from onnxspec.conformance.judging.judgement import NO_CLEAN_REFUSAL, Verdict
+from onnxspec.conformance.probes.naming import UnknownName
+from onnxspec.conformance.results.hits import in_words
+from onnxspec.conformance.results.journal import OccupiedFolder
+from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.targets.target import TargetError
+from onnxspec.conformance.workers.job import TargetUnavailable
 from onnxspec.reference import evaluate
 
 from ..miniatures import needs_cell_output, read_results

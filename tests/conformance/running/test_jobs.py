@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.workers import Pool
+from onnxspec.conformance.workers.pool import Pool
 
 from ..miniatures import Finished, naming, pick, read_results
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.probes import Shard, ShardError, parse_shard
+from onnxspec.conformance.probes.shard import Shard, ShardError, parse_shard
 
 from ..miniatures import Finished, command_line, naming, pick, read_results
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.showing import script_of
+from onnxspec.conformance.showing.script.script import script_of
 
 
 def test_it_passes_on_a_right_runtime_and_fails_where_a_zero_point_is_lost(tmp_path: Path) -> None:

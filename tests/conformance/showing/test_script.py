@@ -19,11 +19,12 @@ import pytest
 from typer.testing import CliRunner
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
-from onnxspec.cases.specs import GRAPHS, WRAPS, wrap
-from onnxspec.conformance.cli import app
+from onnxspec.cases.specs.graphs import GRAPHS
+from onnxspec.cases.specs.wrapping import WRAPS, wrap
+from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.showing.script.parts import ratios
 from onnxspec.conformance.showing.script.script import script_of
-from onnxspec.conformance.targets import Target, parse_target
+from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.reference import Interpretations, evaluate, expect
 
 from ..miniatures import needs_cell_output

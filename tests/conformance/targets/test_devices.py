@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes import SpecProbe, Tried, tried
-from onnxspec.conformance.results.expected import matching, shipped_for
-from onnxspec.conformance.targets import Target
-from onnxspec.conformance.workers import TargetProcess
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import Tried, tried
+from onnxspec.conformance.results.expected.entries import matching, shipped_for
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..runtimes import runtime
 

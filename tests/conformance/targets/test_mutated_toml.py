@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.checking import SuppressionError, read_suppressions
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes import SpecProbe
-from onnxspec.conformance.results.expected import ExpectedFailureError, applying, parse_expected, stale
-from onnxspec.conformance.targets import TargetError, parse_target, table_names
+from onnxspec.conformance.checking.suppression import SuppressionError, read_suppressions
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.expected.entries import ExpectedFailureError, applying, parse_expected, stale
+from onnxspec.conformance.targets.target import TargetError, parse_target, table_names
 
 few = settings(
     max_examples=150,

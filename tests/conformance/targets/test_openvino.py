@@ -11,10 +11,13 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes import SpecProbe, WrapProbe, tried
-from onnxspec.conformance.targets import parse_target
-from onnxspec.conformance.workers import Job, TargetProcess, TargetUnavailable
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.probes.wrapped import WrapProbe
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.job import Job, TargetUnavailable
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..runtimes import runtime
 

@@ -14,11 +14,15 @@ import onnxruntime
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import Probe, SpecProbe, WrapProbe, tried, wrap_lane
-from onnxspec.conformance.targets import Target
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.probes.wrapped import WrapProbe, wrap_lane
 from onnxspec.conformance.targets.adapters import adapter_source
-from onnxspec.conformance.workers import Outcome, TargetProcess, TargetUnavailable, load_adapter
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.job import Outcome, TargetUnavailable
+from onnxspec.conformance.workers.process import TargetProcess
+from onnxspec.conformance.workers.worker import load_adapter
 
 from ..runtimes import runtime
 

@@ -20,11 +20,12 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from onnxspec.conformance.cli import main
+from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.targets import adapters as targets
 from onnxspec.conformance.targets.adapters import quark_library
 from onnxspec.conformance.workers import worker
-from onnxspec.reference.operators.extended_lstm import TANHF, KernelAttributes, foundations, run_kernel
+from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, foundations, run_kernel
+from onnxspec.reference.operators.extended_lstm.tanhf import TANHF
 
 from ...quark_random import KINDS, random_trial, system_tanhf
 from ..checking.nodes import of_quark

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.judging import Judgement, Verdict
-from onnxspec.conformance.probes import SpecProbe, tried
-from onnxspec.conformance.workers import TargetProcess, TargetUnavailable
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.workers.job import TargetUnavailable
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..runtimes import runtime
 

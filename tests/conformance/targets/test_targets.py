@@ -14,10 +14,13 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxspec.conformance.targets import PROVIDERS, Target, TargetError, UnknownTarget, parse_target, table_names
 from onnxspec.conformance.targets.adapters import ADAPTERS, adapter_source
 from onnxspec.conformance.targets.adapters import onnxruntime as onnxruntime_adapter
-from onnxspec.conformance.workers import PLACEHOLDERS, Job, Outcome, TargetProcess, TargetUnavailable, worker
+from onnxspec.conformance.targets.target import PROVIDERS, Target, TargetError, UnknownTarget, parse_target, table_names
+from onnxspec.conformance.workers import worker
+from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
+from onnxspec.conformance.workers.launch import PLACEHOLDERS
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..miniatures import needs_cell_output
 

@@ -14,19 +14,13 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.conformance.running import AdapterContract
-from onnxspec.conformance.showing import script_of
-from onnxspec.conformance.targets import (
-    Target,
-    TargetError,
-    ThirdPartyError,
-    UnknownTarget,
-    parse_target,
-    source_of,
-    third_parties,
-)
+from onnxspec.conformance.running.adapter_kit import AdapterContract
+from onnxspec.conformance.showing.script.script import script_of
 from onnxspec.conformance.targets.adapters import adapter_names, adapter_source
-from onnxspec.conformance.workers import TargetProcess, TargetUnavailable
+from onnxspec.conformance.targets.target import Target, TargetError, UnknownTarget, parse_target
+from onnxspec.conformance.targets.third_party import ThirdPartyError, source_of, third_parties
+from onnxspec.conformance.workers.job import TargetUnavailable
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..miniatures import needs_cell_output
 

@@ -20,11 +20,14 @@ import pytest
 from onnx import TensorProto
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes import SpecProbe, tried
-from onnxspec.conformance.running import AdapterContract
-from onnxspec.conformance.targets import Target, TargetError, parse_target
-from onnxspec.conformance.workers import Job, Outcome, TargetProcess, TargetUnavailable, worker
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.running.adapter_kit import AdapterContract
+from onnxspec.conformance.targets.target import Target, TargetError, parse_target
+from onnxspec.conformance.workers import worker
+from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..targets.test_targets import identity
 

@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxspec.conformance.targets import Target
-from onnxspec.conformance.workers import Job, NotForked, Outcome, Reserve, TargetProcess, Zygote, not_to_be_forked
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.forker import not_to_be_forked
+from onnxspec.conformance.workers.forking import NotForked, Reserve, Zygote
+from onnxspec.conformance.workers.job import Job, Outcome
+from onnxspec.conformance.workers.process import TargetProcess
 
 ADAPTER = """
 import os

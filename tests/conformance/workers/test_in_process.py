@@ -19,13 +19,14 @@ import onnxruntime
 import pytest
 from hypothesis import Phase, given, reject, settings
 
-from onnxspec.cases import CaseSpec, build_case, case_from_json, strategies
-from onnxspec.cases.directories import read_model
+from onnxspec.cases import CaseSpec, build_case, strategies
+from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.portable import case_from_json
 from onnxspec.conformance import NotConforming, assert_conforms
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.pytest_plugin import RunningTarget
-from onnxspec.conformance.targets import parse_target
-from onnxspec.conformance.workers import run_in_process
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.pytest_plugin.assertion import RunningTarget
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.workers.in_process import run_in_process
 from onnxspec.reference import evaluate, format_of
 
 ROOT = Path(__file__).parents[3]

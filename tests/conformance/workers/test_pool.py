@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.probes import SpecProbe, tried
-from onnxspec.conformance.targets import Target
-from onnxspec.conformance.workers import Pool, TargetProcess
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.pool import Pool
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..miniatures import descendants
 
@@ -109,7 +111,7 @@ def _lives(pid: int) -> bool:
 
 EXPECTING = """
 import os
-from onnxspec.conformance.workers import Pool
+from onnxspec.conformance.workers.pool import Pool
 
 with Pool(2, alone=3) as pool:
     for pieces in (3, 4):

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxspec.conformance.targets import Target
-from onnxspec.conformance.workers import Job, Outcome, TargetProcess, TargetUnavailable
+from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
+from onnxspec.conformance.workers.process import TargetProcess
 
 from ..miniatures import Finished, naming, pick, read_results
 

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import ABILITIES, CaseSpec, Course, Step, Trial, build_case
-from onnxspec.cases.directories import read_model
-from onnxspec.conformance.judging import DECLINED, FAILING, UNTRIED, Judgement, Verdict, judge
-from onnxspec.conformance.probes import job_of
-from onnxspec.conformance.targets import Target, parse_target
-from onnxspec.conformance.workers import Outcome, TargetProcess, run_in_process
+from onnxspec.cases.directories.reading import read_model
+from onnxspec.conformance.judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import job_of
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.workers.in_process import run_in_process
+from onnxspec.conformance.workers.job import Outcome
+from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.reference import evaluate, format_of
 
 ADAPTER = '''
@@ -23,7 +26,7 @@ ADAPTER = '''
 
 import numpy as np
 
-from onnxspec.cases.directories import read_model
+from onnxspec.cases.directories.reading import read_model
 from onnxspec.reference import evaluate, format_of
 
 SESSIONS = {sessions!r}

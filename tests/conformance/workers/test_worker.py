@@ -26,17 +26,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxspec.conformance.targets import Target, parse_target
-from onnxspec.conformance.workers import (
-    Job,
-    Outcome,
-    Report,
-    TargetProcess,
-    TargetUnavailable,
-    message_of,
-    outcome_of,
-    worker,
-)
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.conformance.workers import worker
+from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
+from onnxspec.conformance.workers.messages import Report, message_of, outcome_of
+from onnxspec.conformance.workers.process import TargetProcess
 
 MINIATURE = '''
 import ctypes, os, signal, stat, struct, sys, time

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases.specs import ILLEGAL_TOPICS, all_features, illegal_feature
+from onnxspec.cases.specs.features import ILLEGAL_TOPICS, all_features, illegal_feature
 from onnxspec.reference import (
     CELLS,
     FAULTS,
@@ -22,7 +22,8 @@ from onnxspec.reference import (
     versions_of,
 )
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference.documents import QUESTIONS, STATUSES, parse_clauses
+from onnxspec.reference.documents.clauses import STATUSES, parse_clauses
+from onnxspec.reference.documents.interpretations import QUESTIONS
 
 VERSIONS = [(op, version) for op in OPERATORS for version in versions_of(op)]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.proof import judge_staged
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.reference import (
     Interpretations,
     Node,
@@ -19,9 +19,9 @@ from onnxspec.reference import (
     interpretations_touched,
     versions_of,
 )
-from onnxspec.reference.documents import QUESTIONS
-from onnxspec.reference.operators import readings
-from onnxspec.reference.recurrent import Configuration
+from onnxspec.reference.documents.interpretations import QUESTIONS
+from onnxspec.reference.operators.asking import readings
+from onnxspec.reference.recurrent.configuration import Configuration
 
 built = lru_cache(maxsize=None)(build_case)
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from onnxspec.reference import ClauseError, Node, OperatorVersion, UnknownOperator, clauses_of, operator_names
-from onnxspec.reference.documents import Document, clauses, declare, document_of, operators, parse_clauses
+from onnxspec.reference.documents import Document, clauses, operators
+from onnxspec.reference.documents.clauses import parse_clauses
+from onnxspec.reference.documents.operators import declare, document_of
 
 DOMAIN = "com.example"
 EXTENDING = """

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.cases import Case, build_case
-from onnxspec.cases.specs import axes_of, spec_from
+from onnxspec.cases.specs.space import axes_of, spec_from
 from onnxspec.reference import CELLS, Fault, compare, configure, evaluate, expect, operator_version, run_recurrent_fault
-from onnxspec.reference.documents import Interpretations
+from onnxspec.reference.documents.interpretations import Interpretations
 
 Outputs = dict[str, NDArray[Any]]
 

@@ -25,7 +25,8 @@ from onnxspec.reference import (
     operators,
     run_recurrent_fault,
 )
-from onnxspec.reference.faults import FaultError, tables
+from onnxspec.reference.faults import tables
+from onnxspec.reference.faults.fault import FaultError
 
 from .fault_situations import situation
 

@@ -12,7 +12,8 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, Fault, evaluate, resolve, run_recurrent_fault
-from onnxspec.reference.faults import Compute, RecurrentObservation, Run, made_together
+from onnxspec.reference.faults.fault import Compute, made_together
+from onnxspec.reference.faults.hypothesis import RecurrentObservation, Run
 
 from .fault_situations import names_of, situation
 

@@ -10,7 +10,8 @@ import pytest
 
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, FORMATS, Fault, Node, compare, expect, run_recurrent_fault
-from onnxspec.reference.kernels import STYLES, run_kernel
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import STYLES
 
 from ..situations import FINE_AND_COARSE, OUTPUTS, inputs_for, worst_ratio
 from .fault_situations import SITUATIONS, discrimination, names_of, situation

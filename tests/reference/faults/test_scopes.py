@@ -9,7 +9,7 @@ import pytest
 
 from onnxspec.cases import build_case, profile
 from onnxspec.reference import FAULTS, Fault, evaluate, fault_named, operator_for, run_fault, run_recurrent_fault
-from onnxspec.reference.faults import scoped_named, scoped_of
+from onnxspec.reference.faults.scope import scoped_named, scoped_of
 
 from .fault_situations import situation
 

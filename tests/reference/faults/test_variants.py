@@ -9,7 +9,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.reference import fault_named, operator_for
-from onnxspec.reference.faults import RecurrentObservation, Run
+from onnxspec.reference.faults.hypothesis import RecurrentObservation, Run
 
 SHAPE: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5, "outputs": ("Y", "Y_h"), "seed": 3}
 LARGE: dict[str, Any] = {**SHAPE, "data": "large"}

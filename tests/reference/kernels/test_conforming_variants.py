@@ -12,18 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from onnxspec.reference import ACTIVATIONS, CELLS, FORMATS, Interpretations, Node, configure, evaluate
-from onnxspec.reference.kernels import (
-    EVALUATIONS,
-    INTERPOLATIONS,
-    ORDERS,
-    RESETS,
-    STYLES,
-    Kernel,
-    Style,
-    rounded,
-    run_kernel,
-)
-from onnxspec.reference.numbers import Activation, Coefficient, Format
+from onnxspec.reference.kernels.activations import EVALUATIONS
+from onnxspec.reference.kernels.kernel import Kernel, rounded, run_kernel
+from onnxspec.reference.kernels.style import INTERPOLATIONS, ORDERS, RESETS, STYLES, Style
+from onnxspec.reference.numbers.activations import Activation, Coefficient
+from onnxspec.reference.numbers.formats import Format
 
 from ..situations import (
     OPERATORS,

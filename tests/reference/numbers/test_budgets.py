@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onnxspec.reference import ACCURACY_CLASSES, FORMATS, budget
-from onnxspec.reference.numbers import ACTIVATIONS, Coefficient
+from onnxspec.reference.numbers.activations import ACTIVATIONS, Coefficient
 
 LEAST = FORMATS["float64"].least_subnormal
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onnxspec.reference.numbers import ordered_product
+from onnxspec.reference.numbers.plain import ordered_product
 
 
 @pytest.mark.parametrize("shape", [(3, 5, 4), (2, 3, 7, 50), (40, 33, 64)])

@@ -18,7 +18,7 @@ from onnxspec.reference import (
     interpretations_touched,
     run_fault,
 )
-from onnxspec.reference.operators import discrimination_of
+from onnxspec.reference.operators.discrimination import discrimination_of
 
 Array = NDArray[Any]
 OP, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"

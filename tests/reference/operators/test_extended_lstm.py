@@ -11,17 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.reference import IllegalNode, Node, evaluate
-from onnxspec.reference.numbers import Affine, Bounded
-from onnxspec.reference.operators.extended_lstm import (
-    ARITHMETICS,
-    STATES,
-    ExtendedComputation,
-    ExtendedLSTM,
-    KernelAttributes,
-    evaluate_extended,
-    resolve,
-    run_kernel,
-)
+from onnxspec.reference.numbers import Bounded
+from onnxspec.reference.numbers.affine import Affine
+from onnxspec.reference.operators.extended_lstm.arithmetic import ARITHMETICS, STATES
+from onnxspec.reference.operators.extended_lstm.computation import ExtendedComputation, evaluate_extended
+from onnxspec.reference.operators.extended_lstm.document import ExtendedLSTM, resolve
+from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, run_kernel
 
 from ...quark_random import QuarkTrial, random_trial
 

@@ -12,17 +12,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.reference.numbers import Affine
-from onnxspec.reference.operators.extended_lstm import (
-    TANHF,
+from onnxspec.reference.numbers.affine import Affine
+from onnxspec.reference.operators.extended_lstm.kernel import (
     Factor,
     KernelAttributes,
-    fdlibm,
     foundations,
     levels_of,
-    nearest,
     run_kernel,
 )
+from onnxspec.reference.operators.extended_lstm.tanhf import TANHF, fdlibm, nearest
 
 from ...quark_random import libm_tanhf, system_tanhf
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from onnxspec.reference import FAULTS, Expectation, Fault, Node, budget, compare, operator_for, run_fault
-from onnxspec.reference.faults import Run
+from onnxspec.reference.faults.hypothesis import Run
 from onnxspec.reference.numbers import Bounded
-from onnxspec.reference.operators import Predicted
+from onnxspec.reference.operators.observation import Predicted
 
 NODE = Node("RNN", 14, {"hidden_size": 1}, ("Y",))
 FAULT = next(iter(FAULTS.values()))

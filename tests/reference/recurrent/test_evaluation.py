@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.directories import data_sets_of
+from onnxspec.cases.directories.fairness import data_sets_of
 from onnxspec.reference import evaluate, evaluate_in_order
-from onnxspec.reference.numbers import Plain
+from onnxspec.reference.numbers.plain import Plain
 
 OPERATORS = ("LSTM", "GRU", "RNN")
 

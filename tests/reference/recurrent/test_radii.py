@@ -26,9 +26,14 @@ from onnxspec.reference import (
     evaluate,
     expect,
 )
-from onnxspec.reference.kernels import EVALUATIONS, STYLES, run_kernel
-from onnxspec.reference.numbers import RADIUS_SLACK, Activation, Bounded, Bounding, Coefficient, any_of
-from onnxspec.reference.recurrent import expect_behind
+from onnxspec.reference.kernels.activations import EVALUATIONS
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import STYLES
+from onnxspec.reference.numbers import Bounded, Bounding
+from onnxspec.reference.numbers.accuracy import any_of
+from onnxspec.reference.numbers.activations import Activation, Coefficient
+from onnxspec.reference.numbers.bounded import RADIUS_SLACK
+from onnxspec.reference.recurrent.expectation import expect_behind
 
 from ..situations import OPERATORS, TWO_TYPES, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
 

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, strategies
-from onnxspec.cases.specs import inputs_of
+from onnxspec.cases.specs.data import inputs_of
 from onnxspec.reference import ACTIVATIONS, CELLS, Node, evaluate, operator_version, versions_of
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference.kernels import STYLES, Style, run_kernel
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import STYLES, Style
 
 from ..situations import worst_ratio
 

@@ -9,14 +9,11 @@ from hypothesis import strategies as st
 
 from onnxspec.cases import build_case, strategies
 from onnxspec.reference import Interpretations, Node, configure, evaluate, evaluate_in_order
-from onnxspec.reference.numbers import Plain
-from onnxspec.reference.recurrent import (
-    Expecting,
-    computation_of,
-    expect,
-    rnn,
-    run,
-)
+from onnxspec.reference.numbers.plain import Plain
+from onnxspec.reference.recurrent import rnn
+from onnxspec.reference.recurrent.computation import computation_of
+from onnxspec.reference.recurrent.expectation import Expecting, expect
+from onnxspec.reference.recurrent.rnn import run
 
 from ..situations import OPERATORS, inputs_for, outputs_of, variants_of
 

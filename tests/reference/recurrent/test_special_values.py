@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from onnxspec.reference import FORMATS, Interpretations, Node, compare, expect, run_recurrent_fault
-from onnxspec.reference.faults import FAULTS
-from onnxspec.reference.kernels import INTERPOLATIONS, STYLES, Style, run_kernel
-from onnxspec.reference.recurrent import departures
+from onnxspec.reference.faults.fault import FAULTS
+from onnxspec.reference.kernels.kernel import run_kernel
+from onnxspec.reference.kernels.style import INTERPOLATIONS, STYLES, Style
+from onnxspec.reference.recurrent.special import departures
 
 from ..situations import (
     OPERATORS,

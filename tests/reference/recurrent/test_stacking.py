@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, build_case, strategies
 from onnxspec.reference import Interpretations, evaluate, operator_for
-from onnxspec.reference.recurrent import Agreement, Expectation, compare, expect
+from onnxspec.reference.recurrent.agreement import Agreement, compare
+from onnxspec.reference.recurrent.expectation import Expectation, expect
 
 
 def returned(node, inputs, seed):

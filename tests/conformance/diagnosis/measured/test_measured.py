@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of 
 
 from benchmarks.staging import Opened, findings_on, of_faults, on_zoo, staged
 from onnxspec.cases import CaseSpec, profile
-from onnxspec.conformance.diagnosis import Deviation, Source, deviations_of, sources_of
+from onnxspec.conformance.diagnosis.measured.deviations import Deviation, deviations_of
+from onnxspec.conformance.diagnosis.measured.sources import Source, sources_of
 from onnxspec.reference import Fault, fault_named, versions_of
 
 Array = NDArray[Any]

@@ -17,11 +17,15 @@ sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of 
 
 from benchmarks.staging import staged
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.diagnosis import explained, function_classes, summing_faults
-from onnxspec.conformance.judging import Verdict
-from onnxspec.conformance.probes import Probe, SpecProbe, tried
-from onnxspec.conformance.results import Kept, result_of
-from onnxspec.conformance.workers import Job, Outcome
+from onnxspec.conformance.diagnosis.explainer import explained
+from onnxspec.conformance.diagnosis.measured.own_functions import function_classes
+from onnxspec.conformance.diagnosis.measured.own_sums import summing_faults
+from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import result_of
+from onnxspec.conformance.workers.job import Job, Outcome
 from onnxspec.reference import CELLS, operator_version, versions_of
 
 SPECS = [

@@ -1,1 +1,0 @@
-../../face/_face.py
