@@ -290,11 +290,11 @@ class Activation:
         )
         return Activation(self.kind, alpha, beta)
 
-    def hull(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
+    def interval_image(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
         """Value and radius of the function on [low, high]: the image of the interval, and a conforming kernel's
         error."""
         if self.kind.slope is not None:
-            return self.image(value, np.maximum(high - value, value - low), w)
+            return self.slope_image(value, np.maximum(high - value, value - low), w)
         first, centre, last = self(low), self(value), self(high)
         bottom = np.minimum(np.minimum(first, last), centre)
         top = np.maximum(np.maximum(first, last), centre)
@@ -307,8 +307,8 @@ class Activation:
         radius += self.kind.cost(low, high, np.maximum(np.abs(bottom), np.abs(top)), self.alpha, self.beta, w)
         return centre, radius
 
-    def image(self, value: Array, reach: Array, w: Budget) -> tuple[Array, Array]:
-        """Bounds like :meth:`hull`'s of a smooth function on [value - reach, value + reach].
+    def slope_image(self, value: Array, reach: Array, w: Budget) -> tuple[Array, Array]:
+        """Bounds like :meth:`interval_image`'s of a smooth function on [value - reach, value + reach].
 
         By Taylor: |f(x + d) - f(x)| <= d (|f'(x)| + d max|f''|/2), here without the half; both functions that have
         a slope are at most 1 apart from any of their values, or 2 for tanh, which no bound needs to exceed.

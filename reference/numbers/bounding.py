@@ -211,7 +211,7 @@ class Bounding:
         w = self.budget
         if clip is None and activation.kind.slope is not None:
             # Value and radius are far within the range of any class.
-            return Bounded(*activation.image(number.value, number.radius, w), w, number.doubt)
+            return Bounded(*activation.slope_image(number.value, number.radius, w), w, number.doubt)
         low, value, high = number.value - number.radius, number.value, number.value + number.radius
         if clip is not None:
             # A narrower kernel's threshold may be a rounded copy, so either end may reach a little further.
@@ -219,7 +219,7 @@ class Bounding:
             value = _between(value, -clip, clip)
             low = _between(low, -clip - off, clip - off)
             high = _between(high, -clip + off, clip + off)
-        value, radius = activation.widen(w).hull(low, value, high, w)
+        value, radius = activation.widen(w).interval_image(low, value, high, w)
         doubt = number.doubt
         if self._formulas and activation.kind.overflows and high.size:
             # e^x itself overflows in kernels that follow the document's formula.

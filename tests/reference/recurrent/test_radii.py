@@ -287,7 +287,7 @@ def test_a_hull_holds_the_image_of_its_interval(
     inside = np.array([*np.linspace(low, high, 301), *places])
     ends = (np.array([p]) for p in (low, min(max(value, low), high), high))
     w = budget(accuracy, kind)
-    centre, radius = activation.widen(w).hull(*ends, w)
+    centre, radius = activation.widen(w).interval_image(*ends, w)
     assert np.isfinite(radius).all()
     assert (radius >= 0).all()
     assert (np.abs(activation(inside) - centre) <= radius * RADIUS_SLACK).all()
@@ -326,7 +326,7 @@ def test_a_division_within_two_and_a_half_units_in_the_last_place_is_right_for_e
     with np.errstate(invalid="ignore"):
         values = values[np.isfinite(values.astype(float))]
     wide, w = values.astype(float), budget("standard", kind)
-    centre, radius = Activation(ACTIVATIONS[function]).hull(wide, wide, wide, w)
+    centre, radius = Activation(ACTIVATIONS[function]).interval_image(wide, wide, wide, w)
     for name in ("divided", "reciprocal"):
         with np.errstate(all="ignore"):
             got = EVALUATIONS[name](Activation(ACTIVATIONS[function]), values, form).astype(float)
@@ -339,7 +339,7 @@ def test_softsign_may_lose_no_more_than_its_division_does(kind: str) -> None:
     unit = FORMATS[kind].unit
     x = np.array([2.0**-4, 0.5, 1.0, 7.0, 100.0])
     for accuracy, least in (("strict", 7), ("standard", 9)):
-        centre, radius = Activation(ACTIVATIONS["Softsign"]).hull(x, x, x, budget(accuracy, kind))
+        centre, radius = Activation(ACTIVATIONS["Softsign"]).interval_image(x, x, x, budget(accuracy, kind))
         share = 2 if kind == "float64" else 1  # where the oracle rounds as the target does
         assert (radius < least * 1.1 * share * unit * np.abs(centre)).all()
 
@@ -365,7 +365,7 @@ def test_the_oracle_itself_is_within_the_radius_for_float64(function: str) -> No
     places = np.concatenate([np.random.default_rng(2).uniform(-s, s, 60) for s in (1e-3, 1.0, 12.0)])
     with mpmath.workdps(40):
         for x in places:
-            centre, radius = activation.hull(*(np.array([x]) for _ in range(3)), w)
+            centre, radius = activation.interval_image(*(np.array([x]) for _ in range(3)), w)
             assert abs(formulas[function](mpmath.mpf(float(x))) - mpmath.mpf(float(centre[0]))) <= float(radius[0])
 
 
