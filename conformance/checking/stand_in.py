@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...cases import family_of
 from ...cases.axes.generator import uniform
 from ...reference import FORMATS, Fault, IllegalNode, Node, Operator
-from ...reference.operators.discrimination import discrimination_of
+from ...reference.operators.margin import kill_margin
 from ..models.folding import NotConstant
 from ..probes.probe import traits_of
 from .general import shapes_of, steps_of
@@ -58,7 +58,7 @@ class StandIn:
         if not fault.applies(self.node.op_type, self.node.since_version):
             return False
         try:
-            return discrimination_of(fault, self.node, [self.inputs], enough=1.0) > 1
+            return kill_margin(fault, self.node, [self.inputs], enough=1.0) > 1
         except (IllegalNode, KeyError, TypeError, ValueError):
             return False
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import math
 import os
 import sys
 from collections import defaultdict
@@ -21,22 +20,13 @@ from rich.text import Text
 
 from ...cases import Spec
 from ...reference import FAULTS, FORMATS, fault_named
-from ...reference.numbers.accuracy import QDQ_STEPS
-from ...reference.operators.quantized import ceiling
 from ..probes.selection import UnknownName, select, selection_of
-from ..proof.power import power_of
-from ..proof.proof import ENOUGH, FEWEST, Ceiling, Proof, Row, prove
-from ..proof.undecided import Undecided
+from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
 from .application import app
 from .command import CORES, CaseIds, Ops, ProfileName, Types, Versions
 from .terminal import console_on, fail, say, warn
 
 _LEGEND = "cases that catch it / best distance from right over two radii; both of the operator where they are least"
-_CEILINGS = "faults in quantized cases, operator by operator, that two cases catch by each class, up to the widest"
-_OPEN = (
-    "numbers in quantized cases by how many levels are right of each; faults in cases that change levels, how many are "
-    "caught, and by name those that are not, since what they return may be right"
-)
 _COLUMNS = ("fault", "clause", "operator", "type", "cases", "well", "best", "by")
 
 
@@ -55,9 +45,6 @@ def prove_command(
         int,
         typer.Option("--jobs", "-j", metavar="N", min=1, help="How many at a time; all cores without."),
     ] = CORES,
-    power: Annotated[
-        bool, typer.Option("--power", help="Only measure the smallest error of all outputs that most cases reject.")
-    ] = False,
 ) -> None:
     """Prove that the suite catches faults and accuses nobody.
 
@@ -72,9 +59,6 @@ def prove_command(
         fail(str(error))
     _require_faults(fault or (), specs)
     console = console_on(sys.stdout)
-    if power:
-        _print_power(console, specs)
-        return
     _require_place(out)
     proof = _proved(console, specs, fault or None, jobs)
     console.print(_table(proof.rows))
@@ -84,11 +68,7 @@ def prove_command(
     complaints = _complaints(proof, whole=whole)
     for line in complaints:
         warn(line, "red")
-    if proof.undecided:
-        console.print(_undecided(proof.undecided))
-    if proof.ceilings:
-        console.print(_ceilings(proof.ceilings))
-    caught = {row.fault for row in proof.rows} - {row.fault for row in proof.survivors}
+    caught = {row.fault for row in proof.rows} - {row.fault for row in proof.surviving}
     total = len({row.fault for row in proof.rows})
     say(f"{len(specs)} cases catch {len(caught)} of {total} faults; table: {out}")
     raise typer.Exit(1 if complaints else 0)
@@ -118,18 +98,6 @@ def _proved(console: Console, specs: Sequence[Spec], faults: Sequence[str] | Non
         fail("interrupted", 130)
 
 
-def _print_power(console: Console, specs: Sequence[Spec]) -> None:
-    """Print the smallest relative error of all outputs that most cases reject, by operator and type."""
-    measured = power_of([spec for spec in specs if not spec.illegal])
-    steps = track(measured, "cases", console=console, transient=True) if console.is_terminal else measured
-    table = Table("operator", "type", "smallest error of all outputs that most cases reject", "cases")
-    for step in steps:
-        for each in step if isinstance(step, list) else ():
-            error = f"2^{math.log2(each.error):.0f} = {each.error:.1e}" if math.isfinite(each.error) else "none"
-            table.add_row(each.op, each.type, error, str(each.cases))
-    console.print(table)
-
-
 def _require_place(path: Path) -> None:
     """Make sure that the table can be written before minutes go into it."""
     if path.is_dir():
@@ -144,9 +112,9 @@ def _complaints(proof: Proof, *, whole: bool) -> list[str]:
     """Statements that do not hold, in a line each."""
     complaints = [
         f"{row.fault} survives in {row.op} {row.type}: {row.well} cases catch it with {ENOUGH:g} or more"
-        for row in proof.survivors
+        for row in proof.surviving
     ]
-    complaints += [f"conforming variant {a.style} is accused by {a.case}: {a.message}" for a in proof.accusations]
+    complaints += [f"conforming variant {a.style} is accused by {a.case}: {a.message}" for a in proof.false_positives]
     complaints += [f"broke off, by the suite's fault or the operator's: {mishap}" for mishap in proof.mishaps]
     if whole:
         complaints += [f"no fault breaks {clause.id}" for clause in proof.without_fault]
@@ -168,37 +136,6 @@ def _table(rows: Sequence[Row]) -> Table:
     for id, by_type in by_fault.items():
         one = fault_named(id)
         table.add_row(id, one.topic if one is not None else "", *(_cell(by_type.get(kind, ())) for kind in kinds))
-    return table
-
-
-def _undecided(rows: Sequence[Undecided]) -> Table:
-    """A row for each operator and number of bits: what bounds leave open, and which faults are lost by it."""
-    table = Table(box=SIMPLE, caption=_OPEN, caption_justify="left")
-    for title in ("operator", "bits", "numbers", "one level", "two", "more", "faults", "caught"):
-        table.add_column(title, justify="left" if title == "operator" else "right", no_wrap=True)
-    table.add_column("lost", overflow="fold")
-    for row in rows:
-        numbers, lost = row.numbers, sum(row.lost.values())
-        shares = (_share(some, numbers) for some in (row.one, row.two, numbers - row.one - row.two))
-        named = ", ".join(f"{fault.removeprefix('quantized.')} {count}" for fault, count in row.lost.items())
-        caught = _share(row.attempts - lost, row.attempts)
-        table.add_row(row.op, str(row.bits), f"{numbers:,}", *shares, str(row.attempts), caught, named)
-    return table
-
-
-def _ceilings(ceilings: Sequence[Ceiling]) -> Table:
-    """A row for each class of quantized outputs and number of bits: what two cases do not catch any more."""
-    table = Table(box=SIMPLE, caption=_CEILINGS, caption_justify="left")
-    table.add_column("class", no_wrap=True)
-    table.add_column("bits", justify="right")
-    table.add_column("still caught", justify="right", no_wrap=True)
-    table.add_column("lost", overflow="fold")
-    for bits in sorted({each.bits for each in ceilings}):
-        own = [each for each in ceilings if each.bits == bits]
-        for steps in (0, *(n for n in QDQ_STEPS if n <= ceiling(bits))):
-            lost = [f"{each.op} {each.fault}" for each in own if each.levels <= steps]
-            name = f"qdq-{steps}" if steps else "standard"
-            table.add_row(name, str(bits), f"{len(own) - len(lost)}/{len(own)}", ", ".join(lost))
     return table
 
 

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import combinations
 
 from ...reference import FORMATS, Fault, operator_names
-from ...reference.operators.discrimination import shows
+from ...reference.operators.margin import shows
 from ..probes.probe import Probe, worded
 
 __all__ = ["condition_of", "message_kind", "telling_of", "told", "would_show"]

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
 from typing import Any
 
 from numpy.typing import NDArray
@@ -27,10 +26,9 @@ from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
 from ..workers.pool import spread
 from ..workers.process import Outcome
 from .staged import Stage, staged_outcome
-from .undecided import MovedLevels, OpenLevels, Undecided, levels_of, undecided
 
 ENOUGH = 4.0
-"""Discrimination from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
+"""Kill margin from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
 radii apart at most."""
 
 _FINE = 1.15
@@ -47,25 +45,18 @@ _PIECE = 12  # cases that a process takes at a time
 
 
 @dataclass(frozen=True)
-class Catch:
+class Kill:
     """One case that catches one fault.
 
-    discrimination
+    margin
         max |fault - reference| / (2 radius); infinity where no number can be compared.
-    bits
-        Of the levels of a quantized case; 0 for another one.
-    levels
-        By how many of them it is off; infinity where that is no matter of levels.
     """
 
     fault: str
     case: str
     op: str
-    version: int
     type: str
-    discrimination: float
-    bits: int = 0
-    levels: float = inf
+    margin: float
 
 
 @dataclass(frozen=True)
@@ -78,7 +69,7 @@ class Drift:
 
 
 @dataclass(frozen=True)
-class Accusation:
+class FalsePositive:
     """A conforming implementation that fails a case: a bug of ours."""
 
     style: str
@@ -88,8 +79,8 @@ class Accusation:
 
 @dataclass(frozen=True)
 class Row:
-    """The catch of a fault in one operator and one type: the number of cases, of which `well` have a discrimination
-    of at least ENOUGH, the best discrimination, and the case that has it."""
+    """The kills of a fault in one operator and one type: the number of cases, of which `well` have a margin of at least
+    ENOUGH, the best margin, and the case that has it."""
 
     fault: str
     clause: str
@@ -107,17 +98,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Ceiling:
-    """Number of levels that a class may leave open so that FEWEST cases of levels of so many bits still catch a fault:
-    one less than this."""
-
-    fault: str
-    op: str
-    bits: int
-    levels: float
-
-
-@dataclass(frozen=True)
 class Proof:
     """All that was found out about a profile.
 
@@ -127,27 +107,21 @@ class Proof:
         Clauses that no case exercises.
     mishaps
         What broke off in the suite's own code or an operator's, a line each.
-    ceilings
-        Of faults in quantized cases, where so many catch them.
-    undecided
-        Of quantized cases.
     """
 
     rows: tuple[Row, ...]
-    accusations: tuple[Accusation, ...]
+    false_positives: tuple[FalsePositive, ...]
     without_fault: tuple[Clause, ...]
     without_case: tuple[Clause, ...]
     mishaps: tuple[str, ...] = ()
-    ceilings: tuple[Ceiling, ...] = ()
-    undecided: tuple[Undecided, ...] = ()
 
     @property
-    def survivors(self) -> tuple[Row, ...]:
+    def surviving(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if not row.proved)
 
     @property
     def holds(self) -> bool:
-        return not (self.survivors or self.accusations or self.without_fault or self.without_case or self.mishaps)
+        return not (self.surviving or self.false_positives or self.without_fault or self.without_case or self.mishaps)
 
 
 def prove(
@@ -166,27 +140,22 @@ def prove(
     named = None if faults is None else tuple(faults)
     conforming_styles = None if styles is None else tuple(styles)
     pieces = [specs[k : k + _PIECE] for k in range(0, len(specs), _PIECE)]
-    catches: list[Catch] = []
-    accusations: list[Accusation] = []
+    kills: list[Kill] = []
+    false_positives: list[FalsePositive] = []
     drifts: list[Drift] = []
     mishaps: list[str] = []
-    levels: list[OpenLevels] = []
-    attempts: list[MovedLevels] = []
     work = partial(_try, faults=named, styles=conforming_styles)
     done = 0
     with contextlib.closing(spread(work, pieces, processes)) as results:
         for piece, tried in zip(pieces, results, strict=True):
-            catches += tried.catches
-            accusations += tried.accusations
+            kills += tried.kills
+            false_positives += tried.false_positives
             drifts += tried.drifts
             mishaps += tried.mishaps
-            levels += tried.levels
-            attempts += tried.attempts
             done += len(piece)
             yield done
-    proof = _proof(list(filter(_tells, specs)), named, [*catches, *_biased(drifts)], accusations)
-    left = tuple(undecided(levels, attempts))
-    yield replace(proof, mishaps=tuple(dict.fromkeys(mishaps)), undecided=left)
+    proof = _proof(list(filter(_tells, specs)), named, [*kills, *_biased(drifts)], false_positives)
+    yield replace(proof, mishaps=tuple(dict.fromkeys(mishaps)))
 
 
 def _tells(spec: Spec) -> bool:
@@ -202,12 +171,10 @@ def _tells(spec: Spec) -> bool:
 class _Shown:
     """The proof that some cases give of faults and conforming variants."""
 
-    catches: list[Catch] = field(default_factory=list)
-    accusations: list[Accusation] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+    false_positives: list[FalsePositive] = field(default_factory=list)
     drifts: list[Drift] = field(default_factory=list)
     mishaps: list[str] = field(default_factory=list)
-    levels: list[OpenLevels] = field(default_factory=list)
-    attempts: list[MovedLevels] = field(default_factory=list)
 
 
 def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[str] | None) -> _Shown:
@@ -245,16 +212,11 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
             continue
         caught = judgement.verdict in FAILING or "unconventional" in judgement.flags
         if caught:
-            strength, levels = _strength(judgement, fault), _levels_of(case.trial, judgement)
-            shown.catches.append(Catch(fault.id, spec.id, spec.op, spec.version, spec.type, strength, *levels))
-        if case.trial.node.codecs:
-            shown.attempts.append(MovedLevels(fault.id, spec.op, case.trial.node.bits, caught))
-    if case.trial.node.codecs:
-        shown.levels.append(levels_of(spec.op, case.trial))
-    shown.accusations += _accused(case, spec.id, styles)
+            shown.kills.append(Kill(fault.id, spec.id, spec.op, spec.type, _margin(judgement, fault)))
+    shown.false_positives += _accused(case, spec.id, styles)
 
 
-def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[Accusation]:
+def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[FalsePositive]:
     """Conforming variants that fail a case."""
     conforming = operator_for(case.trial.node).conforming
     by_class: dict[str, list[str]] = defaultdict(list)
@@ -265,7 +227,7 @@ def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[Accu
         judgements = _judged(case.trials, returned, accuracy)
         for style, judgement in zip(alike, judgements, strict=True):
             if judgement.verdict in FAILING or LOSES_NAN in judgement.flags:
-                yield Accusation(style, id, f"{judgement.verdict.value}: {judgement.message}")
+                yield FalsePositive(style, id, f"{judgement.verdict.value}: {judgement.message}")
 
 
 def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accuracy: str) -> list[Judgement]:
@@ -316,12 +278,6 @@ def _at_home(fault: Fault, spec: Spec) -> bool:
     return (fault.layer == "levels") == _quantized(spec)
 
 
-def _levels_of(trial: Trial, judgement: Judgement) -> tuple[int, float]:
-    """Bits of a quantized case's outputs, and how many levels a result is off."""
-    bits = max((codec.bits for name, codec in trial.node.codecs.items() if name in trial.node.outputs), default=0)
-    return bits, float((judgement.where or {}).get("units") or inf)
-
-
 def _content(outcome: Outcome) -> Hashable:
     """All that an outcome says of what was returned, bit for bit."""
     outputs = tuple(tuple(tuple(map(_bits, arrays)) for arrays in lists) for lists in outcome.outputs)
@@ -332,8 +288,8 @@ def _bits(array: NDArray[Any] | None) -> Hashable:
     return None if array is None else (array.dtype, array.shape, array.tobytes())
 
 
-def _biased(drifts: Iterable[Drift]) -> Iterator[Catch]:
-    """A catch for every case that takes part in a mean which is found to be biased; its discrimination is by how many
+def _biased(drifts: Iterable[Drift]) -> Iterator[Kill]:
+    """A kill for every case that takes part in a mean which is found to be biased; its margin is by how many
     times the mean is beyond what roundings leave."""
     by_row: dict[tuple[str, str, str], list[Drift]] = defaultdict(list)
     for drift in drifts:
@@ -343,14 +299,14 @@ def _biased(drifts: Iterable[Drift]) -> Iterator[Catch]:
         bias = biases(results).get(kind)
         if bias is not None and bias["biased"]:
             limit = max(BIAS_UNITS, BIAS_ERRORS * bias["error"])
-            strength = max(abs(bias["shift"]), abs(bias["scale"])) / limit
+            margin = max(abs(bias["shift"]), abs(bias["scale"])) / limit
             for d in members:
                 # The limit is what makes it a finding, so a mean beyond it is as telling as ENOUGH is for a number.
-                yield Catch(id, d.spec.id, op, d.spec.version, kind, ENOUGH * strength)
+                yield Kill(id, d.spec.id, op, kind, ENOUGH * margin)
 
 
-def _strength(judgement: Judgement, fault: Fault) -> float:
-    """The discrimination: half of the largest |error| / radius; infinity where it is no matter of size. Of a fault
+def _margin(judgement: Judgement, fault: Fault) -> float:
+    """The kill margin: half of the largest |error| / radius; infinity where it is no matter of size. Of a fault
     that is no larger than a radius, by how much it shows beyond what makes it a finding."""
     if judgement.reason != "value" or judgement.verdict not in FAILING:
         return float("inf")
@@ -358,12 +314,12 @@ def _strength(judgement: Judgement, fault: Fault) -> float:
 
 
 def _proof(
-    specs: Sequence[Spec], faults: Sequence[str] | None, catches: list[Catch], accusations: list[Accusation]
+    specs: Sequence[Spec], faults: Sequence[str] | None, kills: list[Kill], false_positives: list[FalsePositive]
 ) -> Proof:
     chosen = tuple(FAULTS) if faults is None else faults
-    by_row: dict[tuple[str, str, str], list[Catch]] = defaultdict(list)
-    for catch in catches:
-        by_row[catch.fault, catch.op, catch.type].append(catch)
+    by_row: dict[tuple[str, str, str], list[Kill]] = defaultdict(list)
+    for kill in kills:
+        by_row[kill.fault, kill.op, kill.type].append(kill)
     order = operator_names()
     present, of_levels = (_present(specs, order, quantized=quantized) for quantized in (False, True))
     illegal = {(s.op, s.version, s.type) for s in specs if s.illegal}
@@ -385,19 +341,10 @@ def _proof(
     breakable = [c for c in clauses if c.may_fail or c.status == "convention"]
     return Proof(
         tuple(rows),
-        tuple(accusations),
+        tuple(false_positives),
         tuple(c for c in breakable if c.id not in broken),
         tuple(c for c in clauses if c.id not in exercised),
-        ceilings=tuple(_ceilings_of(by_row)),
     )
-
-
-def _ceilings_of(by_row: Mapping[tuple[str, str, str], Sequence[Catch]]) -> Iterator[Ceiling]:
-    for (fault, op, _), catches in by_row.items():
-        for bits in sorted({catch.bits for catch in catches} - {0}):
-            levels = sorted((catch.levels for catch in catches if catch.bits == bits), reverse=True)
-            if len(levels) >= FEWEST:
-                yield Ceiling(fault, op, bits, levels[FEWEST - 1])
 
 
 def _present(specs: Sequence[Spec], order: Sequence[str], *, quantized: bool) -> list[tuple[str, int, str]]:
@@ -406,9 +353,9 @@ def _present(specs: Sequence[Spec], order: Sequence[str], *, quantized: bool) ->
     return sorted(some, key=lambda p: (order.index(p[0]), p[1:]))
 
 
-def _row_of(id: str, clause: str, op: str, kind: str, caught: list[Catch]) -> Row:
+def _row_of(id: str, clause: str, op: str, kind: str, caught: list[Kill]) -> Row:
     """The row of a fault in one operator and type, from the cases that catch it there."""
-    best = max(caught, key=lambda c: c.discrimination, default=None)
-    well = sum(c.discrimination >= ENOUGH for c in caught)
-    strength, by = (best.discrimination, best.case) if best is not None else (0.0, "")
-    return Row(id, clause, op, kind, len(caught), well, strength, by)
+    best = max(caught, key=lambda kill: kill.margin, default=None)
+    well = sum(kill.margin >= ENOUGH for kill in caught)
+    margin, by = (best.margin, best.case) if best is not None else (0.0, "")
+    return Row(id, clause, op, kind, len(caught), well, margin, by)

@@ -24,7 +24,7 @@ from ..numbers.accuracy import Budget
 from ..numbers.formats import FORMATS
 from ..recurrent.computation import Computation, computation_of
 from ..recurrent.node import Node
-from .fault import LAYERS, UNINITIALIZED, Compute, Fault, Outputs, made_together
+from .fault import LAYERS, UNINITIALIZED, Changing, Compute, Fault, Outputs, made_together
 from .memory import Memory, Sessions
 from .predicting import BoundedPass, Remembering, Scene, layered
 
@@ -36,7 +36,7 @@ Arrays = Mapping[str, NDArray[Any]]
 # many times over: a rough measure, but what a structural fault changes is far larger.
 ROUGH = 16.0
 
-# A fault of that sort beside those of kind "bias".
+# A fault of that sort beside equations of kind "bias".
 _PLAIN = "gru.reset-gate.on-bias"
 
 # Numbers that are further off than so many of the largest conforming radius are not computed with radii at all.
@@ -386,7 +386,7 @@ class RecurrentObservation:
     ) -> tuple[Outputs, Outputs]:
         """Outputs of a target with these faults, and the same with its radii."""
         given = self._given(scene, run)
-        if any(fault.kind == "bias" or fault.id == _PLAIN for fault in faults):
+        if any(map(_has_rough_bounds, faults)):
             return self._roughly(faults, scene, given, run.memory(sessions[0]))
         values = BoundedPass(**given, bounded=scene.bounded)
         predicted = layered(values, faults, run.memory(sessions[0]))(scene.computation)
@@ -401,6 +401,11 @@ class RecurrentObservation:
         largest = {name: ROUGH * float(reach.max(initial=0.0)) for name, reach in scene.conforming[1].items()}
         unit = ROUGH * scene.budget.unit
         return predicted, {n: v + largest.get(n, 0.0) + unit * np.abs(v) for n, v in predicted.items()}
+
+
+def _has_rough_bounds(fault: Fault) -> bool:
+    """Tell whether the equations of a fault compute with plain numbers alone."""
+    return (fault.kind == "bias" and isinstance(fault.wrong, Changing)) or fault.id == _PLAIN
 
 
 def _shown(array: NDArray[Any], computed: NDArray[Any] | None, dtype: np.dtype[Any]) -> bool:

@@ -23,7 +23,6 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
         "certify": ("certify", tmp_path / "right", "--out", tmp_path / "p.zip", "--product", "toy", "--vendor", "no"),
         "generate": ("generate", "--out", tmp_path / "cases", *OP, "--all"),
         "prove": ("prove", *OP, "-j", "1", "--out", tmp_path / "proof.csv", "--fault", "leaky.start.one"),
-        "power": ("prove", *OP, "-j", "1", "--power"),
         "explain": ("explain", "toy.example.lstm-1.float32.T7.", "--target", "wrong", *of),
         "clauses": ("clauses", "toy.example::LSTM"),
         "other": ("list", "--op", "LSTM", "--profile", "smoke", "--since-version", "22"),

@@ -429,10 +429,10 @@ def test_a_fault_is_proved_or_survives() -> None:
     *_, proof = prove([case("realistic", 3), case("realistic", 4)], ["extended.gates.order-ifoc"])
     assert not isinstance(proof, int)
     assert proof.rows[0].proved
-    assert not proof.accusations
+    assert not proof.false_positives
     *_, proof = prove([case("realistic", 3)], ["extended.batch.rows-alike"])
     assert not isinstance(proof, int)
-    assert proof.survivors
+    assert proof.surviving
 
 
 OWN = [d.id for d in FAULTS.values() if "ExtendedLSTM" in d.operators]

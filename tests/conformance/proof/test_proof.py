@@ -45,13 +45,13 @@ def test_a_fault_is_caught_by_the_cases_in_which_it_shows() -> None:
     assert lengths.best > 1000
     assert lengths.by in {spec.id for spec in TWO}
     assert (clip.cases, clip.best, clip.by) == (0, 0.0, "")
-    assert proof.survivors == (clip,)
+    assert proof.surviving == (clip,)
     assert not proof.holds
 
 
 def test_one_case_alone_is_not_enough() -> None:
     proof = proof_of(TWO[:1], ["lengths.ignored"])
-    assert proof.survivors == proof.rows
+    assert proof.surviving == proof.rows
 
 
 def test_faults_that_return_the_same_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_a_proof_in_which_few_are_judged_together_is_the_same(monkeypatch: pytes
     for part, row in zip(parts.rows, whole.rows, strict=True):
         assert dataclasses.replace(part, best=row.best) == row
         assert part.best == pytest.approx(row.best, rel=1e-9)
-    assert parts.accusations == whole.accusations
+    assert parts.false_positives == whole.false_positives
 
 
 def test_a_broken_convention_counts_as_caught() -> None:
@@ -112,9 +112,9 @@ def test_a_kernel_that_is_accused_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(conforming, dict)
     monkeypatch.setitem(conforming, "cutting", Conforming(partial(run_kernel, style=cutting)))
     halves = [dataclasses.replace(spec, type="float16", T=12, H=16, bias=True) for spec in TWO]
-    accusations = proof_of(halves, [], ["cutting"]).accusations
+    accusations = proof_of(halves, [], ["cutting"]).false_positives
     assert {a.style for a in accusations} <= {"cutting"}
-    assert not proof_of(halves, [], ["library", "wide-state"]).accusations
+    assert not proof_of(halves, [], ["library", "wide-state"]).false_positives
 
 
 def test_clauses_without_a_fault_or_a_case_are_named() -> None:
@@ -137,7 +137,7 @@ def test_the_command_writes_its_table_and_tells_survivors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "table.csv"
-    words = ["onnxspec", "prove", "--case", "rnn-14.float32.forward.lengths-ragged.*", "--processes", "1"]
+    words = ["onnxspec", "prove", "--case", "rnn-14.float32.forward.lengths-ragged.*", "--jobs", "1"]
     words += ["--fault", "lengths.ignored", "--fault", "clip.ignored", "--out", str(out)]
     monkeypatch.setattr("sys.argv", words)
     with pytest.raises(SystemExit) as ended:
@@ -171,7 +171,7 @@ def test_what_would_prove_nothing_is_refused_before_it_is_tried(
 
 @pytest.mark.skipif(not descendants(os.getppid()), reason="needs Linux")
 def test_an_interrupted_proof_ends_without_a_trace(kin: dict[str, str], tmp_path: Path) -> None:
-    words = command_line("prove", "--op", "GRU", "--type", "float32", "--processes", "2")
+    words = command_line("prove", "--op", "GRU", "--type", "float32", "--jobs", "2")
     words[2] = HEEDING + words[2]
     process = subprocess.Popen(words, env=kin, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 590

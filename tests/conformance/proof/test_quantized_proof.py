@@ -1,4 +1,4 @@
-"""Quantized cases catch the faults of levels, by the widest class too, and accuse no right kernel."""
+"""Quantized cases catch the faults of levels, and accuse no right kernel."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import FAULTS
-from onnxspec.reference.operators.quantized import ceiling
-
-LOST = {"quantized.truncated", "quantized.ties-away-from-zero", "quantized.state-as-levels-of-X"}
-"""A level or two where X and Y are about as coarse: less than what the widest class of 8 bits leaves open."""
-
 
 TIED = profile("quantized", "GRU", 14)[-8:]
 """Cases in which it is known which numbers lie half way between two levels."""
@@ -30,11 +25,11 @@ def proof() -> Proof:
 
 
 def test_two_cases_catch_each_fault_and_none_accuses_a_right_kernel(proof: Proof) -> None:
-    assert not proof.accusations
+    assert not proof.false_positives
     assert not proof.mishaps
     of_levels = {id for id, fault in FAULTS.items() if fault.layer == "levels" and "GRU" in fault.operators}
     assert {row.fault for row in proof.rows} == of_levels
-    assert not proof.survivors
+    assert not proof.surviving
 
 
 def test_two_cases_of_each_type_of_integers_catch_ties_that_are_rounded_away_from_zero() -> None:
@@ -45,9 +40,3 @@ def test_two_cases_of_each_type_of_integers_catch_ties_that_are_rounded_away_fro
         judgement = judge([trial], [returned])
         caught[spec.quantization] += judgement.verdict is Verdict.INACCURATE and judgement.accuracy == "qdq-1"
     assert caught == dict.fromkeys(("u8", "s8", "u16", "s16"), 2)
-
-
-@pytest.mark.parametrize("bits", [8, 16])
-def test_by_the_widest_class_two_cases_catch_them_still(proof: Proof, bits: int) -> None:
-    lost = {each.fault for each in proof.ceilings if each.bits == bits and each.levels <= ceiling(bits)}
-    assert lost <= LOST

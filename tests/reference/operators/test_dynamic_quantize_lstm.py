@@ -18,7 +18,7 @@ from onnxspec.reference import (
     interpretations_touched,
     run_fault,
 )
-from onnxspec.reference.operators.discrimination import discrimination_of
+from onnxspec.reference.operators.margin import kill_margin
 
 Array = NDArray[Any]
 OP, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
@@ -182,7 +182,7 @@ def test_it_has_lstms_faults_and_its_own() -> None:
 )
 def test_its_faults_show(id: str, given: dict[str, Any]) -> None:
     node, inputs = drawn(2, **given)
-    assert discrimination_of(FAULTS[id], node, [inputs]) > 8
+    assert kill_margin(FAULTS[id], node, [inputs]) > 8
 
 
 def test_ties_go_to_even() -> None:
@@ -191,7 +191,7 @@ def test_ties_go_to_even() -> None:
     X[:, 0] = [(-100, 155), (0.5, 1.5), (2.5, -0.5), (3.5, -1.5)]  # a level is 1 exactly
     inputs |= {"W": inputs["W"][:, :1].repeat(2, 1), "initial_h": inputs["initial_h"][:, :1]}
     inputs["sequence_lens"] = np.array([4], np.int32)
-    assert discrimination_of(FAULTS["dynamic.half-up"], node, [inputs]) > 8
+    assert kill_margin(FAULTS["dynamic.half-up"], node, [inputs]) > 8
     outputs = by_hand(node, inputs)
     assert all(compare(each, outputs[each.output]).worst <= 1 for each in expect(node, inputs, outputs))
 
@@ -209,13 +209,13 @@ def test_a_range_whose_levels_vanish_is_that_of_zeros() -> None:
 def test_a_range_reaches_to_zero() -> None:
     node, inputs = drawn(4)
     inputs["X"] = np.abs(inputs["X"]) + 1
-    assert discrimination_of(FAULTS["dynamic.range-without-zero"], node, [inputs]) > 8
+    assert kill_margin(FAULTS["dynamic.range-without-zero"], node, [inputs]) > 8
 
 
 def test_a_range_is_not_that_of_the_first_step() -> None:
     node, inputs = drawn(2)
     inputs["X"][0] /= 4
-    assert discrimination_of(FAULTS["dynamic.range-of-first-step"], node, [inputs]) > 8
+    assert kill_margin(FAULTS["dynamic.range-of-first-step"], node, [inputs]) > 8
 
 
 @pytest.mark.parametrize(

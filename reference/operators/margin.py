@@ -1,4 +1,4 @@
-"""Discrimination: how far a fault carries a case's outputs out of their radii."""
+"""Kill margin: how far a fault carries a case's outputs out of their radii."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .operator import dtype_of
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def discrimination_of(
+def kill_margin(
     chosen: Fault, node: Node, feeds: Sequence[Arrays], accuracy: str = "standard", enough: float = np.inf
 ) -> float:
     """max |fault - reference| / (2 radius) over the elements of all runs of a session, by the interpretation that
@@ -29,12 +29,11 @@ def discrimination_of(
     """
     memory: dict[str, Any] = {}
     outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]
-    return strangeness(node, feeds, outputs, accuracy, enough) / 2
+    return error_ratio(node, feeds, outputs, accuracy, enough) / 2
 
 
 def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
-    """Tell whether a fault carries a case's outputs out of their radii: whether its :func:`discrimination_of` is above
-    1."""
+    """Tell whether a fault carries a case's outputs out of their radii: whether its :func:`kill_margin` is above 1."""
     # Most faults change nothing in most cases, and what the equations give is within its bounds.
     memory: dict[str, Any] = {}
     if not chosen.accepts and all(operator_for(node).leaves(node, inputs, (chosen,), memory) for inputs in feeds):
@@ -43,7 +42,7 @@ def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
     outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]
     if all(_as_given(node, inputs, got) for inputs, got in zip(feeds, outputs, strict=True)):
         return False
-    return strangeness(node, feeds, outputs, enough=1.0) > 2
+    return error_ratio(node, feeds, outputs, enough=1.0) > 2
 
 
 def _as_given(node: Node, inputs: Arrays, got: Arrays) -> bool:
@@ -60,7 +59,7 @@ def _as_given(node: Node, inputs: Arrays, got: Arrays) -> bool:
         )
 
 
-def strangeness(
+def error_ratio(
     node: Node, feeds: Sequence[Arrays], outputs: Sequence[Arrays], accuracy: str = "standard", enough: float = np.inf
 ) -> float:
     """max |output - reference| / radius over all runs of a session, by the interpretation that explains them best.
@@ -70,7 +69,7 @@ def strangeness(
     for interpretations in readings(((node, inputs) for inputs in feeds), touched):
         worst = 0.0
         for inputs, got in zip(feeds, outputs, strict=True):
-            worst = max(worst, _strangeness(node, inputs, got, accuracy, interpretations))
+            worst = max(worst, _error_ratio(node, inputs, got, accuracy, interpretations))
             if worst >= best:
                 break
         best = min(best, worst)
@@ -79,7 +78,7 @@ def strangeness(
     return float(best)
 
 
-def _strangeness(node: Node, inputs: Arrays, got: Arrays, accuracy: str, interpretations: Interpretations) -> float:
+def _error_ratio(node: Node, inputs: Arrays, got: Arrays, accuracy: str, interpretations: Interpretations) -> float:
     c = resolve(node, inputs, interpretations)
     for name in node.outputs:
         array = got.get(name)
