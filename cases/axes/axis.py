@@ -20,7 +20,7 @@ from .violation import Violation
 
 if TYPE_CHECKING:
     from .observed import Observed
-    from .session.turns import CourseDraft
+    from .session import CourseDraft
     from .tensors.draft import TensorDraft
 
 Row = Mapping[str, Any]

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from .axis import Axis
 from .node.activations import ACTIVATIONS_AXIS
-from .node.clip import CLIP
-from .node.direction import DIRECTION
-from .node.explicit import EXPLICIT
-from .node.hidden_size import HIDDEN_SIZE
-from .node.input_forget import INPUT_FORGET
-from .node.layout import LAYOUT
-from .node.linear_before_reset import LINEAR_BEFORE_RESET
-from .node.opset import OPSET
-from .node.output_sequence import OUTPUT_SEQUENCE
+from .node.attributes import (
+    CLIP,
+    DIRECTION,
+    EXPLICIT,
+    HIDDEN_SIZE,
+    INPUT_FORGET,
+    LAYOUT,
+    LINEAR_BEFORE_RESET,
+    OPSET,
+    OUTPUT_SEQUENCE,
+    PLACEHOLDERS,
+)
 from .node.outputs import OUTPUTS
-from .node.placeholders import PLACEHOLDERS
-from .quantized.bias_type import BIAS_TYPE
-from .quantized.channels import CHANNELS
-from .quantized.quantization import QUANTIZATION
-from .quantized.quantized_tensors import QUANTIZED_TENSORS
-from .quantized.scales import SCALES
-from .quantized.weight_type import WEIGHT_TYPE
-from .quantized.zero_points import ZERO_POINTS
-from .session.dimensions import DIMENSIONS
-from .session.eventful import EVENTFUL
-from .session.neighbours import NEIGHBOURS
-from .session.reruns import RERUNS
+from .quantized import BIAS_TYPE, CHANNELS, QUANTIZATION, QUANTIZED_TENSORS, SCALES, WEIGHT_TYPE, ZERO_POINTS
+from .session import DIMENSIONS, EVENTFUL, NEIGHBOURS, RERUNS
 from .tensors.alike import ALIKE
 from .tensors.bias import BIAS
 from .tensors.constants import CONSTANT, FED, HELD

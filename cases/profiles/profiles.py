@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ...reference.operators.mishap import told_mishap
-from ..axes.quantized.quantization import BLOCK
+from ..axes.quantized import BLOCK
 from ..specs.case import Spec
 from ..specs.family import family_of
 

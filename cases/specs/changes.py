@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
-from ..axes.session.reruns import RERUNS
+from ..axes.session import RERUNS
 from ..axes.tensors.size import SIZE
 
 _SIZES = ("T", "N", "I", "H")

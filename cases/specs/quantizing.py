@@ -30,7 +30,7 @@ from ...reference import Node, evaluate_in_order
 from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizer_in
 from ...reference.numbers.affine import Affine
 from ...reference.numbers.channels import Channels, Codec, product_codec
-from ..axes.quantized.quantization import BLOCK, INTEGERS
+from ..axes.quantized import BLOCK, INTEGERS
 from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of

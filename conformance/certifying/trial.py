@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...cases.axes.quantized.quantization import BLOCK
+from ...cases.axes.quantized import BLOCK
 from ..judging.judgement import UNTRIED
 from ..probes.drawn import split_nonce
 from ..results.environment import version_of

@@ -17,7 +17,7 @@ from pathlib import Path
 import onnx
 
 from ...cases import family_of
-from ...cases.axes.quantized.quantization import features_of_levels
+from ...cases.axes.quantized import features_of_levels
 from ...cases.directories.directory import CaseDirectory, DirectoryError, find_directories, read_directory
 from ...cases.directories.foreign import alone, read_any, trials_of
 from ...cases.directories.graph_reading import NodeGraph

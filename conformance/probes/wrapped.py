@@ -11,7 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ...cases import Spec, build_case
-from ...cases.axes.quantized.quantization import features_of_levels
+from ...cases.axes.quantized import features_of_levels
 from ...cases.specs.features import groups_with
 from ...cases.specs.quantizing import QUANTIZED
 from ...cases.specs.wrapping import WRAPS, can_wrap, wrap

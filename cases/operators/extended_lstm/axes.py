@@ -14,10 +14,9 @@ from ....reference import OperatorVersion
 from ...axes.attributes import finite_float32
 from ...axes.axis import Axis, Domain, Field, Rule, but
 from ...axes.condition import Condition, of_values
-from ...axes.node.explicit import EXPLICIT
-from ...axes.node.hidden_size import HiddenSizeAxis
+from ...axes.node.attributes import EXPLICIT, HiddenSizeAxis
 from ...axes.observed import Observed
-from ...axes.session.reruns import RerunsAxis
+from ...axes.session import RerunsAxis
 from ...axes.tensors.bias import BiasAxis
 from ...axes.tensors.draft import TensorDraft
 from ...axes.tensors.seeds import SEEDS

@@ -1,1 +1,0 @@
-"""Axes of nodes between DequantizeLinear and QuantizeLinear."""

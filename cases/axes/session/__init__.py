@@ -1,1 +1,0 @@
-"""Axes of the session: what runs when, and how dimensions are given."""
