@@ -15,7 +15,7 @@ from ...reference import operator_version
 _TRIES = 50
 _DRAWS = 500  # most draws are cases: where so many are none, something is broken
 _CHANGED = 3  # fields that a case near another has from elsewhere
-_CROSSED = 0.25  # of the draws: a case of the profile has rare values and few features
+_CROSSED = 0.75  # of the draws: a case of the profile has rare values and few features
 
 
 def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[str]) -> Any:

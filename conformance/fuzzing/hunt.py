@@ -16,6 +16,8 @@ from random import Random
 from typing import Any
 
 from ...cases.portable import CaseTextError, case_from_json, case_text
+from ...cases.profiles.random_cases import random_stream
+from ...cases.specs.family import drawn_operators
 from ...reference import Fault, fault_named
 from ...reference.operators.mishap import told_mishap
 from ..border.strict_json import MalformedJson, parse
@@ -40,6 +42,7 @@ from .drawing import altered, drawn, drawn_illegal
 
 NEAR = 32
 _STEERED = 0.5
+_FRESH = 0.75  # of what is drawn anew: many features at a time, while few features are needed too
 _SHRINK_SECONDS = 30.0
 _NAME_SECONDS = 15.0
 _EFFORT = 2000
@@ -132,6 +135,10 @@ class Hunt:
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
+        ops, numbers = {op for op, _ in self.versions}, {version for _, version in self.versions}
+        fresh = ops & set(drawn_operators())
+        stream = random_stream(self.seed, fresh, numbers, self.types) if fresh else iter(())
+        self._fresh = (spec for spec in stream if (spec.op, spec.version) in set(self.versions))
         self.expect(())
 
     def expect(self, listed: Sequence[Entry]) -> None:
@@ -186,6 +193,8 @@ class Hunt:
             return drawn_illegal(self._random, self.versions, self.types)
         if self.near and self._random.random() < _STEERED:
             return altered(self._random, self._random.choice(self.near)[1], self.types)
+        if self._random.random() < _FRESH and (spec := next(self._fresh, None)) is not None:
+            return spec
         return drawn(self._random, self.versions, self.types)
 
     def _tried(self, specs: Sequence[Any]) -> Iterator[Tried]:
