@@ -19,8 +19,8 @@ from .condition import Condition
 from .violation import Violation
 
 if TYPE_CHECKING:
+    from .course import CourseDraft
     from .observed import Observed
-    from .session import CourseDraft
     from .tensors.draft import TensorDraft
 
 Row = Mapping[str, Any]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..axes.session import Turn, nearly_own
+from ..axes.course import Turn
+from ..axes.session import nearly_own
 from ..axes.tensors.constants import OVERRIDDEN
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...reference import CELLS, Node, document_of, operator_version, versions_of
 from ..axes.axis import Axis, acting, marking
+from ..axes.course import CourseDraft
 from ..axes.recurrent import RECURRENT_AXES
-from ..axes.session import CourseDraft
 
 _CANONICAL = json.JSONEncoder(sort_keys=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....reference import OperatorVersion
 from ..axis import Axis, Domain, Field, Rule
-from ..session import CourseDraft, Turn
+from ..course import CourseDraft, Turn
 
 OVERRIDDEN = ("overridden", "zeroed")
 """Values of ``held`` of cases whose own run is fed what the model holds otherwise."""
