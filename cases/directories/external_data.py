@@ -47,11 +47,11 @@ def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Roo
 def content_of(tensor: TensorProto, base: Path, folder: Path, room: Room) -> bytes:
     """The bytes that a tensor refers to; arguments and errors are those of :func:`take_in`."""
     place = place_of(tensor, base, folder)
-    room.take(place.count, f"external data of {tensor.name!r}")
+    room.take(place.length, f"external data of {tensor.name!r}")
     try:
         with place.path.open("rb") as file:
             file.seek(place.start)
-            content: bytes = file.read(place.count)
+            content: bytes = file.read(place.length)
             return content
     except OSError as error:
         raise _unreadable(tensor, error) from None
@@ -62,7 +62,7 @@ class Place(NamedTuple):
 
     path: Path
     start: int
-    count: int
+    length: int
 
 
 def place_of(tensor: TensorProto, base: Path, folder: Path) -> Place:

@@ -19,7 +19,7 @@ from ...reference import Expectation, Node
 from ...reference.operators.operator import Resolved
 from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.expectation import Measure
-from .places import OutputAxes, Place
+from .places import OutputAxes, OutputPlace
 
 __all__ = ["FAR", "Divergence", "apart", "first_divergence", "ratio_text", "right_levels"]
 
@@ -44,7 +44,7 @@ class Divergence:
     """
 
     expectation: Expectation
-    place: Place
+    place: OutputPlace
     got: float
     must: float
     bound: float
@@ -118,7 +118,7 @@ def first_divergence(
     expectations
         Of the node, whose configuration is `c`; outputs that are missing are not looked at.
     """
-    first: tuple[tuple[int, ...], Expectation, Place] | None = None
+    first: tuple[tuple[int, ...], Expectation, OutputPlace] | None = None
     outside = 0
     for e in expectations:
         if e.output not in outputs:

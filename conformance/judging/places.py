@@ -13,7 +13,7 @@ from ...reference.documents.tensors import SEQ_LENGTH
 from ...reference.operators.operator import Resolved
 from ...reference.recurrent.rnn import processing_order
 
-__all__ = ["OutputAxes", "Place", "format_index"]
+__all__ = ["OutputAxes", "OutputPlace", "format_index"]
 
 DIRECTIONS, ROWS = "num_directions", "batch_size"
 _UNITS = ("hidden_size", "input_size")
@@ -29,7 +29,7 @@ def format_index(output: str, index: tuple[int, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class OutputPlace:
     """One element of an output.
 
     index
@@ -93,7 +93,7 @@ class OutputAxes:
         missing = tuple(place for place, axis in enumerate(leading) if axis is None)
         return np.expand_dims(moved, missing)
 
-    def place(self, index: tuple[int, ...]) -> Place:
+    def place(self, index: tuple[int, ...]) -> OutputPlace:
         """Return an element with the words for where it is."""
         at = dict(zip(self.sizes, index, strict=True)) if self.sizes else {}
         words, step = [], None
@@ -108,7 +108,7 @@ class OutputAxes:
         words += [
             f"{name} {at[size]}" for size, name in zip(self.sizes, self._names, strict=True) if size not in spoken
         ]
-        return Place(self.output, index, step, ", ".join(words))
+        return OutputPlace(self.output, index, step, ", ".join(words))
 
     def order(self, indices: Indices) -> Indices:
         """Return keys that order elements as they are computed: output, step, direction, row, further axes."""

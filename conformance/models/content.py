@@ -181,8 +181,8 @@ def _require_data(tensor: TensorProto, base: Path, folder: Path, mark: str) -> N
     if location == mark:
         return
     place, size = place_of(tensor, base, folder), _bytes_of(tensor)
-    if size is not None and place.count < size:
-        text = f"{location!r} has {place.count} bytes, the tensor takes {size}"
+    if size is not None and place.length < size:
+        text = f"{location!r} has {place.length} bytes, the tensor takes {size}"
         raise ValueError(f"external data of {tensor.name!r} in {text}")
 
 

@@ -73,8 +73,8 @@ def update_lists(run: Run) -> Iterator[str]:
         yield from (f"  removed: {reason}" for reason in update.removed)
         yield from (f"  added: {title}" for title in update.added)
         if update.added:
-            each = "its reason" if len(update.added) == 1 else "each reason"
-            yield f"  say in {each} why this is accepted: {path} has {UNWRITTEN!r} there"
+            reasons = "its reason" if len(update.added) == 1 else "each reason"
+            yield f"  say in {reasons} why this is accepted: {path} has {UNWRITTEN!r} there"
 
 
 def update_expected(

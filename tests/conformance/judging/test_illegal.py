@@ -26,7 +26,14 @@ from onnxspec.conformance.targets.target import parse_target
 from onnxspec.conformance.workers.job import Outcome
 from onnxspec.conformance.workers.process import TargetProcess
 
-ALL = [s for op, v in operator_versions() for s in (illegal_cases(op, v) if v == 14 else illegal_cases(op, v, 14))]
+OF_14 = [spec for op, version in operator_versions() if version == 14 for spec in illegal_cases(op, version)]
+ALSO_OF_14 = {(spec.op, spec.illegal) for spec in OF_14}
+ALL = OF_14 + [
+    spec
+    for op, version in operator_versions()
+    for spec in illegal_cases(op, version)
+    if (op, spec.illegal) not in ALSO_OF_14
+]
 
 
 def case_of(illegal: str, op: str = "LSTM") -> Case:
