@@ -73,6 +73,8 @@ class TinyRuntime(Backend):
         (node,) = model.graph.node
         if node.op_type != "LSTM" or model.opset_import[0].version < 7:
             raise NotImplementedError(f"{node.op_type} of opset {model.opset_import[0].version}")
+        if {value.name for value in model.graph.input} & {tensor.name for tensor in model.graph.initializer}:
+            raise NotImplementedError("constants that may be fed")
         for attribute in node.attribute:
             value = helper.get_attribute_value(attribute)
             if attribute.name != "hidden_size" and value not in HARMLESS.get(attribute.name, ()):
