@@ -47,7 +47,6 @@ NAMING = {
 # not all of ONNX's recurrent operators have, and why: each asks whether a version has it.
 TELLING = {
     "cases/specs/quantizing.py": "a tensor without a dimension for the rows of W and R has no scales by row",
-    "reference/faults/parts.py": "attributes that can be forgotten, where some version has them",
     "reference/recurrent/expectation.py": "radii in float32 are not for sums with peepholes",
 }
 STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet

@@ -22,7 +22,6 @@ from ..documents.operators import Document, declare, document_of, forget
 from ..faults.computing import Answering, Computable, answered, expected, left_alone
 from ..faults.fault import FAULTS, Fault
 from ..faults.hypothesis import Run
-from ..faults.part import Part
 from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
@@ -344,11 +343,6 @@ class Operator(ABC):
         """A conforming implementation that hands its state on as levels; None for an operator of which there is
         none."""
         return None
-
-    def parts(self) -> tuple[Part, ...]:
-        """Its parts that can go wrong by itself, made from its description, over all of its versions. None for an
-        operator of which nobody counts what cases show when things are there together."""
-        return ()
 
     def departures(
         self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations

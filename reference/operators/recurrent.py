@@ -16,8 +16,6 @@ from ..documents.operators import Document, declare, document_of
 from ..documents.tensors import recurrent_forms
 from ..faults.fault import Fault
 from ..faults.hypothesis import RecurrentObservation, Run
-from ..faults.part import Part
-from ..faults.parts import recurrent_parts
 from ..kernels.kernel import Kernel, run_kernel
 from ..kernels.style import STYLES, Style
 from ..numbers.accuracy import WIDER_PRESETS, any_of, budget
@@ -125,10 +123,6 @@ class RecurrentOperator(Operator):
                 return codec.dequantized(levels).astype(hidden.dtype)
 
         return partial(run_kernel, style=STYLES[style], arithmetic=FedBackByLevels)
-
-    def parts(self) -> tuple[Part, ...]:
-        """See :mod:`..faults.parts`."""
-        return recurrent_parts(self.document.name)
 
     def complaints(self, written: Written) -> Iterator[Complaint]:
         """See :mod:`.attributes`."""

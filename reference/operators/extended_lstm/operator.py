@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ...documents.disagreements import Disagreement, read_disagreements
 from ...documents.interpretations import Interpretations
 from ...faults.fault import FAULTS, Fault
-from ...faults.part import Part
 from ...faults.scope import base_id
 from ...numbers.accuracy import AccuracyClass
 from ...numbers.affine import Affine
@@ -29,7 +28,6 @@ from .attributes import complaints
 from .computation import ExtendedComputation, evaluate_extended
 from .document import DOCUMENT, PLAIN, ExtendedLSTM, resolve
 from .kernel import KernelAttributes, run_kernel
-from .parts import extended_parts
 from .tanhf import TANHF
 
 Array = NDArray[Any]
@@ -169,10 +167,6 @@ class _ExtendedLSTM(Operator):
         first."""
         order = {id: place for place, id in enumerate(FAULTS)}
         return sorted(faults, key=lambda fault: -order[base_id(fault.id)])
-
-    def parts(self) -> tuple[Part, ...]:
-        """See :mod:`.parts`."""
-        return extended_parts()
 
     def complaints(self, written: Written) -> Iterator[Complaint]:
         """See :mod:`.attributes`."""
