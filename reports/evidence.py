@@ -7,24 +7,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..conformance.border.strict_json import parse, typed
-from ..conformance.judging.divergence import right_levels
-from ..conformance.showing.records import (
-    SCHEMA,
-    CheckedRecord,
-    ExhibitRecord,
-    InputRecord,
-    LineRecord,
-    NumbersRecord,
-    PlaneRecord,
-    Real,
-    RowsRecord,
-)
+from ..conformance.showing.records import SCHEMA, Evidence, Numbers, from_json
+from ..conformance.showing.records import Input as InputRecord
 from .legible import legible
 
 LARGEST_EXHIBIT = 8 << 20
@@ -35,7 +26,6 @@ MOST_VALUES = 10
 
 # The files that a reader may take away. Others in the folder are nobody's business here.
 _FILES = re.compile(r"(?:evidence\.json|script\.py|model\.onnx|test_data_set_\d{1,3}/(?:in|out)put_\d{1,3}\.pb)")
-_NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 class Input(Struct, frozen=True):
@@ -48,30 +38,6 @@ class Input(Struct, frozen=True):
     values: str
     span: str
     codec: str
-
-
-class ElementShown(Struct, frozen=True):
-    """A number, or a level, beside what it must be. None: not judged (``must``, ``ratio``) or not reported (``got``).
-    ``bounds`` are the levels that are right, None where it is a number."""
-
-    name: str
-    must: float | None
-    within: float | None
-    got: float | None
-    ratio: float | None
-    bounds: tuple[int, int] | None = None
-
-    @property
-    def right(self) -> str:
-        """The levels that are right."""
-        least, most = self.bounds or (0, 0)
-        return str(least) if least == most else f"{least} to {most}"
-
-    @property
-    def off(self) -> int:
-        """The number of levels by which it is not among those that are right."""
-        least, most = self.bounds or (0, 0)
-        return int(max(least - (self.got or 0), (self.got or 0) - most, 0))
 
 
 class Grid(Struct, frozen=True):
@@ -88,34 +54,6 @@ class Grid(Struct, frozen=True):
     of_columns: int
     here: int
     ends: tuple[int, ...]
-
-
-class GateLine(Struct, frozen=True):
-    """One step of one unit: the gates by letter, and the Y of that step."""
-
-    step: int
-    position: int
-    padding: bool
-    values: tuple[float | None, ...]
-    y: ElementShown
-
-
-class Numbers(Struct, frozen=True):
-    """The place where target and expectation part, with its surroundings."""
-
-    title: str
-    from_reported: bool
-    direction: str
-    row: int
-    unit: int
-    parting: ElementShown | None
-    parting_step: int | None
-    parting_where: str
-    states: tuple[ElementShown, ...]
-    gates: tuple[str, ...]
-    lines: tuple[GateLine, ...]
-    plane: Grid | None
-    across: Grid | None
 
 
 class Exhibit(Struct, frozen=True):
@@ -155,34 +93,34 @@ def read_exhibit(run: Path, name: str) -> Exhibit | None:
         path = folder / "evidence.json"
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_EXHIBIT:
             return None
-        record = typed(legible(parse(path.read_bytes())), ExhibitRecord)
-        return _exhibit(folder, record) if record["schema"] == SCHEMA else None
+        record = typed(from_json(legible(parse(path.read_bytes()))), Evidence)
+        return _exhibit(folder, record) if record.schema == SCHEMA else None
     except (OSError, ValueError):
         return None
 
 
-def _exhibit(folder: Path, record: ExhibitRecord) -> Exhibit:
-    process, codecs = record["process"], record.get("codecs", {})
+def _exhibit(folder: Path, record: Evidence) -> Exhibit:
+    codecs = record.codecs
     return Exhibit(
         folder,
-        record["case"],
-        record["message"],
-        record["node"],
-        record["operator"],
-        record["opset"],
-        tuple(record["asked"][:40]),
-        record["class"],
-        tuple(record["interpretations"].items()),
-        tuple((fault["id"], fault["text"]) for fault in record["diagnosis"][:20]),
+        record.case,
+        record.message,
+        record.node,
+        record.operator,
+        record.opset,
+        tuple(record.asked[:40]),
+        record.accuracy,
+        tuple(record.interpretations.items()),
+        tuple((fault.id, fault.text) for fault in record.diagnosis[:20]),
         codecs,
-        process["status"],
-        process["signal"] or "",
-        process["captured"].strip(),
-        tuple(_input(one, codecs.get(one["name"], "")) for one in record["inputs"][:60]),
-        tuple(map(_shape, record["runs_before"][:8])),
-        _numbers(record["numbers"], codecs) if "numbers" in record else None,
+        record.process.status,
+        record.process.signal or "",
+        record.process.captured.strip(),
+        tuple(_input(one, codecs.get(one.name, "")) for one in record.inputs[:60]),
+        tuple(map(_shape, record.runs_before[:8])),
+        _bounded(record.numbers) if record.numbers else None,
         tuple(_files(folder)),
-        record.get("about", ""),
+        record.about,
     )
 
 
@@ -198,27 +136,21 @@ def _files(folder: Path) -> Iterator[str]:
             yield name
 
 
-def real(value: Real) -> float | None:
-    """A number as a float, which may be NaN or infinite; None where there is none."""
-    return _NUMBERS[value] if isinstance(value, str) else value
-
-
 def _shape(sizes: Sequence[int]) -> str:
     """A shape as the table shows it, e.g. ``4 x 3 x 2``."""
     return " \u00d7 ".join(map(str, sizes[:8])) if sizes else "scalar"
 
 
 def _input(record: InputRecord, codec: str) -> Input:
-    shape = record.get("shape")
-    values = [real(value) for value in record.get("values", [])[:MOST_VALUES]]
-    shown = [short(value) for value in values if value is not None]
+    shape = record.shape if isinstance(record.shape, list) else None
+    shown = [short(value) for value in (record.values or [])[:MOST_VALUES] if value is not None]
     more = ", ..." if shown and math.prod(shape or ()) > len(shown) else ""
-    low, high, odd = real(record.get("low")), real(record.get("high")), record.get("nonfinite")
-    span = "" if low is None or high is None else f"{short(low)} to {short(high)}"
+    low, high, odd = record.low, record.high, record.nonfinite
+    span = f"{short(low)} to {short(high)}" if isinstance(low, float) and isinstance(high, float) else ""
     return Input(
-        record["name"],
-        record["given"],
-        record.get("type", ""),
+        record.name,
+        record.given,
+        record.type or "",
         "" if shape is None else _shape(shape),
         ", ".join(shown) + more,
         span + (f"{', ' if span else ''}{odd} not finite" if odd else ""),
@@ -231,61 +163,42 @@ def short(value: float | None, digits: int = 6) -> str:
     return "" if value is None else f"{value:.{digits}g}"
 
 
-def _checked(record: CheckedRecord, name: str, codecs: Container[str]) -> ElementShown:
-    must, within, got, ratio = (
-        real(each) for each in (record["must"], record["within"], record["got"], record["ratio"])
-    )
-    known = must is not None and within is not None and math.isfinite(must) and math.isfinite(within)
-    levels = known and name.partition("[")[0] in codecs
-    return ElementShown(name, must, within, got, ratio, right_levels(must, within) if levels else None)  # type: ignore[arg-type]
+def _bounded(numbers: Numbers) -> Numbers:
+    """Return numbers with no more of each list than a page shows."""
+    if gates := numbers.gates:
+        numbers.gates = replace(gates, names=gates.names[:16], lines=gates.lines[:MOST_CELLS])
+    if states := numbers.states:
+        numbers.states = states[:8]
+    return numbers
 
 
-def _numbers(record: NumbersRecord, codecs: Container[str]) -> Numbers:
-    gates, parting = record.get("gates"), record["parting"]
-    names = tuple(gates["names"][:16]) if gates is not None else ()
-    return Numbers(
-        record["title"],
-        record["from_reported"],
-        record["direction"],
-        record["row"],
-        record["unit"],
-        _checked(parting, parting["place"], codecs) if parting is not None else None,
-        parting["step"] if parting is not None else None,
-        parting["where"] if parting is not None else "",
-        tuple(_checked(state, state["place"], codecs) for state in record.get("states", [])[:8]),
-        names,
-        tuple(_line(line, names, codecs) for line in gates["lines"][:MOST_CELLS]) if gates is not None else (),
-        _plane(record["plane"]) if "plane" in record else None,
-        _across(record["rows"]) if "rows" in record else None,
-    )
-
-
-def _line(record: LineRecord, names: tuple[str, ...], codecs: Container[str]) -> GateLine:
-    values = tuple(real(record["values"].get(name)) for name in names)
-    return GateLine(record["step"], record["position"], record["padding"], values, _checked(record, "Y", codecs))
-
-
-def _values(lines: Sequence[Sequence[Real]]) -> tuple[tuple[float | None, ...], ...]:
-    values = tuple(tuple(map(real, line[:MOST_CELLS])) for line in lines[:MOST_CELLS])
+def _values(lines: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, ...], ...]:
+    values = tuple(tuple(line[:MOST_CELLS]) for line in lines[:MOST_CELLS])
     return values if values and values[0] and len({len(line) for line in values}) == 1 else ()
 
 
-def _plane(record: PlaneRecord) -> Grid | None:
-    """Units down, steps across."""
-    by_step = _values(record["ratio"])
+def plane_of(numbers: Numbers) -> Grid | None:
+    """Return error over bound with units down, steps across; None where it was not kept."""
+    record = numbers.plane
+    if not record:
+        return None
+    by_step = _values(record.ratio)
     values = tuple(zip(*by_step, strict=True))
-    steps, units = tuple(record["steps"]), tuple(record["units"])
+    steps, units = tuple(record.steps), tuple(record.units)
     if not values or len(steps) != len(by_step) or len(units) != len(values):
         return None
-    end = sum(step < record["length"] for step in steps)
-    return Grid(tuple(map(str, units)), steps, values, record["of_units"], record["of_steps"], -1, (end,) * len(units))
+    end = sum(step < record.length for step in steps)
+    return Grid(tuple(map(str, units)), steps, values, record.of_units, record.of_steps, -1, (end,) * len(units))
 
 
-def _across(record: RowsRecord) -> Grid | None:
-    """Rows of the batch down, steps across."""
-    values, names, steps = _values(record["ratio"]), tuple(record["names"]), tuple(record["steps"])
-    lengths = record["lengths"]
+def rows_of(numbers: Numbers) -> Grid | None:
+    """Return error over bound with rows of the batch down, steps across; None where it was not kept."""
+    record = numbers.rows
+    if not record:
+        return None
+    values, names, steps = _values(record.ratio), tuple(record.names), tuple(record.steps)
+    lengths = record.lengths
     if len(values) < 2 or not len(names) == len(values) == len(lengths) or len(steps) != len(values[0]):
         return None
     ends = tuple(sum(step < length for step in steps) for length in lengths)
-    return Grid(names, steps, values, record["of_rows"], record["of_steps"], record["here"], ends)
+    return Grid(names, steps, values, record.of_rows, record.of_steps, record.here, ends)

@@ -23,7 +23,7 @@ from .answers import LACKS, SHOWN, told_of
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
 from .disagreements import PAGE as DISAGREEMENTS
 from .disagreements import copy_scripts, disagreements_of
-from .evidence import short
+from .evidence import plane_of, rows_of, short
 from .finding_page import (
     MOST_LISTED,
     MOST_PAGES,
@@ -210,6 +210,8 @@ def _environment() -> Environment:
         "word": word,
         "heat_map": heat_map,
         "panels": panels,
+        "plane_of": plane_of,
+        "rows_of": rows_of,
         "BANDS": BANDS,
         "STATUS": STATUS_WORDS,
         "STATES": STATES,

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from ..conformance.results.level_grades import graded_line
 from ..conformance.results.records import LevelsRecord
-from .evidence import Grid, Numbers, short
+from ..conformance.showing.records import Numbers, StepLine
+from .evidence import Grid, short
 
 BANDS = (
     (0.5, "b0", "up to half the error bound"),
@@ -182,21 +183,29 @@ _WIDTH, _HEIGHT, _EDGE, _UNDER = 200, 96, 8, 18
 
 def panels(numbers: Numbers) -> tuple[Panel, ...]:
     """Return a panel for each gate and state, and one for Y beside what was reported."""
-    lines = numbers.lines
+    if not numbers.gates:
+        return ()
+    lines = numbers.gates.lines
+    step = numbers.parting.step if numbers.parting is not None else None
+    nothing = [None] * len(lines)
     drawn = [
-        _panel(name, GATES.get(name, "state"), numbers, [line.values[place] for line in lines], [None] * len(lines))
-        for place, name in enumerate(numbers.gates)
+        _panel(name, GATES.get(name, "state"), lines, step, [line.values.get(name) for line in lines], nothing)
+        for name in numbers.gates.names
     ]
-    if any(line.y.got is not None for line in lines):
-        must, got = [line.y.must for line in lines], [line.y.got for line in lines]
-        drawn.append(_panel("Y", "output", numbers, must, got))
+    if any(line.got is not None for line in lines):
+        must, got = [line.must for line in lines], [line.got for line in lines]
+        drawn.append(_panel("Y", "output", lines, step, must, got))
     return tuple(drawn)
 
 
 def _panel(
-    name: str, word: str, numbers: Numbers, values: Sequence[float | None], got: Sequence[float | None]
+    name: str,
+    word: str,
+    lines: Sequence[StepLine],
+    first: int | None,
+    values: Sequence[float | None],
+    got: Sequence[float | None],
 ) -> Panel:
-    lines = numbers.lines
     finite = [v for v in (*values, *got) if v is not None and math.isfinite(v)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
     span = high - low
@@ -216,11 +225,11 @@ def _panel(
         else:
             pieces[-1].append((x(place), y(value)))
     reported = tuple(
-        (x(place), y(value), (lines[place].y.ratio or 0.0) > 1)
+        (x(place), y(value), (lines[place].ratio or 0.0) > 1)
         for place, value in enumerate(got)
         if value is not None and math.isfinite(value)
     )
-    parting = next((x(k) for k, line in enumerate(lines) if line.step == numbers.parting_step), None)
+    parting = next((x(k) for k, line in enumerate(lines) if line.step == first), None)
     steps = [f"step {line.step}: {short(v, 4)}" for line, v in zip(lines, values, strict=True) if v is not None]
     return Panel(
         name,

@@ -5,13 +5,12 @@ Everything here is computed as the verdict is computed, from the same expectatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...cases import Feed, Trial
@@ -21,38 +20,12 @@ from ...reference.operators.operator import Resolved, dtype_of
 from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.gates import Steps
 from ..judging.divergence import Divergence, first_divergence
-from ..judging.places import OutputAxes
+from ..judging.places import OutputAxes, format_index
 from ..judging.runs import NodeRun, NodeView
+from .records import Element, FirstDivergence, StateElement, StepLine
 
 Unit = tuple[int, int, int]
 """A direction, a row and a unit."""
-
-
-class CheckedElement(Struct, frozen=True):
-    """One element beside what it must be, or what it is by `convention` alone. `ratio` is None where it is not judged
-    or was not reported; `levels` says that it is a level, a whole number."""
-
-    value: float
-    radius: float
-    got: float | None
-    ratio: float | None
-    undefined: bool
-    convention: bool
-    levels: bool
-
-    @property
-    def outside(self) -> bool:
-        return self.ratio is not None and self.ratio > 1
-
-
-class StepLine(Struct, frozen=True):
-    """One step of one unit: the position that it takes, gates and states by name, and its output."""
-
-    step: int
-    position: int
-    padding: bool
-    values: Mapping[str, float | None]
-    output: CheckedElement
 
 
 @dataclass(frozen=True)
@@ -130,7 +103,11 @@ class Comparison:
             elements.append((self.first.place.output, self.first.place.index))
         return list(dict.fromkeys(self.axes[output].unit(index) for output, index in elements))
 
-    def check(self, output: str, index: tuple[int, ...]) -> CheckedElement:
+    def check(self, output: str, index: tuple[int, ...]) -> Element:
+        """Return an element beside what it must be."""
+        return Element(**self._checked(output, index))
+
+    def _checked(self, output: str, index: tuple[int, ...]) -> dict[str, Any]:
         c, got = self.configuration, self.run.outputs.get(output)
         of_output = [k for k, e in enumerate(self.expectations) if e.output == output]
         about = (self.expectations[k].about for k in of_output)
@@ -139,16 +116,37 @@ class Comparison:
         )
         e, ratio = self.expectations[number], self.ratios[number]
         shape, undefined = c.shape_of(output), e.number.doubt
-        judged = None if ratio is None or np.isnan(ratio[index]) else float(ratio[index])
-        return CheckedElement(
-            float(np.broadcast_to(e.number.value, shape)[index]),
-            float(np.broadcast_to(e.number.radius, shape)[index]),
-            None if got is None else float(got[index]),
-            judged,
-            undefined is not None and bool(np.broadcast_to(undefined, shape)[index]),
-            e.conventional,
-            dtype_of(c, output).kind in "iu",
+        return {
+            "must": float(np.broadcast_to(e.number.value, shape)[index]),
+            "within": float(np.broadcast_to(e.number.radius, shape)[index]),
+            "got": None if got is None else float(got[index]),
+            "ratio": None if ratio is None or np.isnan(ratio[index]) else float(ratio[index]),
+            "convention": e.conventional,
+            "levels": dtype_of(c, output).kind in "iu",
+            "undefined": undefined is not None and bool(np.broadcast_to(undefined, shape)[index]),
+        }
+
+    def first_record(self) -> FirstDivergence | None:
+        """Return the first divergence as evidence has it."""
+        if self.first is None:
+            return None
+        place = self.first.place
+        return FirstDivergence(
+            output=place.output,
+            place=str(place),
+            where=place.words,
+            clause=self.first.clause,
+            step=place.step,
+            **self._checked(place.output, place.index),
         )
+
+    def state_records(self, unit: Unit) -> list[StateElement]:
+        """Return the elements of a unit of the outputs beside the first."""
+        elements = {name: self.axes[name].element(0, *unit) for name in self.states}
+        return [
+            StateElement(name=name, place=format_index(name, index), **self._checked(name, index))
+            for name, index in elements.items()
+        ]
 
     def lines(self, unit: Unit, steps: Iterable[int]) -> Iterator[StepLine]:
         """Yield some steps of a unit, in the order of computation."""
@@ -157,8 +155,8 @@ class Comparison:
         for s in steps:
             padding, position = s >= int(inside.lengths[row]), int(inside.positions[s, row])
             values = {n: None if padding else float(numbers[s, row, k]) for n, numbers in inside.numbers.items()}
-            output = self.check(self.main, self.axes[self.main].element(position, *unit))
-            yield StepLine(s, position, padding, values, output)
+            output = self._checked(self.main, self.axes[self.main].element(position, *unit))
+            yield StepLine(step=s, position=position, padding=padding, values=values, **output)
 
 
 def comparison_of(view: NodeView, accuracy: str, interpretations: Interpretations) -> Comparison:

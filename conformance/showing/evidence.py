@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from ...cases import Trial
 from ...reference import Interpretations, Node, fault_named
 from ...reference.numbers.channels import Channels, Codec
-from ..judging.divergence import Divergence
 from ..judging.judgement import Judgement
-from ..judging.places import format_index
 from ..judging.runs import NodeView, view_of
 from ..workers.process import Outcome
-from .comparison import CheckedElement, Comparison, Unit, comparison_of
-from .records import SCHEMA
+from .comparison import Comparison, Unit, comparison_of
+from .records import SCHEMA, Diagnosis, Gates, Input, Numbers, Plane, Process, Rows, to_json
 
 Array = NDArray[Any]
 
@@ -32,6 +30,8 @@ _STEPS, _UNITS, _ROWS = 64, 64, 64
 _ELEMENTS = 4096
 _VALUES = 24
 _TEXT = 4000
+_DIGITS, _DOUBLE_DIGITS = 9, 17
+"""Digits from which a number of the tensors can be read back: of float32 and less, and of float64."""
 
 
 def evidence_of(
@@ -66,13 +66,8 @@ def evidence_of(
         "message": _short(judgement.message),
         "class": accuracy,
         "interpretations": dict(judgement.interpretations or {}),
-        "diagnosis": [{"id": d, "text": m.summary if (m := fault_named(d)) else ""} for d in diagnosis],
-        "process": {
-            "status": outcome.status,
-            "phase": outcome.phase,
-            "signal": outcome.signal,
-            "captured": outcome.captured[-_TEXT:],
-        },
+        "diagnosis": [Diagnosis(d, m.summary if (m := fault_named(d)) else "") for d in diagnosis],
+        "process": Process(outcome.status, outcome.signal, outcome.captured[-_TEXT:], outcome.phase),
         **_node(model),
         "inputs": _inputs(model, feeds, trials, view),
         "runs_before": [list(feed[sequence].shape) for feed in feeds[:-1] if sequence in feed],
@@ -81,10 +76,14 @@ def evidence_of(
         evidence |= {"about": view.name, "operator": trials[0].subject.named(view.name).node.operator.name}
     if view is not None and (codecs := codecs_of(view.trials[0].node)):
         evidence["codecs"] = codecs
+    digits = _DIGITS
     if view is not None and trials[0].violation is None and outcome.status == "ran" and not outcome.malformed:
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
-        evidence["numbers"] = _numbers(comparison_of(view, accuracy, interpretations))
-    return evidence
+        comparison = comparison_of(view, accuracy, interpretations)
+        digits = _DOUBLE_DIGITS if comparison.configuration.format.name == "float64" else _DIGITS
+        evidence["numbers"] = _numbers(comparison)
+    json: dict[str, Any] = to_json(evidence, digits)
+    return json
 
 
 def _short(text: str) -> str:
@@ -111,7 +110,7 @@ def _node(model: bytes) -> dict[str, Any]:
 
 def _inputs(
     model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence[Trial], view: NodeView | None
-) -> list[dict[str, Any]]:
+) -> list[Input]:
     """The inputs of the last run of the node that is looked at, one after the other; absent ones as such."""
     if view is None:
         return [_input(name, array, "graph input") for name, array in feeds[-1].items()]
@@ -124,76 +123,47 @@ def _inputs(
         origin = bound.origin(name)
         how = "graph input" if origin in feeds[-1] or view.name == "" else f"{origin}, as it was reported"
         how = "initializer" if origin in constants else how
-        inputs.append({"name": name, "given": "absent"} if array is None else _input(name, array, how))
+        inputs.append(Input(name=name, given="absent") if array is None else _input(name, array, how))
     return inputs
 
 
-def _input(name: str, array: Array, given: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "given": given, "type": array.dtype.name, "shape": list(array.shape)}
+def _input(name: str, array: Array, given: str) -> Input:
+    record = Input(name=name, given=given, type=array.dtype.name, shape=list(array.shape))
     if array.dtype.kind in "OSUc":
-        return entry
+        return record
     numbers = array.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
-    entry["values"] = plain(numbers.ravel()[:_VALUES], 6)
+    record.values = numbers.ravel()[:_VALUES].tolist()
     if finite.size:
-        entry["low"], entry["high"] = plain(finite.min(), 6), plain(finite.max(), 6)
+        record.low, record.high = float(finite.min()), float(finite.max())
     if finite.size < numbers.size:
-        entry["nonfinite"] = int(numbers.size - finite.size)
-    return entry
+        record.nonfinite = int(numbers.size - finite.size)
+    return record
 
 
-def _numbers(comparison: Comparison) -> dict[str, Any]:
+def _numbers(comparison: Comparison) -> Numbers:
     """Return the place where target and expectation differ first, the gates there, and error against radius around."""
-    c, first = comparison.configuration, comparison.first
-    direction, row, unit = comparison.units()[-1]
-    directions = c.directions if comparison.steps else ("",)
-    numbers: dict[str, Any] = {
-        "title": comparison.title,
-        "from_reported": bool(comparison.steps) and comparison.main in comparison.run.outputs,
-        "direction": directions[direction],
-        "row": row,
-        "unit": unit,
-        "parting": None if first is None else _first_divergence(comparison, first),
-        "outputs": [
-            _output(comparison, name) for name in comparison.run.node.outputs if name in comparison.run.outputs
-        ],
-    }
+    c, unit = comparison.configuration, comparison.units()[-1]
+    numbers = Numbers(
+        title=comparison.title,
+        from_reported=bool(comparison.steps) and comparison.main in comparison.run.outputs,
+        direction=c.directions[unit[0]] if comparison.steps else "",
+        row=unit[1],
+        unit=unit[2],
+        parting=comparison.first_record(),
+        outputs=[_output(comparison, name) for name in comparison.run.node.outputs if name in comparison.run.outputs],
+    )
     if not comparison.steps:
         return numbers
     if c.T and c.N and c.H:
-        surroundings = _Surroundings(comparison, (direction, row, unit))
-        numbers["gates"] = surroundings.gates()
+        surroundings = _Surroundings(comparison, unit)
+        names = list(comparison.steps[unit[0]].numbers)
+        numbers.gates = Gates(names, c.T, list(comparison.lines(unit, surroundings.shown)))
         if comparison.main in comparison.run.outputs:
-            numbers["plane"], numbers["rows"] = surroundings.plane(), surroundings.rows()
+            numbers.plane, numbers.rows = surroundings.plane(), surroundings.rows()
     if c.N and c.H:
-        elements = {name: comparison.axes[name].element(0, direction, row, unit) for name in comparison.states}
-        numbers["states"] = [
-            {"name": name, "place": format_index(name, index), **_checked(comparison.check(name, index), c.format.name)}
-            for name, index in elements.items()
-        ]
+        numbers.states = comparison.state_records(unit)
     return numbers
-
-
-def _first_divergence(comparison: Comparison, first: Divergence) -> dict[str, Any]:
-    place = first.place
-    return {
-        "output": place.output,
-        "place": str(place),
-        "where": place.words,
-        "clause": first.clause,
-        "step": place.step,
-        **_checked(comparison.check(place.output, place.index), comparison.configuration.format.name),
-    }
-
-
-def _checked(element: CheckedElement, type: str) -> dict[str, Any]:
-    digits = _digits(type)
-    return {
-        "must": None if element.undefined else plain(element.value, digits),
-        "within": None if element.undefined else plain(element.radius, 3),
-        "got": plain(element.got, digits),
-        "ratio": plain(element.ratio, 3),
-    }
 
 
 def window(size: int, most: int, centre: int) -> range:
@@ -235,22 +205,22 @@ class _Surroundings:
         picked: Array = self.ratio[self.comparison.steps[direction].positions[:, row], direction, row]
         return picked
 
-    def plane(self) -> dict[str, Any]:
+    def plane(self) -> Plane:
         """Error over radius of the row over steps and units."""
         c, positions = self.comparison.configuration, self.comparison.steps[self.direction].positions
         ratio = self._of_row(self.direction, self.row)
         units = window(c.H, _UNITS, self.unit)
-        return {
-            "steps": list(self.shown),
-            "positions": [int(positions[s, self.row]) for s in self.shown],
-            "of_steps": c.T,
-            "units": list(units),
-            "of_units": c.H,
-            "length": self.length,
-            "ratio": [[_judged(ratio[s, u]) for u in units] for s in self.shown],
-        }
+        return Plane(
+            list(self.shown),
+            [int(positions[s, self.row]) for s in self.shown],
+            c.T,
+            list(units),
+            c.H,
+            self.length,
+            [[_judged(ratio[s, u]) for u in units] for s in self.shown],
+        )
 
-    def rows(self) -> dict[str, Any]:
+    def rows(self) -> Rows:
         """The largest error over radius of every row of the batch at every step."""
         c = self.comparison.configuration
         mine, total = self.direction * c.N + self.row, len(c.directions) * c.N
@@ -258,35 +228,20 @@ class _Surroundings:
         places = [divmod(number, c.N) for number in around]
         planes = [self._of_row(d, n) for d, n in places]
         steps = self.comparison.steps
-        return {
-            "names": [f"{c.directions[d]} {n}" if len(c.directions) > 1 else str(n) for d, n in places],
-            "of_rows": total,
-            "lengths": [int(steps[d].lengths[n]) for d, n in places],
-            "here": mine - around.start,
-            "steps": list(self.shown),
-            "of_steps": c.T,
-            "ratio": [[_judged(_largest(plane[s])) for s in self.shown] for plane in planes],
-        }
-
-    def gates(self) -> dict[str, Any]:
-        """The gates and states of the unit at every step, beside the output that was reported for it."""
-        c = self.comparison.configuration
-        lines = [
-            {
-                "step": line.step,
-                "position": line.position,
-                "padding": line.padding,
-                "values": {name: plain(value, 6) for name, value in line.values.items()},
-                **_checked(line.output, c.format.name),
-            }
-            for line in self.comparison.lines(self.place, self.shown)
-        ]
-        return {"names": list(self.comparison.steps[self.direction].numbers), "of_steps": c.T, "lines": lines}
+        return Rows(
+            [f"{c.directions[d]} {n}" if len(c.directions) > 1 else str(n) for d, n in places],
+            total,
+            [int(steps[d].lengths[n]) for d, n in places],
+            mine - around.start,
+            list(self.shown),
+            c.T,
+            [[_judged(_largest(plane[s])) for s in self.shown] for plane in planes],
+        )
 
 
-def _judged(ratio: float) -> Any:
-    """A ratio as it is kept: null where nothing is judged."""
-    return None if np.isnan(ratio) else plain(ratio, 3)
+def _judged(ratio: float) -> float | None:
+    """Return a ratio as it is kept: None where nothing is judged."""
+    return None if np.isnan(ratio) else float(ratio)
 
 
 def _largest(values: Array) -> float:
@@ -309,30 +264,8 @@ def _output(comparison: Comparison, name: str) -> dict[str, Any]:
     if got.size > _ELEMENTS:
         entry["left_out"] = f"{got.size} elements are more than are kept here; see numbers.plane"
         return entry
-    digits = _digits(comparison.configuration.format.name)
-    return {
-        **entry,
-        "got": plain(got.astype(np.float64), digits),
-        "expected": plain(expected, digits),
-        "radius": plain(radius, 3),
-    }
-
-
-def _digits(type: str) -> int:
-    """The digits from which the number of the tensor can be read back."""
-    return 17 if type == "float64" else 9
-
-
-def plain(value: Any, digits: int) -> Any:
-    """Numbers as JSON has them, with so many digits."""
-    if value is None:
-        return None
-    if isinstance(value, np.ndarray) and value.ndim:
-        return [plain(inner, digits) for inner in value]
-    number = float(value)
-    if np.isnan(number):
-        return "nan"
-    return float(f"{number:.{digits}g}") if np.isfinite(number) else f"{number:+g}".replace("+", "")
+    numbers = {"got": got.astype(np.float64).tolist(), "expected": expected.tolist(), "radius": radius.tolist()}
+    return entry | numbers
 
 
 def codecs_of(node: Node) -> dict[str, str]:

@@ -1,66 +1,120 @@
-"""The form of evidence.json, as far as pages show it: types that are checked where it is read."""
+"""Evidence of a case: the records that evidence.json holds, and that terminal, pages and issues show.
+
+In the file numbers have few digits, those that JSON lacks are texts (``nan``, ``inf``, ``-inf``), and null stands for
+what is not judged or was not reported.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, TypedDict
+import math
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from ..judging.divergence import right_levels
 
 SCHEMA = 1
 
-Real: TypeAlias = float | Literal["nan", "inf", "-inf"] | None
-"""A number; numbers that JSON lacks are texts, and what is not judged or was not reported is null."""
+_TEXTS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_DIGITS = {"within": 3, "ratio": 3, "radius": 3, "values": 6, "low": 6, "high": 6}
+_NUMBERS = {"must", "got", "expected", *_DIGITS}
+"""Keys below which a text stands for a number."""
 
 
-class CheckedRecord(TypedDict):
-    """A number beside what it must be."""
+class Element(Struct, kw_only=True, omit_defaults=True):
+    """One element beside what it must be, within its error bound.
 
-    must: Real
-    within: Real
-    got: Real
-    ratio: Real
+    ratio
+        |error| / bound; None where it is not judged or was not reported.
+    convention
+        Whether only a convention says what it is.
+    levels
+        Whether it is a level, a whole number.
+    undefined
+        Whether nothing is known of it: then the file has null for ``must`` and ``within``.
+    """
+
+    must: float | None
+    within: float | None
+    got: float | None
+    ratio: float | None
+    convention: bool = False
+    levels: bool = False
+    undefined: bool = False
+
+    @property
+    def outside(self) -> bool:
+        return self.ratio is not None and self.ratio > 1
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """The least and the greatest level that is right; None where it is a number, or nothing is known of it."""
+        if not self.levels or self.undefined or self.must is None or self.within is None:
+            return None
+        return right_levels(self.must, self.within) if math.isfinite(self.must + self.within) else None
+
+    @property
+    def right(self) -> str:
+        """The levels that are right."""
+        least, most = self.bounds or (0, 0)
+        return str(least) if least == most else f"{least} to {most}"
+
+    @property
+    def off(self) -> int:
+        """The number of levels by which it is not among those that are right."""
+        least, most = self.bounds or (0, 0)
+        return int(max(least - (self.got or 0), (self.got or 0) - most, 0))
 
 
-class StateRecord(CheckedRecord):
-    """An element of a state."""
+class StateElement(Element, kw_only=True):
+    """An element of an output beside the first."""
 
+    name: str
     place: str
 
 
-class PartingRecord(StateRecord):
+class FirstDivergence(Element, kw_only=True):
     """The first element that is wrong; ``where`` is in words of the output's axes."""
 
-    step: int | None
+    output: str
+    place: str
     where: str
+    clause: str
+    step: int | None
 
 
-class LineRecord(CheckedRecord):
-    """One step of one unit: the gates by letter, and the Y of that step."""
+class StepLine(Element, kw_only=True):
+    """One step of one unit: gates and states by name, and the output of that step."""
 
     step: int
     position: int
     padding: bool
-    values: dict[str, Real]
+    values: dict[str, float | None]
 
 
-class GatesRecord(TypedDict):
+class Gates(Struct):
     """The gates of one unit at every step."""
 
     names: list[str]
-    lines: list[LineRecord]
+    of_steps: int
+    lines: list[StepLine]
 
 
-class PlaneRecord(TypedDict):
-    """Error over radius of one row, over steps and units."""
+class Plane(Struct):
+    """Error over bound of one row, over steps and units."""
 
     steps: list[int]
+    positions: list[int]
     of_steps: int
     units: list[int]
     of_units: int
     length: int
-    ratio: list[list[Real]]
+    ratio: list[list[float | None]]
 
 
-class RowsRecord(TypedDict):
-    """The largest error over radius of every row of the batch, at every step."""
+class Rows(Struct):
+    """The largest error over bound of every row of the batch, at every step."""
 
     names: list[str]
     of_rows: int
@@ -68,79 +122,55 @@ class RowsRecord(TypedDict):
     here: int
     steps: list[int]
     of_steps: int
-    ratio: list[list[Real]]
+    ratio: list[list[float | None]]
 
 
-class _NumbersAlways(TypedDict):
+class Numbers(Struct, kw_only=True, omit_defaults=True):
+    """The first divergence, with its surroundings."""
+
     title: str
     from_reported: bool
     direction: str
     row: int
     unit: int
-    parting: PartingRecord | None
+    parting: FirstDivergence | None
+    outputs: list[Any]
+    gates: Gates | UnsetType = UNSET
+    plane: Plane | UnsetType = UNSET
+    rows: Rows | UnsetType = UNSET
+    states: list[StateElement] | UnsetType = UNSET
 
 
-class NumbersRecord(_NumbersAlways, total=False):
-    """The place where target and expectation part, with its surroundings."""
+class Input(Struct, kw_only=True, omit_defaults=True):
+    """One input of the node; an absent one has no type. ``values`` are the first ones."""
 
-    gates: GatesRecord
-    plane: PlaneRecord
-    rows: RowsRecord
-    states: list[StateRecord]
-
-
-class _InputAlways(TypedDict):
     name: str
     given: str
+    type: str | UnsetType = UNSET
+    shape: list[int] | UnsetType = UNSET
+    values: list[float | None] | UnsetType = UNSET
+    low: float | UnsetType = UNSET
+    high: float | UnsetType = UNSET
+    nonfinite: int | UnsetType = UNSET
 
 
-class InputRecord(_InputAlways, total=False):
-    """One input of the node; an absent one has no type."""
-
-    type: str
-    shape: list[int]
-    values: list[Real]
-    low: Real
-    high: Real
-    nonfinite: int
-
-
-class DiagnosisRecord(TypedDict):
+class Diagnosis(Struct):
     """A fault that explains the result."""
 
     id: str
     text: str
 
 
-class ProcessRecord(TypedDict):
+class Process(Struct):
     """The fate of the target's process."""
 
     status: str
     signal: str | None
     captured: str
+    phase: str | None = None
 
 
-_ExhibitAlways = TypedDict(  # "class" is a key, and a word of Python
-    "_ExhibitAlways",
-    {
-        "schema": int,
-        "case": str,
-        "operator": str,
-        "message": str,
-        "class": str,
-        "interpretations": dict[str, str],
-        "diagnosis": list[DiagnosisRecord],
-        "process": ProcessRecord,
-        "node": str,
-        "opset": int | None,
-        "asked": list[str],
-        "inputs": list[InputRecord],
-        "runs_before": list[list[int]],
-    },
-)
-
-
-class ExhibitRecord(_ExhibitAlways, total=False):
+class Evidence(Struct, kw_only=True, omit_defaults=True, rename={"accuracy": "class"}):
     """One case on one target.
 
     about
@@ -149,6 +179,47 @@ class ExhibitRecord(_ExhibitAlways, total=False):
         By name of a quantized input or output: the type of its levels, scale and zero point, in words.
     """
 
-    about: str
-    codecs: dict[str, str]
-    numbers: NumbersRecord
+    schema: int
+    case: str
+    operator: str
+    message: str
+    accuracy: str
+    interpretations: dict[str, str]
+    diagnosis: list[Diagnosis]
+    process: Process
+    node: str
+    opset: int | None
+    asked: list[str]
+    inputs: list[Input]
+    runs_before: list[list[int]]
+    about: str = ""
+    codecs: dict[str, str] = {}
+    numbers: Numbers | UnsetType = UNSET
+
+
+def to_json(record: Any, digits: int) -> Any:
+    """Return a record as JSON holds it; `digits` are those of numbers of the tensors' type."""
+    return _plain(msgspec.to_builtins(record), digits)
+
+
+def _plain(value: Any, digits: int) -> Any:
+    if isinstance(value, dict):
+        if value.pop("undefined", False):
+            value |= {"must": None, "within": None}
+        return {key: _plain(part, _DIGITS.get(key, digits)) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part, digits) for part in value]
+    if not isinstance(value, float):
+        return value
+    if math.isnan(value):
+        return "nan"
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else f"{value:g}"
+
+
+def from_json(value: Any, number: bool = False) -> Any:
+    """Return what JSON holds with the texts that stand for numbers as numbers."""
+    if isinstance(value, dict):
+        return {key: from_json(part, number or key in _NUMBERS) for key, part in value.items()}
+    if isinstance(value, list):
+        return [from_json(part, number) for part in value]
+    return _TEXTS.get(value, value) if number and isinstance(value, str) else value

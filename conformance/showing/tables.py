@@ -10,10 +10,11 @@ from rich.text import Text
 
 from ...reference import Interpretations
 from ...reference.operators.operator import dtype_of
-from ..judging.divergence import apart, ratio_text, right_levels
+from ..judging.divergence import apart, ratio_text
 from ..judging.places import format_index
 from ..judging.runs import NodeView
-from .comparison import CheckedElement, Comparison, Unit, comparison_of
+from .comparison import Comparison, Unit, comparison_of
+from .records import Element
 
 _STEPS_SHOWN = 16  # of a longer sequence its beginning, its end, and what is around the steps of interest
 _AROUND = 3
@@ -58,17 +59,16 @@ def tables_of(view: NodeView, accuracy: str, interpretations: Interpretations) -
             yield _states_table(shown, unit)
 
 
-def _cells(element: CheckedElement) -> list[str]:
+def _cells(element: Element) -> list[str]:
     """Return must be, within, got, error/bound; of levels those that are right, nothing, the level, its distance."""
-    shown, value = apart(element.value if element.got is None else element.got, element.value)
+    assert element.must is not None
+    shown, value = apart(element.must if element.got is None else element.got, element.must)
     got = "" if element.got is None else shown
     if element.convention:
         return [value, "convention", got, "differs (allowed)" if element.outside else ""]
-    if element.levels and not element.undefined:
-        least, most = right_levels(element.value, element.radius)
-        off = "" if element.got is None else f"{max(least - element.got, element.got - most, 0):.0f}"
-        return [f"{least}" if least == most else f"{least} to {most}", "", got, off]
-    must = ["inconclusive", ""] if element.undefined else [value, f"{element.radius:.2g}"]
+    if element.bounds is not None:
+        return [element.right, "", got, "" if element.got is None else f"{element.off}"]
+    must = ["inconclusive", ""] if element.undefined else [value, f"{element.within:.2g}"]
     return [*must, got, "" if element.ratio is None else ratio_text(element.ratio)]
 
 
@@ -119,9 +119,9 @@ def _steps_table(comparison: Comparison, unit: Unit) -> Table:
     if comparison.first is not None and comparison.first.place.output == main:
         place = comparison.first.place
         first = place.step if comparison.axes[main].unit(place.index) == unit else None
-    outside = [line.step for line in lines if line.output.outside]
+    outside = [line.step for line in lines if line.outside]
     # The worst step, and where this element leaves its radius, which others may have done before.
-    worst = max(range(c.T), key=lambda s: lines[s].output.ratio or 0.0, default=0)
+    worst = max(range(c.T), key=lambda s: lines[s].ratio or 0.0, default=0)
     interesting = {worst, *outside[:1], *([first] if first is not None else [])}
 
     has_target = main in comparison.run.outputs
@@ -135,9 +135,9 @@ def _steps_table(comparison: Comparison, unit: Unit) -> Table:
         before, line = s, lines[s]
         gates = ["" if value is None else f"{value:.4g}" for value in line.values.values()]
         cells = [">" if s == first else "", "padding" if line.padding else str(s), str(line.position), *gates]
-        cells += _cells(line.output) if has_target else _cells(line.output)[:2]
+        cells += _cells(line) if has_target else _cells(line)[:2]
         style = "dim" if line.padding else None
-        if line.output.outside and not line.output.convention:
+        if line.outside and not line.convention:
             style = "bold red reverse" if s == first else "red"
         table.add_row(*cells, style=style)
     return table

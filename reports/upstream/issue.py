@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...conformance.judging.judgement import DECLINED, Verdict
 from ...conformance.judging.vocabulary import STATUS_WORDS
-from ..evidence import ElementShown
+from ...conformance.showing.records import FirstDivergence, StateElement
 from ..finding_page import times_words
 from ..findings import Clause
 from ..legible import flattened
@@ -78,17 +78,17 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
         yield f"What is shown here is a smaller case, in {own}."
 
 
-def _parted(parting: ElementShown) -> str:
+def _parted(parting: FirstDivergence) -> str:
     if parting.bounds is not None:
         least, most = parting.bounds
         right = "no other level is right" if least == most else "no level beside these is right"
         return (
-            f"{code(parting.name)} is level {_number(parting.got)} and must be {parting.right}. Whatever the order of "
+            f"{code(parting.place)} is level {_number(parting.got)} and must be {parting.right}. Whatever the order of "
             f"summation and the rounding, {right}; it is off by {parting.off:,}"
         )
     ratio = times_words(parting.ratio) if parting.ratio is not None else ""
     return (
-        f"{code(parting.name)} is {_number(parting.got)} and must be {_number(parting.must)}. Whatever the order of "
+        f"{code(parting.place)} is {_number(parting.got)} and must be {_number(parting.must)}. Whatever the order of "
         f"summation and the rounding, it may be off by {_number(parting.within, 3)} at most; it is off by "
         f"{ratio.replace('the error bound', 'that')}"
     )
@@ -115,8 +115,8 @@ def _environment(chosen: Chosen) -> Iterator[str]:
 def _expected_and_got(chosen: Chosen) -> Iterator[str]:
     exhibit = chosen.exhibit
     numbers = exhibit.numbers
-    rows = [numbers.parting, *numbers.states] if numbers is not None else []
-    shown = {row.name: row for row in rows if row is not None and row.got is not None}
+    rows = [numbers.parting, *(numbers.states or [])] if numbers is not None else []
+    shown = {row.place: row for row in rows if row is not None and row.got is not None}
     if not shown:
         yield plain(chosen.member.message or exhibit.message)
         if exhibit.signal:
@@ -133,11 +133,11 @@ def _expected_and_got(chosen: Chosen) -> Iterator[str]:
         yield "\nEach step is computed from the state that the runtime itself returned one step before."
 
 
-def _row(row: ElementShown) -> str:
+def _row(row: FirstDivergence | StateElement) -> str:
     if row.bounds is not None:
-        return f"| {code(row.name)} | {row.right} | a level | {_number(row.got)} |"
+        return f"| {code(row.place)} | {row.right} | a level | {_number(row.got)} |"
     must = "unknown" if row.must is None else _number(row.must)
-    return f"| {code(row.name)} | {must} | {_number(row.within, 3)} | {_number(row.got)} |"
+    return f"| {code(row.place)} | {must} | {_number(row.within, 3)} | {_number(row.got)} |"
 
 
 def _number(value: float | None, digits: int = 9) -> str:

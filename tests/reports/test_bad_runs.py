@@ -26,7 +26,7 @@ def test_each_bad_directory_costs_one_line(sample: Path, tmp_path: Path) -> None
         "no such directory; left out.",
         "holds none of journal.jsonl, results.jsonl and run.json, so it is no run; left out.",
         "not a directory; left out.",
-        "holds a run of onnxspec '0.2.0' in form 1, this version reads and writes form 2; left out.",
+        "holds a run of onnxspec '0.2.0' in form 1, this version reads and writes form 3; left out.",
     ]
     assert all(" ".join(line.split()) in " ".join(page.whole.split()) for line in lines)
     assert "no (39 of 240 judged fail)" in page.text("answer")

@@ -56,7 +56,7 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
 
 def test_levels_are_told_as_levels(sample: Path, tmp_path: Path) -> None:
     content = exhibit(NEW_CASE, codecs={"X": "uint8, scale 0.5, zero point 3", "Y": "uint8, scale 0.25, zero point 9"})
-    content["numbers"]["parting"] |= {"must": 149.0, "within": 1.45, "got": 159.0, "ratio": 6.9}
+    content["numbers"]["parting"] |= {"must": 149.0, "within": 1.45, "got": 159.0, "ratio": 6.9, "levels": True}
     add_evidence(sample, {NEW_CASE: content})
     text = " ".join(pages(tmp_path / "report", sample)[0].whole.split())
     for words in (
