@@ -74,7 +74,7 @@ def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(
         "empty: holds none of journal.jsonl, results.jsonl and run.json, so it is no run; left out.",
         "half: journal.jsonl: ends in an incomplete line of 100 bytes, which is left out.",
         f"other: holds a run of onnxspec {described['onnxspec']!r} in form 99, "
-        "this version reads and writes form 2; left out.",
+        "this version reads and writes form 3; left out.",
         "warning: smoke: profile smoke, but conforming has core; their counts do not compare.",
     ]
     assert done.out.splitlines()[0] == "3 runs, 5 results"
