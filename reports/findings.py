@@ -243,7 +243,7 @@ def _finding(
         entry["why"],
         results.repeat(row) if row is not None else entry["repeat"],
         tuple(Counter(kind.diagnosis for kind in kinds if _asks_for_a_fault(kind)).most_common()),
-        short._replace(operators=operators, types=types, cases=len(cases), smallest=smallest),
+        short._replace(operators=operators, types=types, cases=cases, smallest=smallest),
         entry.get("searched", True),
     )
 

@@ -103,10 +103,10 @@ def _hits(title: str, hits: Sequence[Hit]) -> Iterator[str]:
     yield title
     yield ""
     for hit in hits[:SHOWN]:
-        new = "" if hit.known else "**new**, "
+        new = "**new**, " if hit.all_new else ""
         why = f": {plain(hit.why)}" if hit.why else ""
         where = f"; {plain(hit.where)}" if hit.where else ""
-        yield f"- {plain(hit.text)}{why} ({new}{plural(hit.cases, 'case')}{where})"
+        yield f"- {plain(hit.text)}{why} ({new}{hit.count}{where})"
     if len(hits) > SHOWN:
         yield f"- and {len(hits) - SHOWN} more"
     yield ""

@@ -13,7 +13,6 @@ import typer
 
 from ..border.strict_json import encode
 from ..checking.forms import github_command
-from ..results.support import counted
 from ..running.conclusion import answer_on
 from ..running.run import Run, TargetRun
 from .display import could_not_start
@@ -127,7 +126,7 @@ def github_marks(run: Run) -> Iterator[str]:
         for hit in answer_on(target, run).hits:
             if not hit.known:
                 repeat = target.findings[hit.problems[0]]["repeat"]
-                yield error(f"{hit.text} ({counted(hit.cases)}; {hit.where}). To repeat it: {repeat}")
+                yield error(f"{hit.text} ({hit.count}; {hit.where}). To repeat it: {repeat}")
         if missing := target.missing(run.plan.require):
             yield error(f"does not support what is required, e.g. {missing[0].case}")
         if special := target.special(run.plan.require_special):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...reference import topic_of
 from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
-from .support import ResultsAlike, ShortFinding, listed
+from .support import ResultsAlike, ShortFinding, counted, listed
 
 _FORBIDDEN = Verdict.NOT_REJECTED.value
 
@@ -29,6 +29,7 @@ class Hit(Struct, frozen=True):
     where: str
     known: bool
     cases: int
+    new: int
     problems: tuple[int, ...]
     forbidden: bool = False
 
@@ -37,6 +38,17 @@ class Hit(Struct, frozen=True):
         """The feature and how it is hit, in one line."""
         return f"{self.on}: {_small(self.what)}" if self.on else self.what
 
+    @property
+    def all_new(self) -> bool:
+        """Tell whether none of its cases is on a list, or nobody has counted those that are not."""
+        return not self.known and self.new in (0, self.cases)
+
+    @property
+    def count(self) -> str:
+        """The number of cases, and of new ones where only some are."""
+        words = counted(self.cases)
+        return f"{words}, {self.new:,} of them new" if 0 < self.new < self.cases else words
+
 
 def hits_of(problems: Sequence[ShortFinding], tried: Sequence[ResultsAlike]) -> Iterator[Hit]:
     """The hits of the failures: what is new before what is known, what has many cases before what has few. What is
@@ -44,7 +56,7 @@ def hits_of(problems: Sequence[ShortFinding], tried: Sequence[ResultsAlike]) -> 
     failing = [k for k, p in enumerate(problems) if p.verdict not in DECLINED and p.kind not in NO_FAILURE]
     taken = [k for k in failing if problems[k].kind == _FORBIDDEN and problems[k].expected]
     # Users who deploy a model ask what becomes of it first, and last whether invalid ones run.
-    order = {k: (problems[k].expected, problems[k].kind == _FORBIDDEN, -problems[k].cases) for k in failing}
+    order = {k: _order(problems[k]) for k in failing}
     alike: dict[tuple[str, str, str, bool, bool], list[int]] = {}
     for k in sorted(failing, key=lambda k: order[k]):
         problem = problems[k]
@@ -56,12 +68,24 @@ def hits_of(problems: Sequence[ShortFinding], tried: Sequence[ResultsAlike]) -> 
             alike.setdefault((on, what, why, problem.expected, problem.kind == _FORBIDDEN), []).append(k)
     for (on, what, why, expected, forbidden), places in alike.items():
         members = [problems[k] for k in places]
-        yield Hit(on, what, why, _where(*members), expected, sum(p.cases for p in members), tuple(places), forbidden)
+        yield Hit(on, what, why, _where(*members), expected, *_counts(members), tuple(places), forbidden)
     if taken:
-        cases = sum(problems[k].cases for k in taken)
+        members = [problems[k] for k in taken]
+        cases, new = _counts(members)
         what = f"{cases:,} of them ran"
-        where = _where(*(problems[k] for k in taken))
-        yield Hit("invalid models being rejected", what, "", where, True, cases, tuple(taken), True)
+        yield Hit("invalid models being rejected", what, "", _where(*members), True, cases, new, tuple(taken), True)
+
+
+def _order(problem: ShortFinding) -> tuple[bool, bool, bool, int]:
+    """New before known; a cause of which every case is new before one that shares some case with a new cause."""
+    shares = problem.new < len(problem.cases)
+    return problem.expected, problem.kind == _FORBIDDEN, shares, -len(problem.cases)
+
+
+def _counts(problems: Sequence[ShortFinding]) -> tuple[int, int]:
+    """(distinct cases, how many of them are new)."""
+    cases = len({case for problem in problems for case in problem.cases})
+    return cases, min(cases, sum(problem.new for problem in problems))
 
 
 _UNTOLD = (Verdict.CRASHED.value, Verdict.TIMED_OUT.value)
@@ -152,7 +176,7 @@ def _without_conditions(problem: ShortFinding, tried: Sequence[ResultsAlike]) ->
     are others: it comes with the type, whatever a node has."""
     ran = [t for t in tried if t.op in problem.operators and t.verdict not in DECLINED]
     failed = sum(t.times for t in ran if t.verdict in FAILING)
-    if ran and failed == problem.cases and all(t.verdict != Verdict.PASS.value for t in ran):
+    if ran and failed == len(problem.cases) and all(t.verdict != Verdict.PASS.value for t in ran):
         return "always"
     everywhere = bool(ran) and {t.type for t in ran} <= {*problem.types}
     return listed(problem.types) if problem.verdict == Verdict.INACCURATE.value and not everywhere else ""

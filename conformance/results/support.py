@@ -59,7 +59,8 @@ def tried_of(results: Iterable[Result]) -> list[ResultsAlike]:
 
 
 class ShortFinding(NamedTuple):
-    """A finding, as far as is told of it at first; ``cases`` is how many it has, ``why`` the reason to expect it."""
+    """A finding as a summary needs it; ``new`` counts its failures that are on no list, ``why`` is the reason to expect
+    it."""
 
     title: str
     kind: str
@@ -69,7 +70,8 @@ class ShortFinding(NamedTuple):
     clauses: tuple[str, ...]
     operators: tuple[str, ...]
     types: tuple[str, ...]
-    cases: int
+    cases: tuple[str, ...]
+    new: int
     expected: bool
     why: str
     smallest: str
@@ -86,7 +88,8 @@ def short_finding(finding: Finding, reason: str) -> ShortFinding:
         tuple(finding["clauses"]),
         tuple(finding["operators"]),
         tuple(finding["types"]),
-        len(finding["cases"]),
+        tuple(finding["cases"]),
+        finding["new"],
         finding["expected"],
         finding["why"],
         finding["smallest"],
@@ -230,7 +233,7 @@ def _others(
                 lacks.add(what)
                 yield Lack(what, place)
         elif not (set(problem.types) <= named or set(problem.operators) <= named):
-            rest += problem.cases
+            rest += len(problem.cases)
             places.append(place)
     if rest:
         yield Lack(counted(rest, "other case"), places[0] if len(places) == 1 else None)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from msgspec import structs
 
 from ..diagnosis.disagreements import disagreements_of
-from ..diagnosis.findings import findings_of
+from ..diagnosis.findings import counted, findings_of
+from ..judging.judgement import DECLINED
+from ..judging.vocabulary import NO_FAILURE
 from ..probes.probe import Probe
 from ..results.answer import Answer, look_of
 from ..results.expected.entries import Entry, applying, decidable_entries, matching, stale
@@ -39,7 +42,8 @@ def conclude(
     probes = {probe.id: probe for probe in run.plan.probes_of(target.target)}
     target.stale = no_longer_needed(run.plan, listed, target)
     with target.guarded("findings"):
-        target.findings = findings_of(target.results, probes) if told is None else list(told)
+        findings = findings_of(target.results, probes) if told is None else told
+        target.findings = final_findings(findings, target.results)
     if target.unavailable:
         return
     with target.guarded("disagreements"):
@@ -47,6 +51,35 @@ def conclude(
     if run.plan.can_fill and target.results:
         with target.guarded("filling"):
             target.filling = filling_record(run.plan, target.target, target.results, left_out)
+
+
+def final_findings(findings: Iterable[Finding], results: Iterable[Result]) -> list[Finding]:
+    """Findings with counts from the final results, new causes first. An experiment may have named a fault that the list
+    of known failures has, so that results are expected which were new when their finding was made."""
+    by_case = {result.case: result for result in results}
+    counted_anew = [_counted_anew(finding, by_case) for finding in findings]
+    return sorted(counted_anew, key=_order)
+
+
+def _counted_anew(finding: Finding, results: Mapping[str, Result]) -> Finding:
+    members = [results[case] for case in dict.fromkeys(finding["cases"])]
+    whole = cast(Finding, {**finding, **counted(members)})
+    if finding["kind"] in NO_FAILURE or not members or not all(result.failing for result in members):
+        return whole
+    whole["expected"] = all(result.expected for result in members)
+    if whole["expected"] and not finding["expected"]:
+        reasons = {result.why for result in members}
+        whole["why"] = reasons.pop() if len(reasons) == 1 else ""
+    return whole
+
+
+def _order(finding: Finding) -> tuple[bool, bool, bool, bool, int]:
+    """Failures before other findings, refusals last in their own order; then new before known, and a cause of which
+    every case is new before one that shares some case with a new cause."""
+    if finding["verdict"] in DECLINED:
+        return True, True, True, True, 0
+    count, new = len(finding["cases"]), finding["new"]
+    return False, finding["kind"] in NO_FAILURE, not new, new < count, -count
 
 
 def answer_on(target: TargetRun, run: Run) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -15,9 +16,16 @@ def tried(verdict: str, count: int = 1, **changed: Any) -> ResultsAlike:
     return ResultsAlike("LSTM", 14, "float32", verdict, "", False, count)._replace(**changed)
 
 
-def problem(title: str, verdict: str, **changed: Any) -> ShortFinding:
-    plain = ShortFinding(title, verdict, verdict, "", "", (), ("LSTM",), ("float32",), 3, False, "", "lstm-14.smallest")
-    return plain._replace(**changed)
+NUMBERS = itertools.count()
+
+
+def problem(title: str, verdict: str, cases: int = 3, **changed: Any) -> ShortFinding:
+    """A finding with cases that no other has."""
+    ids = tuple(f"lstm-14.{next(NUMBERS)}" for _ in range(cases))
+    plain = ShortFinding(
+        title, verdict, verdict, "", "", (), ("LSTM",), ("float32",), ids, cases, False, "", "lstm-14.smallest"
+    )
+    return plain._replace(new=0 if changed.get("expected") else cases)._replace(**changed)
 
 
 @pytest.mark.parametrize(
@@ -231,9 +239,10 @@ def test_what_breaks_clauses_of_two_topics_names_none() -> None:
 
 
 def test_new_hits_come_first_and_known_invalid_models_are_one() -> None:
-    taken = problem("accepts what the document forbids: a", "not-rejected", expected=True, cases=4)
+    title = "accepts what the document forbids: a"
+    taken, other = (problem(title, "not-rejected", expected=True, cases=4) for _ in range(2))
     answer: Answer = answer_of(
-        (), (taken, problem("Known", "wrong", expected=True, cases=9), problem("New", "wrong"), taken)
+        (), (taken, problem("Known", "wrong", expected=True, cases=9), problem("New", "wrong"), other)
     )
     assert [(hit.text, hit.problems) for hit in answer.hits] == [
         ("New", (2,)),
@@ -245,6 +254,21 @@ def test_new_hits_come_first_and_known_invalid_models_are_one() -> None:
     fresh = answer_of((), (taken._replace(expected=False),))
     assert fresh.relied_on == ()
     assert [hit.known for hit in fresh.validation] == [False]
+
+
+def test_a_cause_that_only_shares_cases_with_a_new_one_comes_after_it_and_says_how_many() -> None:
+    listed = problem("Listed", "wrong", cases=53, new=2)
+    (first, second) = answer_of((), (listed, problem("New", "wrong", cases=2))).hits
+    assert [(hit.what, hit.count) for hit in (first, second)] == [
+        ("New", "2 cases"),
+        ("Listed", "53 cases, 2 of them new"),
+    ]
+
+
+def test_a_group_counts_each_case_once() -> None:
+    wrong = problem("Does it", "wrong")
+    (hit,) = answer_of((), (wrong, wrong)).hits
+    assert (hit.cases, hit.new) == (3, 3)
 
 
 def test_a_known_fault_is_told_by_what_it_is_about_and_said_once() -> None:
@@ -260,7 +284,7 @@ def test_a_known_fault_is_told_by_what_it_is_about_and_said_once() -> None:
         ),
     )
     (first, second, third) = answer_of((), problems).hits
-    assert (first.text, first.cases, first.problems) == ("clip: ignores clip", 2 * problems[0].cases, (0, 2))
+    assert (first.text, first.cases, first.problems) == ("clip: ignores clip", 2 * len(problems[0].cases), (0, 2))
     assert second.text == "sequence_lens (with initial states): ignores sequence_lens"
     assert third.text == "batch_size 0: wrong values, as if this were done: halves it"
     long = problem("Ignores clip (with 18 steps or more)", "wrong", clauses=clip, conditions="18 steps or more")
@@ -284,7 +308,8 @@ def test_what_is_never_right_is_said_to_be_so_always_and_not_by_a_list_of_all_ty
         return answer_of(tried, [inaccurate]).hits[0].on
 
     failing = [
-        ResultsAlike(op, 14, kind, "inaccurate", "value", False, inaccurate.cases // 2) for kind in inaccurate.types
+        ResultsAlike(op, 14, kind, "inaccurate", "value", False, len(inaccurate.cases) // 2)
+        for kind in inaccurate.types
     ]
     assert on(*failing) == "always"
     assert on(*failing, ResultsAlike(op, 14, "float32", "pass", "", False)) == ""
