@@ -21,8 +21,6 @@ from ..reference import document_saying
 from . import presentation
 from .answers import LACKS, SHOWN, told_of
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
-from .disagreements import PAGE as DISAGREEMENTS
-from .disagreements import copy_scripts, disagreements_of
 from .evidence import plane_of, rows_of, short
 from .finding_page import (
     MOST_LISTED,
@@ -73,7 +71,6 @@ def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
     findings = findings_of(subjects)
     out.mkdir(parents=True, exist_ok=True)
     write_pages(out, ((finding, render_finding(finding, findings, subjects)) for finding in findings[:MOST_PAGES]))
-    write_disagreements(subjects, out)
     page = out / "index.html"
     # Written beside and then renamed: a reader never meets half a page, and a full disk leaves the old one whole.
     unfinished = out / f".index.html.{os.getpid()}"
@@ -104,7 +101,6 @@ def render(
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
         models=[(run, [subject for subject in subjects if subject.run is run]) for run in runs if run.nodes],
-        disagreements=DISAGREEMENTS if disagreements_of(subjects) else "",
         problems=problems,
         sections=[
             (name, heading, text, [finding for finding in findings if finding.section == name])
@@ -138,17 +134,6 @@ def render_difference(comparison: Comparison) -> str:
 def render_certificate(certificate: object) -> str:
     """Return the HTML of a :class:`.certificate.Certificate`."""
     return html_of("certificate.html", "certificate.css", page=certificate)
-
-
-def write_disagreements(subjects: Sequence[Subject], out: Path) -> None:
-    """Write the page of an operator whose document and kernel part, where a run is about one. Raises OSError."""
-    pages = disagreements_of(subjects)
-    if not pages:
-        (out / DISAGREEMENTS).unlink(missing_ok=True)
-        return
-    copy_scripts(pages, out)
-    text = html_of("disagreements.html", "disagreements.css", pages=pages)
-    (out / DISAGREEMENTS).write_bytes(text.encode("utf-8", errors="backslashreplace"))
 
 
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from onnxspec.reference.operators.extended_lstm.tanhf import TANHF
+from .tanhf import TANHF
 
 KINDS = ("produced", "any", "wild")
 """``produced``: scales and zero points as the producer's calibration gives them. ``any``: zero points at the edges and

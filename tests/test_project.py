@@ -128,15 +128,7 @@ def test_the_architecture_has_a_row_for_every_sub_package_in_their_order(package
     assert in_table == [part for part in reversed(order) if (ROOT / package / part).is_dir()]
 
 
-ALIKE_IN_ADAPTERS = {"Adapter", "Bits", "Session"}
 """Classes that every adapter has by these names: none of them may import from another."""
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_two_classes_of_one_package_have_one_name(package: str) -> None:
-    trees = [ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in modules(package)]
-    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    assert {name for name, times in names.items() if times > 1} <= ALIKE_IN_ADAPTERS
 
 
 def test_no_folder_is_crowded() -> None:

@@ -144,7 +144,6 @@ RUN_INFO: Tolerances = {
         EACH: {
             "bias": {EACH: _MEANS, "float64": _MEANS_OF_FLOAT64},
             "findings": {EACH: {"message": _sentence}},
-            "disagreements": {EACH: {"units": _near, "error": _near, "message": _sentence}},
         }
     }
 }

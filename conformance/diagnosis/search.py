@@ -403,9 +403,8 @@ class Search(Fitting):
         def worth(faults: Explanation, fit: Fit) -> tuple[float, ...]:
             shown = sum(self.unharmed(d, failing_case.op) for d in faults)
             self._charge(_UNHARMED)
-            shipped = any(d.disagreements for d in faults)
             clear = fit.evidence >= (1 - _EQUAL) * bits
-            return -shown, shipped, faults[-1] in elsewhere, clear
+            return -shown, faults[-1] in elsewhere, clear
 
         # Of equals, max takes the first.
         return max((choice for choice in choices if votes[choice[0]] == most), key=lambda choice: worth(*choice))[0]

@@ -73,31 +73,6 @@ class Bias(_Lasting):
     biased: bool
 
 
-class DisagreementRecord(TypedDict):
-    """A place where an operator's document and its kernel part, with what a run shows of it."""
-
-    id: str
-    kind: str
-    clause: str
-    status: str
-    document: str
-    where: str
-    kernel: str
-    source: list[str]
-    when: str
-    size: str
-    foundation: str
-    seen: str
-    verdicts: list[str]
-    cases: Count
-    smallest: str
-    message: str
-    units: float | None
-    error: float | None
-    repeat: str
-    script: str
-
-
 class EvidenceRecord(TypedDict):
     """Folders of the evidence by case, from the run directory on. ``larger`` has, for the smallest case of a finding
     that has too few steps and units to show a pattern, one that shows it; ``missing`` why there is none of a case."""
@@ -195,7 +170,6 @@ class TargetRecord(_TargetAlways, total=False):
     filling: FillingRecord
     interpretations: list[FollowedRecord]
     shown: dict[str, ShownRecord]
-    disagreements: list[DisagreementRecord]
     mishaps: list[str]
 
 

@@ -7,7 +7,6 @@ from typing import cast
 
 from msgspec import structs
 
-from ..diagnosis.disagreements import disagreements_of
 from ..diagnosis.findings import counted, findings_of
 from ..judging.judgement import DECLINED
 from ..judging.vocabulary import NO_FAILURE
@@ -29,8 +28,8 @@ def conclude(
     told: Sequence[Finding] | None = None,
     left_out: str = "",
 ) -> None:
-    """Put down what the results of one target come to: findings, cases that followed, disagreements, and what of a list
-    nothing needs any more. Of a target that is gone the latter two are not known.
+    """Put down what the results of one target come to: findings, cases that followed, and what of a list nothing
+    needs any more. Of a target that is gone the cases that followed are not known.
 
     listed
         The target's list of known failures.
@@ -46,8 +45,6 @@ def conclude(
         target.findings = final_findings(findings, target.results)
     if target.unavailable:
         return
-    with target.guarded("disagreements"):
-        target.disagreements = disagreements_of(target.results, probes)
     if run.plan.can_fill and target.results:
         with target.guarded("filling"):
             target.filling = filling_record(run.plan, target.target, target.results, left_out)

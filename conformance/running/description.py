@@ -122,6 +122,4 @@ def _target_description(run: TargetRun) -> TargetRecord:
         record["shown"] = shown
     if followed := followed_interpretations(run.results):
         record["interpretations"] = followed
-    if run.disagreements:
-        record["disagreements"] = run.disagreements
     return record

@@ -13,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..diagnosis.disagreements import write_reproducers
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Verdict
 from ..probes.selection import Selection, UnknownName
@@ -255,7 +254,6 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> N
     )
     sharded = any(part.info["shard"] for part in parts)
     conclude(run, target_run, listed, left_out=SHARDS if sharded else "")
-    write_reproducers(run.folder, target_run.target, target_run.disagreements, probes)
     wanted = {finding["smallest"] for finding in target_run.findings}
     target_run.evidence = _evidence(run.folder, target_run.target.name, wanted, parts)
 

@@ -23,7 +23,7 @@ from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry, ExpectedFailureError
 from ..results.journal import RunMismatch
-from ..results.records import DisagreementRecord, EvidenceRecord, FillingRecord, Finding
+from ..results.records import EvidenceRecord, FillingRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
 from ..workers.hangs import HANGS, HangBudget
@@ -162,7 +162,6 @@ class TargetRun:
     stale: list[Entry] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     evidence: EvidenceRecord = field(default_factory=no_evidence)
-    disagreements: list[DisagreementRecord] = field(default_factory=list)
     filling: FillingRecord | None = None
     seconds: float = 0.0
     hangs: HangBudget = field(default_factory=HangBudget)

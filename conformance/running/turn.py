@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from ..diagnosis.disagreements import write_reproducers
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
 from ..judging.judgement import Judgement, Verdict
@@ -247,10 +246,8 @@ class Turn:
         yield from self._amend("experiments", better)
 
     def _write_evidence(self) -> None:
-        """Leave what shows the findings and the disagreements in the folder of the run."""
+        """Write the evidence of the findings into the folder of the run."""
         run, folder = self._run, self._whole.folder
-        with run.guarded("disagreements"):
-            write_reproducers(folder, self._target, run.disagreements, self._probes)
         run.evidence = write_evidence(
             folder, self._target, run.findings, self._probes, run.results, self._kept, run.hangs, self._plan.process
         )

@@ -130,8 +130,6 @@ class Fault:
         which cannot be.
     needs
         What a case must contain, as a feature, for the fault to be made; empty for nothing.
-    disagreements
-        Ids of what a shipped kernel is known to do that it shows by; empty where it is known of none.
     within
         The accuracy class whose error bounds hold for what it returns, in whatever order it rounds; empty where there
         is none. Once it is known of a target, results that are right by that class show nothing else.
@@ -152,7 +150,6 @@ class Fault:
     kind: str = "structural"
     layer: str = "computation"
     needs: str = ""
-    disagreements: tuple[str, ...] = ()
     within: str = ""
     varies: bool = False
     partial: bool = False

@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ..documents.disagreements import Disagreement
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
 from ..faults.computing import Answering, Computable, answered, expected, left_alone
@@ -154,8 +153,6 @@ class Operator(ABC):
         Right implementations by name.
     evidence
         How much must speak for one of its faults.
-    disagreements
-        Where a shipped kernel is known to part from the document.
     takes_levels
         Whether it quantizes what it is given by itself: then it is all one how numbers became what they are.
     topics
@@ -165,7 +162,6 @@ class Operator(ABC):
     document: Document
     conforming: Mapping[str, Conforming] = {}
     evidence: Evidence = Evidence()
-    disagreements: Sequence[Disagreement] = ()
     takes_levels: bool = False
     topics: Mapping[str, str] = {}
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...numbers.affine import Affine
 from .computation import of
-from .kernel import NO_POWER, ZERO, Factor, shifted
+from .mantissa import NO_POWER, ZERO, Factor, shifted
 from .stages import Operand, Stages, Sums
 
 # Rows: id, clause, words, then the change, and fields of Fault.
@@ -77,7 +77,7 @@ of("extended.quantization.unbounded", "quantization", "Computes with the numbers
     lambda stages: _with_levels(stages, lambda y, quotient: quotient + y.zero_point))
 of("extended.quantization.infinity-lowest", "quantization.saturation",
     "Takes infinity, and whatever is 2^63 scales or more, for the least number, of either sign.",
-    lambda stages: _with_operands(stages, _infinity_lowest), disagreements=("infinity-to-lowest",))
+    lambda stages: _with_operands(stages, _infinity_lowest))
 of("extended.quantization.zero-point-ignored", "quantization",
     "Dequantizes as if zero points were 32768, whatever they are.", _zero_point_ignored)
 of("extended.quantization.signed", "zero-points.range", "Quantizes to int16: what lies above level 32767 saturates.",
@@ -193,22 +193,22 @@ def _wrapped(stages: Stages) -> Stages:
 
 of("extended.scales.sign-lost", "scales.any",
     "Takes a product with the wrong sign whose scales multiply to a power of two.",
-    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "sign")), disagreements=("sign-lost",))
+    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "sign")))
 of("extended.scales.small-vanish", "scales.any",
     "Loses products whose scales multiply to less than 2^-40, or takes them with the wrong sign.",
-    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "small")), disagreements=("small-scales",))
+    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "small")))
 of("extended.scales.large-garbage", "scales.any",
     "Shifts by negative counts where scales, or a scale times a zero point's offset, multiply to more than 2^-9.",
-    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "large")), disagreements=("large-scales",))
+    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "large")))
 of("extended.scales.one-for-weights", "scales.any",
     "Multiplies the recurrent product with the scale of W instead of that of R.",
     lambda stages: shift_too(stages, _scale_of_w))
 of("extended.pre-activation.terms-saturate", "equations",
     "Saturates each term of a pre-activation (products, corrections, constants) at +-128, whatever their sum.",
-    lambda stages: shift_too(stages, _saturated_terms), disagreements=("preactivation-wraps",))
+    lambda stages: shift_too(stages, _saturated_terms))
 of("extended.pre-activation.wraps", "equations",
     "Lets a pre-activation that reaches +-128 wrap around to the other sign.",
-    _wrapped, disagreements=("preactivation-wraps",))
+    _wrapped)
 of("extended.pre-activation.clipped", "equations", "Clips pre-activations to +-8, as a table of functions would.",
     lambda stages: shift_too(stages, lambda sums: np.clip(sums.total, -8.0, 8.0) - sums.total))
 of("extended.functions.hard-sigmoid", "equations", "Computes gates with HardSigmoid.",

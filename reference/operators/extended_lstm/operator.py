@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...documents.disagreements import Disagreement, read_disagreements
 from ...documents.interpretations import Interpretations
 from ...faults.fault import FAULTS, Fault
 from ...faults.scope import base_id
@@ -27,8 +24,6 @@ from .arithmetic import ARITHMETICS
 from .attributes import complaints
 from .computation import ExtendedComputation, evaluate_extended
 from .document import DOCUMENT, PLAIN, ExtendedLSTM, resolve
-from .kernel import KernelAttributes, run_kernel
-from .tanhf import TANHF
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -65,11 +60,6 @@ class _ExtendedLSTM(Operator):
     # There are some fifty faults, and an output that is a unit off says a bit and a half.
     evidence = Evidence(new=4.0, known=2.0**-10, placed=3.0)
     takes_levels = True
-
-    @cached_property
-    def disagreements(self) -> tuple[Disagreement, ...]:  # type: ignore[override]
-        """See Operator; read where somebody asks, since each names clauses."""
-        return read_disagreements(Path(__file__).with_name("disagreements.toml"))
 
     def __init__(self) -> None:
         """Right are exact arithmetic, the same with states as they were computed, and float32."""
@@ -201,10 +191,8 @@ class _ExtendedLSTM(Operator):
         return tuple(steps)
 
     def remarks(self, node: Node, runs: Sequence[Returned], interpretations: Mapping[str, str]) -> tuple[str, ...]:
-        """Tell whether all is what the shipped kernel gives, and whether states are fed back as they were computed."""
-        flags = ["as-shipped"] if runs and all(_as_shipped(node, run) for run in runs) else []
-        flags += ["state-as-computed"] if interpretations.get("state_quantization") == "as-computed" else []
-        return tuple(flags)
+        """Return ``state-as-computed`` if states are fed back before they are quantized."""
+        return ("state-as-computed",) if interpretations.get("state_quantization") == "as-computed" else ()
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
         """The part of long and large cases that other sizes do not show."""
@@ -278,19 +266,6 @@ def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
     if y is not None and np.abs(error).max() <= 2 * y.scale:
         return "output-quantization.nearest"
     return "equations"
-
-
-def _as_shipped(node: Node, run: Returned) -> bool:
-    """Tell whether Y is what the kernel of amd-quark 0.13 gives, bit for bit, with the tanhf of one C library or
-    another: that of the machine on which the target ran is not known here."""
-    Y = run.outputs["Y"]
-    given = "B" in run.inputs and "hidden_size" in node.attributes and "y_scale" in node.attributes
-    if not given or run.inputs["X"].shape[1] != 1:
-        return False
-    with np.errstate(all="ignore"):
-        X, W, R, B = (run.inputs[n] for n in ("X", "W", "R", "B"))
-        parameters = KernelAttributes.of(node.attributes)
-        return any(run_kernel(X, W, R, B, parameters, tanhf).tobytes() == Y.tobytes() for tanhf in TANHF.values())
 
 
 def _float32(node: ExtendedLSTM) -> Array:

@@ -77,17 +77,17 @@ def _coarse(below: Shown, y: Affine, hidden: Array) -> Array:
 
 of("extended.output.wraps", "output-quantization.saturation",
     "Lets outputs beyond the range of y_scale come out at its other end.",
-    lambda stages: replace(stages, shown=_wrapped), disagreements=("output-wraps",))
+    lambda stages: replace(stages, shown=_wrapped))
 of("extended.output.zero-point-one-up", "output-quantization.nearest",
     "Takes a y_zero_point below 32768 for one more than it is: Y and the initial state are a unit too high.",
-    _one_up, kind="small", disagreements=("zero-point-one-up",))
+    _one_up, kind="small")
 of("extended.output.truncated", "output-quantization.nearest",
     "Rounds Ht down to a level instead of to the nearest one.",
     lambda stages: _with_shown(stages, lambda below, y, hidden: below(y, hidden - y.scale / 2)),
-    kind="small", disagreements=("coarse-output",))
+    kind="small")
 of("extended.output.coarse-shift", "output-quantization.nearest",
     "Adds a half that is 2^32 too small before shifting outputs to a y_scale of 2^-8 or more: a unit towards zero.",
-    lambda stages: _with_shown(stages, _coarse), kind="small", disagreements=("coarse-output",))
+    lambda stages: _with_shown(stages, _coarse), kind="small")
 of("extended.output.zero-point-forgotten", "output-quantization.nearest",
     "Quantizes Y as if its zero point were 32768.",
     lambda stages: _with_shown(stages, lambda below, y, hidden: below(Affine(y.scale, 32768), hidden)))
@@ -135,8 +135,7 @@ _stage("batch.rows-alike", "batch", "Computes every row of the batch from the fi
 
 
 @of("extended.batch.ignored", "batch",
-    "Computes a batch as if it were one row: reads the first T*I numbers of X, and leaves most of Y unwritten.",
-    disagreements=("batch",))
+    "Computes a batch as if it were one row: reads the first T*I numbers of X, and leaves most of Y unwritten.")
 def _batch_ignored(stages: Stages) -> Stages:
     def first(a: Array) -> Array:
         T, N, I = a.shape
@@ -207,17 +206,6 @@ _INTERFACE = (
     ("types-unchecked", "types", "Takes tensors that are not float32"),
 )
 
-# The shipped kernel's part of it, where that has another name than here.
-_SEEN = {
-    "direction-assumed": ("direction-ignored",),
-    "hidden-size-unchecked": ("shapes-unchecked",),
-    "attribute-unknown": ("unknown-attribute",),
-    "attribute-type-ignored": ("optional-attribute-type",),
-    "shapes-unchecked": ("shapes-unchecked", "rank"),
-    **{id: (id,) for id in ("direction-ignored", "scale-unchecked", "zero-point-modulo")},
-}
-
-
 for _id, _clause, _summary in _INTERFACE:
     _stage(f"interface.{_id}", _clause, _summary,
-        of_fault={"kind": "accepts", "disagreements": _SEEN.get(_id, ())})
+        of_fault={"kind": "accepts"})

@@ -18,8 +18,9 @@ from onnxspec.conformance.diagnosis.search import Search
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import FAULTS, Node
-from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, run_kernel
-from onnxspec.reference.operators.extended_lstm.tanhf import TANHF
+
+from ...quark_kernel import KernelAttributes, run_kernel
+from ...tanhf import TANHF
 
 
 def shipped(node: Node, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

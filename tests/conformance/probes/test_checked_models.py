@@ -14,10 +14,10 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories.directory import write_directory
 from onnxspec.cases.directories.fairness import data_sets_of
-from onnxspec.cases.operators.extended_lstm.producer import as_extended, quantize
 from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.probes.directory import probe_directories
 
+from ...quark_producer import as_extended, quantize
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
 from ..miniatures import read_results
 

@@ -1,4 +1,4 @@
-"""ExtendedLSTM as a user runs it: selection, verdict, diagnosis, scripts, disagreements, quantization.
+"""ExtendedLSTM as a user runs it: selection, verdict, diagnosis, scripts.
 
 The model of the shipped kernel stands in for the library, with which it agrees bit for bit (test_quark.py).
 """
@@ -19,20 +19,17 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from msgspec import structs
 from numpy.typing import NDArray
 from rich.console import Console
 from typer.testing import CliRunner
 
 from onnxspec.cases import Feed, Trial, build_case, profile
 from onnxspec.cases.operators.extended_lstm.codec import calibrated
-from onnxspec.cases.operators.extended_lstm.producer import NotQuantizable, documented, kernel_rows, quantize
 from onnxspec.cases.portable import case_from_json
 from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.cli.explanation import print_explanation
 from onnxspec.conformance.diagnosis import explainer
-from onnxspec.conformance.diagnosis.disagreements import disagreements_of
 from onnxspec.conformance.diagnosis.explainer import Explainer
 from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
 from onnxspec.conformance.diagnosis.single import Single
@@ -53,8 +50,9 @@ from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.reference import FAULTS, Node, evaluate, operator_names, operator_of
 from onnxspec.reference.operators.extended_lstm.computation import evaluate_extended
 from onnxspec.reference.operators.extended_lstm.document import resolve
-from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, run_kernel
 from onnxspec.reference.operators.extended_lstm.operator import arithmetic_of
+
+from ...quark_kernel import KernelAttributes, run_kernel
 
 FULL = [*written_cases("full", "ExtendedLSTM", 1), *profile("core", "ExtendedLSTM", 1)]
 TARGET = Target("quark", "quark")
@@ -145,7 +143,6 @@ def test_realistic_cases_are_right_or_a_known_unit_off() -> None:
         if spec.about in ("realistic", "asymmetric-weights") and spec.T * spec.I * spec.H < 3000:
             judgement = judged(spec)
             assert judgement.verdict is Verdict.PASS, judgement.message
-            assert "as-shipped" in judgement.flags
 
 
 @pytest.mark.parametrize(
@@ -317,7 +314,7 @@ def test_two_numbers_explain_nothing() -> None:
     assert explained([spec]) == {}
 
 
-# Diagnosis, evidence, disagreements
+# Diagnosis, evidence
 
 
 def test_what_the_kernel_does_is_found_out() -> None:
@@ -334,18 +331,6 @@ def test_what_the_kernel_does_is_found_out() -> None:
     assert faults[specs[4].id] == ("extended.scales.small-vanish",)
     assert set(faults[specs[5].id]) == {"extended.output.wraps", "extended.output.zero-point-one-up"}
     assert specs[6].id not in faults
-
-
-def test_disagreements_are_tied_to_results() -> None:
-    results, probes, kept = results_of([case("xw-power-of-two"), case("realistic", 2)])
-    diagnoses = explainer.explained(results, probes, kept, "standard")
-    results = [structs.replace(r, diagnosis=diagnoses.get(r.case, ())) for r in results]
-    by_id = {entry["id"]: entry for entry in disagreements_of(results, probes)}
-    assert by_id["sign-lost"]["seen"] == "shown"
-    assert by_id["sign-lost"]["units"] > 1000
-    assert by_id["not-bfloat16"]["seen"] == "within the bound"
-    assert by_id["batch"]["seen"] == "not tried"
-    assert disagreements_of([], {}) == []
 
 
 def test_what_has_another_form_than_it_must_have_is_explained_too() -> None:
@@ -442,27 +427,6 @@ def test_there_are_faults_of_every_kind() -> None:
     kinds = {id.split(".")[1] for id in OWN}
     assert {"quantization", "scales", "pre-activation", "output", "state", "directions", "interface"} <= kinds
     assert len(OWN) >= 20
-
-
-# Quantization of a float LSTM
-
-
-def lstm(direction: str) -> Any:
-    specs = profile("core", "LSTM", 14)
-    return next(s for s in specs if s.direction == direction and s.type == "float32" and not s.illegal and s.bias)
-
-
-def test_quantizing_costs_about_a_unit() -> None:
-    q = quantize(lstm("bidirectional"))
-    for Y in (documented(q), kernel_rows(q)):
-        assert 0 < np.abs(Y - q.exact).max() < 10 * q.unit
-
-
-def test_what_cannot_be_quantized_is_said() -> None:
-    with pytest.raises(NotQuantizable, match="bidirectional only"):
-        quantize(lstm("forward"))
-    with pytest.raises(NotQuantizable, match="takes LSTM, not GRU"):
-        quantize(next(s for s in profile("core", "GRU", 14) if s.type == "float32" and not s.illegal))
 
 
 # A worker of its own

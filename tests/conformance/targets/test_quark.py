@@ -24,10 +24,10 @@ from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.targets import adapters as targets
 from onnxspec.conformance.targets.adapters import quark_library
 from onnxspec.conformance.workers import worker
-from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, foundations, run_kernel
-from onnxspec.reference.operators.extended_lstm.tanhf import TANHF
 
+from ...quark_kernel import KernelAttributes, foundations, run_kernel
 from ...quark_random import KINDS, random_trial, system_tanhf
+from ...tanhf import TANHF
 from ..checking.nodes import of_quark
 from ..miniatures import read_results
 

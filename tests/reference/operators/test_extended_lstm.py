@@ -16,8 +16,8 @@ from onnxspec.reference.numbers.affine import Affine
 from onnxspec.reference.operators.extended_lstm.arithmetic import ARITHMETICS, STATES
 from onnxspec.reference.operators.extended_lstm.computation import ExtendedComputation, evaluate_extended
 from onnxspec.reference.operators.extended_lstm.document import ExtendedLSTM, resolve
-from onnxspec.reference.operators.extended_lstm.kernel import KernelAttributes, run_kernel
 
+from ...quark_kernel import KernelAttributes, run_kernel
 from ...quark_random import QuarkTrial, random_trial
 
 

@@ -13,16 +13,16 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.reference.numbers.affine import Affine
-from onnxspec.reference.operators.extended_lstm.kernel import (
+
+from ...quark_kernel import (
     Factor,
     KernelAttributes,
     foundations,
     levels_of,
     run_kernel,
 )
-from onnxspec.reference.operators.extended_lstm.tanhf import TANHF, fdlibm, nearest
-
 from ...quark_random import libm_tanhf, system_tanhf
+from ...tanhf import TANHF, fdlibm, nearest
 
 Arrays = Mapping[str, NDArray[np.float32]]
 

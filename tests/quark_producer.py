@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....reference import Node, evaluate_in_order
-from ....reference.operators.extended_lstm.computation import evaluate_extended
-from ....reference.operators.extended_lstm.document import resolve
-from ....reference.operators.extended_lstm.kernel import KernelAttributes, run_kernel
-from ...specs.case import Spec
-from ...specs.family import build_case
-from ...specs.model import build_model
-from ...specs.spec import CaseSpec
-from .codec import calibrated
-from .spec import extended
+from onnxspec.cases.operators.extended_lstm.codec import calibrated
+from onnxspec.cases.operators.extended_lstm.spec import extended
+from onnxspec.cases.specs.case import Spec
+from onnxspec.cases.specs.family import build_case
+from onnxspec.cases.specs.model import build_model
+from onnxspec.cases.specs.spec import CaseSpec
+from onnxspec.reference import Node, evaluate_in_order
 
 Array = NDArray[Any]
 
@@ -102,16 +99,3 @@ def as_extended(q: QuantizedCase) -> bytes:
     spec = extended("quantized", T=T, N=N, I=I, H=q.attributes["hidden_size"])
     node = Node("ExtendedLSTM", 1, q.attributes, ("Y",), "com.amd.quark")
     return build_model(spec, node, row, node.outputs)
-
-
-def kernel_rows(q: QuantizedCase) -> Array:
-    """Y as the model of the shipped kernel computes it, row by row."""
-    X, parameters = q.inputs["X"], KernelAttributes.of(q.attributes)
-    W, R, B = (q.inputs[name] for name in "WRB")
-    rows = [run_kernel(X[:, n : n + 1], W, R, B, parameters) for n in range(X.shape[1])]
-    return np.concatenate(rows, axis=2)
-
-
-def documented(q: QuantizedCase) -> Array:
-    """Y as the document has it, exact but for the quantization."""
-    return evaluate_extended(resolve(q.attributes, q.inputs)).astype(np.float32)

@@ -1,8 +1,7 @@
 """ExtendedLSTM as shipped: what the CPU kernel of AMD Quark 0.13 computes, bit for bit.
 
-This is a model of the fixed-point LSTM in Quark's custom-op library (``src/lstm/cpu/lstm.h``,
-``src/custom_op_lstm.cc``), written from its behaviour: what the document says is in :mod:`.extended_lstm`, and where
-the two part is in ``extended_lstm_disagreements.toml``.
+A model of the fixed-point LSTM in Quark's custom-op library (``src/lstm/cpu/lstm.h``, ``src/custom_op_lstm.cc``),
+written from its behaviour. Tests use it as a target where the library itself cannot be built.
 
 The arithmetic. X, W, R and B are quantized to uint16 and shifted to int16 by taking 32768 away. Products are summed
 exactly, divided by a power of two at least as large as the number of terms, and multiplied by a 16-bit mantissa of
@@ -16,7 +15,6 @@ What equality rests on, beside that, is named by :func:`foundations`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,18 +23,25 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from onnxspec.reference.operators.extended_lstm.mantissa import (
+    INT17,
+    INT32,
+    NO_POWER,
+    ZERO,
+    Factor,
+    ceil_log2,
+    power_shift,
+    rounded,
+    shifted,
+)
+
 from .tanhf import Tanhf, fdlibm
 
 Integers = NDArray[np.int64]
 
 FRACTION_BITS = 24
 _ONE = 2.0**FRACTION_BITS
-_INT32 = (-(2**31), 2**31 - 1)
-# The kernel's bounds for 16-bit results are those of 17 bits: what lies between wraps around instead of saturating.
-_INT17 = (-(2**16), 2**16 - 1)
 _HALF_RANGE = 32768
-# The int that an infinite or undefined number is converted to on x86.
-NO_POWER = -(2**31)
 
 
 class KernelAttributes(Struct, frozen=True):
@@ -61,93 +66,6 @@ class KernelAttributes(Struct, frozen=True):
     def centre(self, name: str) -> int:
         """A zero point where levels are int16."""
         return self.zero_points[name] - _HALF_RANGE
-
-
-def _as_int32(value: int) -> int:
-    """An integer modulo 2^32, as int32."""
-    return (value + 2**31) % 2**32 - 2**31
-
-
-def _power_shift(count: int) -> int:
-    """``1 << count`` of C's int where count is any int: x86 takes it modulo 32, and 31 gives -2^31."""
-    return _as_int32(1 << (count % 32))
-
-
-def _ceil_log2(x: float) -> int | None:
-    """The least integer e with |x| <= 2^e; None where there is none, at 0, infinity and NaN.
-
-    The kernel asks log2, whose error is too small to matter: nothing it asks about has more than 41 bits.
-    """
-    if x == 0 or not math.isfinite(x):
-        return None
-    mantissa, exponent = math.frexp(abs(x))
-    return exponent - 1 if mantissa == 0.5 else exponent
-
-
-def _int_of(x: NDArray[np.float64]) -> Integers:
-    """float64 to int32 (given as int64) as x86 converts: towards zero, and -2^31 where that has no int32."""
-    inside = np.abs(x) < 2.0**31
-    converted: Integers = np.where(inside, np.where(inside, x, 0).astype(np.int64), -(2**31))
-    return converted
-
-
-def _rounded(x: NDArray[np.float64] | float, least: int, most: int) -> Integers:
-    """Rounded half away from zero and saturated; but the sign is that of the integer part, so that what lies between
-    -1 and -1/2 becomes 0 and not -1."""
-    x = np.asarray(x, np.float64)
-    rounded = np.where(x > -1, x + 0.5, x - 0.5)
-    saturated: Integers = np.where(rounded < least, least, np.where(rounded > most, most, _int_of(rounded)))
-    return saturated
-
-
-def _int16(x: Integers) -> Integers:
-    """Integers modulo 2^16, as int16 (given as int64)."""
-    wrapped: Integers = (x + 2**15) % 2**16 - 2**15
-    return wrapped
-
-
-def shifted(x: Integers, count: int, bounds: tuple[int, int]) -> Integers:
-    """x / 2^count, rounded half away from zero and saturated, into x itself.
-
-    The half is a C int: where count is 32 it is -2^31, where it is more it is too small by 2^32.
-    """
-    half = 0 if count == 0 else _power_shift(count - 1)
-    negative = x < 0
-    np.abs(x, out=x)
-    x += half
-    x >>= count % 64
-    np.negative(x, out=x, where=negative)
-    return np.clip(x, *bounds, out=x)
-
-
-class Factor(Struct, frozen=True):
-    """A number as a 16-bit mantissa and a power of two: number = mantissa * 2^-power.
-
-    The mantissa's size is in (2^14, 2^15] and kept in int16, where 2^15, which every power of two has, becomes -2^15:
-    its sign is lost. Outside 0 ... 30 the power is one that a C int cannot be shifted by, and the mantissa garbage.
-    """
-
-    mantissa: int
-    power: int
-
-    @classmethod
-    def of(cls, x: float) -> Factor:
-        """The kernel's form of a number."""
-        exponent = _ceil_log2(x)
-        power = NO_POWER if exponent is None else 15 - exponent
-        with np.errstate(invalid="ignore", over="ignore"):
-            scaled = np.float64(_power_shift(power)) * np.float64(x)
-        return cls(int(_int16(_rounded(scaled, *_INT17))), power)
-
-    def times(self, x: Integers, already: int = 0) -> Integers:
-        """Integers multiplied by the number, into x itself; `already` is the power of two they were divided by before.
-        The count of the shift is held in 8 bits."""
-        x *= self.mantissa
-        return shifted(x, (self.power - already) % 256, _INT32)
-
-
-ZERO = Factor(0, NO_POWER)
-"""The logarithm of 0 as it is stored: it adds nothing, though its logarithm is undefined."""
 
 
 @dataclass(frozen=True)
@@ -190,18 +108,18 @@ class _Plan:
             pairs = B[:, : 4 * H].astype(np.float64) + B[:, 4 * H :]
             constants = constants + np.float64(s["b"]) * _ONE * (pairs - 2.0 * p.centre("b"))
             inverse = np.float64(1) / np.float64(s["y"])
-            exponent = _ceil_log2(float(inverse)) if inverse > 0 else None  # only here no absolute value is taken
+            exponent = ceil_log2(float(inverse)) if inverse > 0 else None  # only here no absolute value is taken
             out_power = NO_POWER if exponent is None else 16 - exponent
-            scale = float(_power_shift(out_power)) if out_power >= 0 else 1.0 / _power_shift(-out_power)
-            out_mantissa = int(_rounded(scale * inverse, *_INT17)) % 2**16
+            scale = float(power_shift(out_power)) if out_power >= 0 else 1.0 / power_shift(-out_power)
+            out_mantissa = int(rounded(scale * inverse, *INT17)) % 2**16
         return cls(
             input_factor=Factor.of(input_unit),
-            input_terms=_ceil_log2(I) or 0,
+            input_terms=ceil_log2(I) or 0,
             input_tilt=Factor.of(input_tilt),
             hidden_factor=Factor.of(hidden_unit),
-            hidden_terms=_ceil_log2(H) or 0,
+            hidden_terms=ceil_log2(H) or 0,
             hidden_tilt=Factor.of(hidden_tilt),
-            constants=_rounded(constants, *_INT32),
+            constants=rounded(constants, *INT32),
             out_mantissa=out_mantissa,
             out_power=out_power,
             # A little is added to the zero point before it is cut, towards zero also where it is negative: a zero point
@@ -297,7 +215,7 @@ def foundations(
     elif not (-FRACTION_BITS <= plan.out_power <= 31 - FRACTION_BITS):
         undefined.add("shift")
     sums = work.pre_activations(work.walk(tanhf))
-    if sums.size and (sums.min() < _INT32[0] or sums.max() > _INT32[1]):
+    if sums.size and (sums.min() < INT32[0] or sums.max() > INT32[1]):
         undefined.add("overflow")
     return frozenset(undefined)
 
@@ -335,7 +253,7 @@ class _Work(Struct, frozen=True):
         # Sums of int16 products stay below 2^53, so float64 products are exact in any order.
         products = x.astype(np.float64) @ w.reshape(w.shape[0] * w.shape[1], w.shape[2]).T.astype(np.float64)
         sums = products.astype(np.int64).reshape(len(x), 2, 4 * p.hidden_size)
-        sums = plan.input_factor.times(shifted(sums, plan.input_terms, _INT32), plan.input_terms)
+        sums = plan.input_factor.times(shifted(sums, plan.input_terms, INT32), plan.input_terms)
         sums -= plan.input_tilt.times(x.sum(-1, dtype=np.int64))[:, np.newaxis, np.newaxis]
         sums[:, 1] = sums[::-1, 1].copy()
         sums += plan.constants
@@ -345,7 +263,7 @@ class _Work(Struct, frozen=True):
         """The terms that states h (..., 2, 1, H) add to the pre-activations: (..., 2, 4H)."""
         plan = self.plan
         sums = np.matmul(h, self.R)[..., 0, :].astype(np.int64)
-        sums = plan.hidden_factor.times(shifted(sums, plan.hidden_terms, _INT32), plan.hidden_terms)
+        sums = plan.hidden_factor.times(shifted(sums, plan.hidden_terms, INT32), plan.hidden_terms)
         if plan.hidden_tilt != ZERO:
             sums -= plan.hidden_tilt.times(h.sum(-1).astype(np.int64))
         return sums
@@ -373,7 +291,7 @@ class _Work(Struct, frozen=True):
             state = (hidden + np.where(hidden > -1, 0.5, -0.5)).astype(np.int64)
             state *= plan.out_mantissa
             state += zero
-            levels[t] = h[:, 0] = shifted(state, plan.out_shift, _INT17).astype(np.int16)
+            levels[t] = h[:, 0] = shifted(state, plan.out_shift, INT17).astype(np.int16)
         return levels
 
     def pre_activations(self, levels: Integers) -> Integers:
