@@ -116,7 +116,7 @@ def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
         options.library = {json.dumps(library.path)}
     """)
     abouts = ("realistic-input", "old-name", "as-documented", "output-beyond-0.3", "rerun-data", "illegal-layout-one")
-    assert command("generate", folder, "--op", "ExtendedLSTM", "--all", *chosen(abouts)) == 0
+    assert command("generate", "--out", folder, "--op", "ExtendedLSTM", "--all", *chosen(abouts)) == 0
     assert "--all" not in capsys.readouterr().out
     targets = ("--targets-file", tables, "--target", "plain", "--target", "amd")
     assert command("run", "--cases", folder, *targets, "--out", out) == 1
