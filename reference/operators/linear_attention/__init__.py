@@ -1,0 +1,1 @@
+"""LinearAttention: its document, equations, error bounds and faults."""

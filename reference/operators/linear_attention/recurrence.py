@@ -1,0 +1,234 @@
+"""The equations of LinearAttention, as its document prints them, in float64.
+
+Each key-value head has a state S (d_k, d_v). A step lets it decay to P = exp(g) S, writes, and then reads:
+
+    w = v, or beta (v - P' k) for the delta rules
+    S = P + k w'
+    o = scale q' S
+
+A query head reads the state of the key-value head of its group. Faults change the packed inputs, the unpacked
+operands, or one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+RULES = ("linear", "gated", "delta", "gated_delta")
+"""The values of update_rule."""
+
+
+def decays(rule: str) -> bool:
+    """Tell whether a rule has a decay."""
+    return rule in ("gated", "gated_delta")
+
+
+def corrects(rule: str) -> bool:
+    """Tell whether a rule writes the difference between the value and what the state holds for the key."""
+    return rule in ("delta", "gated_delta")
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What the equations need of a node, unpacked, in float64.
+
+    query
+        (B, T, R, d_k), one for each of the R heads of the output.
+    key, value
+        (B, T, H, d_k) and (B, T, H, d_v), H key-value heads.
+    decay
+        (B, T, H, d_k), the factor exp(g) of every row of the state; ``exponent`` is g. 1 and 0 for rules without.
+    beta
+        (B, T, H); None for rules without.
+    past
+        (B, H, d_k, d_v).
+    heads
+        (R,), the key-value head whose state an output head reads.
+    """
+
+    query: Array
+    key: Array
+    value: Array
+    exponent: Array
+    decay: Array
+    beta: Array | None
+    past: Array
+    heads: Array
+    scale: float
+
+    @property
+    def steps(self) -> int:
+        return int(self.query.shape[1])
+
+
+class Step(NamedTuple):
+    """The operands of one step: those of :class:`Operands` without the axis of time, and the state before it."""
+
+    state: Array
+    query: Array
+    key: Array
+    value: Array
+    decay: Array
+    beta: Array | None
+    heads: Array
+    scale: float
+
+
+class Written(NamedTuple):
+    """What one step makes: the state after it, the output (B, R, d_v), and w (B, H, d_v)."""
+
+    state: Array
+    output: Array
+    written: Array
+
+
+Advance = Callable[[Step], Written]
+
+
+def retrieve(state: Array, key: Array) -> Array:
+    """Return S' k of every head, (B, H, d_v)."""
+    product: Array = (key[..., None, :] @ state)[..., 0, :]
+    return product
+
+
+def outer(key: Array, written: Array) -> Array:
+    """Return k w' of every head, (B, H, d_k, d_v)."""
+    product: Array = key[..., None] * written[..., None, :]
+    return product
+
+
+def read(state: Array, step: Step) -> Array:
+    """Return scale q' S, (B, R, d_v), of a state that each output head reads for its group."""
+    output: Array = step.scale * retrieve(state[:, step.heads], step.query)
+    return output
+
+
+def advance(step: Step) -> Written:
+    """Return what one step makes, by the document's equations."""
+    decayed = step.decay[..., None] * step.state
+    written = step.value
+    if step.beta is not None:
+        written = step.beta[..., None] * (step.value - retrieve(decayed, step.key))
+    state = decayed + outer(step.key, written)
+    return Written(state, read(state, step), written)
+
+
+def step_of(operands: Operands, t: int, state: Array) -> Step:
+    """Return the operands of step t, and the state before it."""
+    beta = None if operands.beta is None else operands.beta[:, t]
+    return Step(
+        state,
+        operands.query[:, t],
+        operands.key[:, t],
+        operands.value[:, t],
+        operands.decay[:, t],
+        beta,
+        operands.heads,
+        operands.scale,
+    )
+
+
+def run_steps(operands: Operands, advance: Advance = advance) -> tuple[Array, Array]:
+    """Return the outputs (B, T, R, d_v) and the last state (B, H, d_k, d_v)."""
+    batch, steps, reads, _ = operands.query.shape
+    outputs = np.zeros((batch, steps, reads, operands.value.shape[-1]))
+    state = operands.past
+    for t in range(steps):
+        state, outputs[:, t], _ = advance(step_of(operands, t, state))
+    return outputs, state
+
+
+def unpack(packed: Array, heads: int) -> Array:
+    """Return a packed tensor (B, T, heads * d) as (B, T, heads, d) in float64."""
+    batch, steps, width = packed.shape
+    return packed.astype(np.float64).reshape(batch, steps, heads, width // heads)
+
+
+def default_scale(d_k: int) -> float:
+    """Return the scale of a node that has none, or 0."""
+    return float(1 / np.sqrt(d_k))
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A node with its inputs, resolved.
+
+    query, key, value, past_state, decay, beta
+        The inputs as they are given; None for those that are left out.
+    q_num_heads, kv_num_heads, update_rule, scale, chunk_size
+        The attributes, with their defaults.
+    prepare, advance
+        Changes of the unpacked operands, and the equations of one step: what faults replace.
+    """
+
+    query: Array
+    key: Array
+    value: Array
+    q_num_heads: int
+    kv_num_heads: int
+    past_state: Array | None = None
+    decay: Array | None = None
+    beta: Array | None = None
+    update_rule: str = "gated_delta"
+    scale: float = 0.0
+    chunk_size: int = 64
+    prepare: Callable[[Operands], Operands] = lambda operands: operands
+    advance: Advance = advance
+
+    @property
+    def reads(self) -> int:
+        """Number of heads of the output."""
+        return max(self.q_num_heads, self.kv_num_heads)
+
+    @property
+    def d_k(self) -> int:
+        """Width of a query and of a key."""
+        return int(self.query.shape[2]) // self.q_num_heads
+
+    @property
+    def d_v(self) -> int:
+        """Width of a value."""
+        return int(self.value.shape[2]) // self.kv_num_heads
+
+    def operands(self) -> Operands:
+        """Return the operands, unpacked."""
+        batch, steps, _ = self.query.shape
+        H, R, d_k = self.kv_num_heads, self.reads, self.d_k
+        query, key, value = unpack(self.query, self.q_num_heads), unpack(self.key, H), unpack(self.value, H)
+        exponent = np.zeros((batch, steps, H, d_k))
+        if decays(self.update_rule) and self.decay is not None:
+            exponent = np.broadcast_to(unpack(self.decay, H), exponent.shape)
+        beta = None
+        if corrects(self.update_rule) and self.beta is not None:
+            beta = np.broadcast_to(self.beta.astype(np.float64), (batch, steps, H))
+        past = np.zeros((batch, H, d_k, self.d_v))
+        if self.past_state is not None:
+            past = self.past_state.astype(np.float64)
+        queries = np.arange(R) // (R // self.q_num_heads)
+        heads = np.arange(R) // (R // H)
+        scale = float(np.float32(self.scale)) or default_scale(d_k)
+        operands = Operands(query[:, :, queries], key, value, exponent, np.exp(exponent), beta, past, heads, scale)
+        return self.prepare(operands)
+
+    def run(self) -> dict[str, Array]:
+        """Return both outputs in float64, by name."""
+        outputs, state = run_steps(self.operands(), self.advance)
+        return {"output": pack(outputs), "present_state": state}
+
+    def prepared(self, change: Callable[[Operands], Operands]) -> Attention:
+        """Return this node with its unpacked operands changed once more."""
+        before = self.prepare
+        return replace(self, prepare=lambda operands: change(before(operands)))
+
+
+def pack(outputs: Array) -> Array:
+    """Return outputs (B, T, R, d_v) as (B, T, R * d_v)."""
+    batch, steps, reads, width = outputs.shape
+    return outputs.reshape(batch, steps, reads * width)
