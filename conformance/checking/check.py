@@ -15,9 +15,11 @@ from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.scope import Scope, domain_of, shown_name
 from ..models.walk import Located, nodes_of
-from .frozen import frozen
+from .claims import stale_claims
+from .fixed_sizes import fixed_sizes
 from .measured import Measured
 from .operators import CheckedOperator, judged_operators
+from .padding import padding_is_read
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
 from .rule import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
@@ -168,9 +170,10 @@ class _Notes:
         else:
             self.report(rules()[f"model.{SIZES_CLAIMED}"], f"by what the file declares, {outcome.message}")
 
-    def report(self, rule: Rule, message: str, helps: str = "") -> None:
+    def report(self, rule: Rule, message: str, helps: str = "", advice: str = "") -> None:
+        """Note a broken rule: `advice` stands in the place of the rule's own, `helps` in front of it."""
         text = "" if rule.clause is None else rule.clause.text
-        advice = f"{helps} {_advice(rule)}".strip()
+        advice = advice or f"{helps} {_advice(rule)}".strip()
         self.problems[rule.id, message] = Problem(rule.id, rule.level, *self._place, message, text, advice)
 
     def miss(self, rule: Rule, what: str) -> None:
@@ -181,10 +184,14 @@ def _of_legal(
     located: Located, judged: CheckedOperator, subject: NodeSubject, measured: Measured | None, notes: _Notes
 ) -> None:
     """Note what exporters froze in a legal node, what no document settles of it, and what targets made of its like."""
-    for topic, message in frozen(subject):
-        notes.report(rules()[f"model.{topic}"], message)
+    for fixed in fixed_sizes(subject):
+        notes.report(rules()[f"model.{fixed.topic}"], fixed.message, advice=fixed.advice)
+    for message in stale_claims(subject):
+        notes.report(rules()[f"model.{SIZES_CLAIMED}"], message)
     like = judged.stand_in(subject)
     features = like.features - subject.unread if like is not None else frozenset()
+    if not padding_is_read(subject):
+        features -= {"Y"}  # what is open of Y is its padding
     if domain_of(located.node.domain) != judged.domain:
         features |= {"old-domain"}
     for rule in rules_open(judged, subject.operator.since_version, features):

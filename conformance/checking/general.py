@@ -9,6 +9,7 @@ from ...reference import Operator
 from ...reference.documents.tensors import Extent, Shape
 from ..models.folding import NotConstant
 from ..models.scope import shown_name
+from .layouts import batch_of, swapped_states
 from .sizes import KnownSize, agreement
 from .subject import Broken, Missing, NodeSubject, Outcome
 
@@ -26,6 +27,11 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
     formal = shapes_of(subject)
     if (subject.chosen("layout") or 0) not in _LAYOUTS:  # where the batch is nobody can say
         formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}
+    for name, message in swapped_states(subject).items():
+        # Its other extents would speak against X, which is right.
+        formal = {other: shape for other, shape in formal.items() if other != name}
+        if isinstance(batch_of(subject), int):
+            yield Broken("shapes", message, subject.inputs[name].type.certain)
     known = {size: KnownSize(*given) for size, given in operator.sizes_said(subject).items()}
     yield from agreement(subject, formal, known)
     yield from _lengths(subject, steps_of(subject))

@@ -20,9 +20,10 @@ else:
     import tomli as tomllib
 
 BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED = "batch-fixed", "time-frozen", "sizes-claimed", "measured"
+SHAPE_FIXED, BATCH_IN_TIME = "shape-fixed", "batch-in-time"
 
 _OF_NO_CLAUSE = {
-    **dict.fromkeys((BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED), Level.WARNING),
+    **dict.fromkeys((BATCH_FIXED, TIME_FROZEN, SHAPE_FIXED, BATCH_IN_TIME, SIZES_CLAIMED), Level.WARNING),
     **dict.fromkeys(quantization.BROKEN, Level.ERROR),
     **dict.fromkeys(quantization.OPEN, Level.WARNING),
     MEASURED: Level.NOTE,

@@ -163,6 +163,15 @@ class Scope:
         return frozenset(own.union(self.outputs, *inside))
 
     @cached_property
+    def consumers(self) -> dict[str, list[int]]:
+        """The numbers of the nodes that take a name, by themselves or in a graph inside them."""
+        consumers: dict[str, list[int]] = {}
+        for number, node in enumerate(self.nodes):
+            for name in {*node.input}.union(*(inner.read for _, inner in self.inner(number))):
+                consumers.setdefault(name, []).append(number)
+        return consumers
+
+    @cached_property
     def labels(self) -> list[str]:
         """The names of nodes in paths: a node's own, or its operator and number; never the same twice."""
         taken: dict[str, int] = {}

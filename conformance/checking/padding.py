@@ -1,0 +1,93 @@
+"""Padding of Y: whether anything may read what is past the lengths of its rows."""
+
+from __future__ import annotations
+
+from onnx import NodeProto, helper
+
+from ..models.folding import NotConstant, constant
+from ..models.scope import Scope, domain_of
+from .operators import judged_operators
+from .subject import NodeSubject
+
+_ELEMENTWISE = ("Identity", "Cast", "Dropout", "Relu", "LeakyRelu", "Elu", "Tanh", "Sigmoid", "Clip", "Neg")
+"""Operators behind which each element of their first input is where it was."""
+
+_MOST_BYTES = 1 << 12
+"""Bytes of a list of axes, or of a shape."""
+
+_Axes = tuple[int, ...]
+"""What the axes of a tensor are, in order: steps, rows, or another thing."""
+
+_STEPS, _ROWS, _OTHER = range(3)
+
+
+def padding_is_read(subject: NodeSubject) -> bool:
+    """Tell whether something may read Y past the lengths of its rows.
+
+    Nothing does where Y comes to nothing but the X of nodes that have the same lengths: these do not look at it.
+    """
+    Y = dict(zip(subject.operator.outputs, subject.outputs, strict=False)).get("Y")
+    lengths = subject.inputs.get("sequence_lens")
+    if lengths is None or not Y:
+        return True
+    scope, origin = subject.scope, lengths.scope.origin_of(lengths.given)
+    batch_first = subject.chosen("layout") == 1
+    pending = [(Y, (_ROWS, _STEPS, _OTHER, _OTHER) if batch_first else (_STEPS, _OTHER, _ROWS, _OTHER))]
+    while pending:
+        name, axes = pending.pop()
+        if name in scope.outputs:
+            return True
+        for number in scope.consumers.get(name, ()):
+            node = scope.nodes[number]
+            if (domain_of(node.domain), node.op_type) in judged_operators():
+                if not _skips_padding(scope, node, name, axes, origin):
+                    return True
+            elif (moved := _moved(scope, node, name, axes)) is not None:
+                pending.append((node.output[0], moved))
+            else:
+                return True
+    return False
+
+
+def _skips_padding(scope: Scope, node: NodeProto, name: str, axes: _Axes, lengths: tuple[Scope, str] | None) -> bool:
+    """Tell whether a recurrent node takes a tensor as its X, in its layout, and has the same lengths."""
+    judged = judged_operators()[domain_of(node.domain), node.op_type]
+    version = judged.version(scope.opsets.get(domain_of(node.domain), 1))
+    formal = version.inputs if version is not None else ()
+    taken = [f for f, given in zip(formal, node.input, strict=False) if given == name]
+    own = dict(zip(formal, node.input, strict=False)).get("sequence_lens", "")
+    layout = next((a.i for a in node.attribute if a.name == "layout"), 0)
+    expected = (_ROWS, _STEPS, _OTHER) if layout == 1 else (_STEPS, _ROWS, _OTHER)
+    return taken == ["X"] and axes == expected and bool(own) and scope.origin_of(own) == lengths
+
+
+def _moved(scope: Scope, node: NodeProto, name: str, axes: _Axes) -> _Axes | None:
+    """Return the axes of what a node makes of a tensor; None where they, or other readers of it, are not known."""
+    if (
+        domain_of(node.domain)
+        or scope.model.function_of(node) is not None
+        or list(node.input).count(name) != 1
+        or node.input[0] != name
+    ):
+        return None
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type in _ELEMENTWISE:
+        return axes
+    if node.op_type == "Transpose":
+        return tuple(axes[k] for k in attributes.get("perm", range(len(axes))[::-1]))
+    numbers = attributes.get("axes") or attributes.get("shape")
+    if numbers is None and len(node.input) == 2:
+        try:
+            numbers = constant(scope, node.input[1], _MOST_BYTES).ravel().tolist()
+        except NotConstant:
+            return None
+    if node.op_type == "Squeeze" and numbers is not None:
+        dropped = {int(axis) % len(axes) for axis in numbers}
+        return tuple(axis for place, axis in enumerate(axes) if place not in dropped)
+    if node.op_type == "Reshape" and numbers is not None and not attributes.get("allowzero"):
+        # Axes in front that are copied stay; what is behind them may be put together.
+        copied = next((k for k, extent in enumerate(numbers) if extent != 0), len(numbers))
+        if {_STEPS, _ROWS} & {*axes[copied:]}:
+            return None
+        return (*axes[:copied], *(_OTHER for _ in numbers[copied:]))
+    return None

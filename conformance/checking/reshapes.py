@@ -1,0 +1,144 @@
+"""Reshape and Expand nodes around a recurrent node that fix, or merge, sizes which the model's inputs leave open."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from ..models.scope import Scope, domain_of
+from ..models.tensor_type import Dimension
+from .operators import judged_operators
+from .subject import Input, NodeSubject
+
+_MOST_NODES = 1000
+"""Nodes that one walk through the graph visits."""
+
+
+@dataclass(frozen=True)
+class Reshaped:
+    """A Reshape or Expand, the shapes in front of and behind it, and the open sizes that it fixes or merges."""
+
+    scope: Scope
+    number: int
+    before: tuple[Dimension, ...]
+    after: tuple[Dimension, ...]
+    fixed: frozenset[str]
+    merged: frozenset[str]
+
+
+def is_named(extent: object) -> bool:
+    """Tell whether the model's inputs leave an extent open; shape inference makes up names of its own."""
+    return isinstance(extent, str) and not extent.startswith("unk__")
+
+
+def is_batch_name(extent: object) -> bool:
+    """Tell whether an open extent is called a batch."""
+    return is_named(extent) and "batch" in str(extent).lower()
+
+
+def reshaped_before(X: Input, extents: Set[int]) -> Iterator[Reshaped]:
+    """Yield the nodes in front of X, up to other recurrent nodes, that fix or merge open sizes.
+
+    extents
+        Sizes of X that are fixed: tensors that have none of them are not followed.
+    """
+    pending, seen = [(X.scope, X.given)], set[tuple[int, str]]()
+    while pending and len(seen) < _MOST_NODES:
+        origin = Scope.origin_of(*pending.pop())
+        if origin is None or (id(origin[0]), origin[1]) in seen or origin[1] not in origin[0].producers:
+            continue
+        scope, name = origin
+        seen.add((id(scope), name))
+        number = scope.producers[name][0]
+        node, shape = scope.nodes[number], scope.type_of(name).shape
+        if _is_recurrent(node) or (shape is not None and not extents & set(shape)):
+            continue
+        if (reshaped := _reshaped(scope, number)) is not None:
+            yield reshaped
+        pending += [(scope, name) for name in node.input if name]
+
+
+def reshaped_behind(subject: NodeSubject) -> Iterator[tuple[str, Reshaped]]:
+    """Yield the nodes behind a node, with its output, that fix open sizes and lead to no other recurrent node."""
+    for formal, name in zip(subject.operator.outputs, subject.outputs, strict=False):
+        for number in _nodes_behind(subject.scope, name):
+            reshaped = _reshaped(subject.scope, number)
+            if reshaped is not None and reshaped.fixed:
+                behind = _nodes_behind(subject.scope, subject.scope.nodes[number].output[0])
+                if not any(_is_recurrent(subject.scope.nodes[other]) for other in behind):
+                    yield formal, reshaped
+                break
+
+
+def _nodes_behind(scope: Scope, name: str) -> Iterator[int]:
+    """Yield the numbers of the nodes that a name flows into, recurrent ones included but none behind those."""
+    pending, seen = [name], set[int]()
+    while pending and len(seen) < _MOST_NODES:
+        for number in scope.consumers.get(pending.pop(), ()):
+            if number not in seen:
+                seen.add(number)
+                yield number
+                if not _is_recurrent(scope.nodes[number]):
+                    pending += [output for output in scope.nodes[number].output if output]
+
+
+def _is_recurrent(node: NodeProto) -> bool:
+    return (domain_of(node.domain), node.op_type) in judged_operators()
+
+
+def _reshaped(scope: Scope, number: int) -> Reshaped | None:
+    """Return what a Reshape or Expand does to open sizes; None for other nodes, and where it does nothing to them."""
+    node = scope.nodes[number]
+    if node.op_type not in ("Reshape", "Expand") or domain_of(node.domain) or not node.input:
+        return None
+    into, out = scope.type_of(node.input[0]), scope.type_of(node.output[0])
+    if into.shape is None or out.shape is None or not (into.certain and out.certain):
+        return None
+    fixed, merged = (_by_expand if node.op_type == "Expand" else _by_reshape)(into.shape, out.shape)
+    if merged:
+        merged &= _batches(scope)
+    return Reshaped(scope, number, into.shape, out.shape, fixed, merged) if fixed or merged else None
+
+
+_Sizes = frozenset[str]
+
+
+def _by_expand(into: tuple[Dimension, ...], out: tuple[Dimension, ...]) -> tuple[_Sizes, _Sizes]:
+    pairs = zip(reversed(into), reversed(out), strict=False)
+    return frozenset(str(i) for i, o in pairs if is_named(i) and isinstance(o, int)), frozenset()
+
+
+def _by_reshape(into: tuple[Dimension, ...], out: tuple[Dimension, ...]) -> tuple[_Sizes, _Sizes]:
+    """Return the open sizes for which only some values fit, and those that are merged with others.
+
+    Both shapes have as many elements. So where every extent behind is known, the open sizes that are not among them
+    must have one product; where one is not, it is all that is left over.
+    """
+    left = Counter(e for e in into if not isinstance(e, int)) - Counter(e for e in out if is_named(e))
+    named = frozenset(str(e) for e in left if is_named(e))
+    unknown = sum(not isinstance(e, int) and not is_named(e) for e in out)
+    if unknown == 0:
+        return named, frozenset()
+    before, after = (math.prod(e for e in shape if isinstance(e, int)) for shape in (into, out))
+    if unknown > 1 or not before or not after:
+        return frozenset(), frozenset()
+    if len(left) == len(named) and before % after:
+        return named, frozenset()
+    return frozenset(), named if left.total() > 1 or before != after else frozenset()
+
+
+def _batches(scope: Scope) -> frozenset[str]:
+    """Return the open sizes that are batches: by their name, or since a recurrent node takes them for one."""
+    symbols = set()
+    for node in scope.nodes:
+        if _is_recurrent(node) and node.input:
+            layout = next((a.i for a in node.attribute if a.name == "layout"), 0)
+            shape = scope.type_of(node.input[0]).shape
+            if shape is not None and len(shape) == 3 and layout in (0, 1):
+                symbols.add(shape[1 - layout])
+    declared = {d.dim_param for value in scope.declared.values() for d in value.type.tensor_type.shape.dim}
+    return frozenset(str(s) for s in symbols if is_named(s)) | {s for s in declared if is_batch_name(s)}

@@ -1,0 +1,189 @@
+"""Sizes that exporters fix, states in the other layout's order, stale claims, and padding that nothing reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, helper
+
+from onnxspec.conformance.checking.check import check_model
+from onnxspec.conformance.checking.problem import Checked, Level, Problem
+
+from .nodes import H, I, N, T, model_of, recurrent, value, weights_of
+
+W = {name: array for name, array in weights_of("LSTM").items() if name != "B"}
+BOTH = {f"{name}2": array for name, array in weights_of("LSTM", 2).items() if name != "B"}
+
+
+def warnings(checked: Checked, rule: str) -> list[Problem]:
+    assert not [problem for problem in checked.problems if problem.level is Level.ERROR], checked.problems
+    return [problem for problem in checked.problems if problem.rule == rule]
+
+
+def stacked(shape: list[int], X: Any = ("w", "batch_size", I), op: str = "Reshape", **attributes: Any) -> Checked:
+    """Two bidirectional LSTMs; what the first returns comes to the second through a Reshape, as PyTorch exports it."""
+    first = recurrent("LSTM", ("X", "W2", "R2"), "first", direction="bidirectional")
+    second = recurrent("LSTM", ("x", "V", "R2"), "second", direction="bidirectional")
+    first.output[0], second.output[0] = "y", "Y"
+    nodes = [first, helper.make_node("Transpose", ["y"], ["t"], perm=[0, 2, 1, 3])]
+    nodes += [helper.make_node("Reshape", ["t", "shape"], ["r"], name="fixed"), helper.make_node("Relu", ["r"], ["x"])]
+    constants = {**BOTH, "shape": np.array(shape, np.int64), "V": np.zeros((2, 4 * H, 2 * H), np.float32)}
+    return check_model(model_of([*nodes, second], {"X": X}, constants))
+
+
+def test_a_reshape_with_the_sizes_of_the_example_fixes_x() -> None:
+    (problem,) = warnings(stacked([100, 1, 2 * H]), "model.shape-fixed")
+    assert problem.node == "/second"
+    assert "X always has 100 steps and a batch of 1: Reshape /fixed makes (100, 1, 10)" in problem.message
+    assert "batch_size and w open" in problem.message
+    # One of both is fixed, and the other is what is left over: only multiples fit, and rows are mixed.
+    for shape in ([100, -1, 2 * H], [-1, 3, 2 * H]):
+        assert [p.node for p in warnings(stacked(shape), "model.shape-fixed")] == ["/second"]
+
+
+def test_a_reshape_that_copies_sizes_or_whose_input_is_fixed_is_fine() -> None:
+    for shape, X in (([0, 0, -1], ("w", "b", I)), ([0, -1, 2 * H], ("w", "b", I)), ([T, N, -1], (T, N, I)),
+                     ([-1, N, 2 * H], ("w", N, I)), ([0, 1, 2 * H], ("w", 1, I))):  # fmt: skip
+        assert stacked(shape, X).problems == ()
+
+
+def test_a_batch_that_a_reshape_puts_into_time() -> None:
+    """The first node takes the axis for a batch, whatever it is called."""
+    for X in (("w", "batch_size", I), ("w", "n", I)):
+        (problem,) = warnings(stacked([-1, 1, 2 * H], X), "model.batch-in-time")
+        assert problem.node == "/second"
+        assert f"rows of {X[1]} become one sequence" in problem.message
+
+
+def test_axes_of_an_image_that_become_time_are_no_batch() -> None:
+    reshape = helper.make_node("Reshape", ["image", "shape"], ["X"])
+    constants = {**W, "shape": np.array([-1, 1, I], np.int64)}
+    assert check_model(model_of([reshape, recurrent("LSTM")], {"image": ("h", "w", I)}, constants)).problems == ()
+    (problem,) = check_model(model_of([reshape, recurrent("LSTM")], {"image": ("batch", "w", I)}, constants)).problems
+    assert problem.rule == "model.batch-in-time"
+
+
+def test_an_axis_called_batch_that_is_time() -> None:
+    (problem,) = warnings(
+        check_model(model_of([recurrent("LSTM")], {"X": ("batch", "time", I)}, W)), "model.batch-in-time"
+    )
+    assert "the time axis of X is called batch" in problem.message
+    for X, layout in ((("time", "batch", I), 0), (("batch", "time", I), 1)):
+        assert check_model(model_of([recurrent("LSTM", layout=layout)], {"X": X}, W)).problems == ()
+
+
+def test_an_expand_with_the_sizes_of_the_example() -> None:
+    expand = helper.make_node("Expand", ["x", "shape"], ["X"])
+    constants = {**W, "shape": np.array([T, 2, 1], np.int64)}
+    (problem,) = warnings(
+        check_model(model_of([expand, recurrent("LSTM")], {"x": ("t", 1, I)}, constants)), "model.shape-fixed"
+    )
+    assert f"X always has {T} steps and a batch of 2: Expand" in problem.message
+    constants["shape"] = np.array([1, 2, 1], np.int64)
+    assert check_model(model_of([expand, recurrent("LSTM")], {"x": ("t", 1, I)}, constants)).problems == ()
+
+
+def test_sizes_that_are_fixed_behind_a_node() -> None:
+    reshape = helper.make_node("Reshape", ["Y", "shape"], ["out"], name="flat")
+    for shape, count in (([T, N * H], 1), ([0, -1], 0), ([-1, H], 0)):
+        constants = {**W, "shape": np.array(shape, np.int64)}
+        checked = check_model(model_of([recurrent("LSTM"), reshape], {"X": ("t", "n", I)}, constants, outputs=["out"]))
+        assert len(warnings(checked, "model.shape-fixed")) == count
+        assert all("Y is used with fixed sizes: Reshape /flat" in problem.message for problem in checked.problems)
+
+
+def state(kind: str, *nodes: NodeProto, **constants: Any) -> Checked:
+    node = recurrent("LSTM", ("X", "W", "R", "", "", "h"))
+    inputs: dict[str, Any] = {"X": ("t", "n", I)}
+    if kind == "input":
+        inputs["given"] = (2, 1, H)
+    return check_model(model_of([*nodes, node], inputs, {**W, **constants}))
+
+
+def test_advice_on_a_state_is_none_that_the_model_follows_already() -> None:
+    """A state that is an input of the model, as a whole or in part, needs an open axis there, no other export."""
+    part = helper.make_node("Slice", ["given", "zero", "one"], ["h"])
+    ends = {"zero": np.array([0], np.int64), "one": np.array([1], np.int64)}
+    (problem,) = warnings(state("input", part, **ends), "model.batch-fixed")
+    assert problem.advice == "Export with the batch axis of the model's input given dynamic, as that of X is."
+    (problem,) = warnings(state("constant", h=np.zeros((1, 1, H), np.float32)), "model.batch-fixed")
+    assert problem.advice.startswith("Export with states that are inputs of the model")
+
+
+def with_states(layout: int, X: Any, states: Any, version: int = 14) -> Checked:
+    node = recurrent("LSTM", ("X", "W", "R", "", "", "h", "c"), **({"layout": layout} if version >= 14 else {}))
+    return check_model(model_of([node], {"X": X, "h": states, "c": states}, W, version))
+
+
+def test_states_in_the_order_of_the_other_layout() -> None:
+    """They are named, and X is not: two states against it are no majority."""
+    for layout, version, X, states in (
+        (1, 14, ("n", T, I), (1, "n", H)),
+        (0, 14, (T, "n", I), ("n", 1, H)),
+        (0, 7, (T, "n", I), ("n", 1, H)),
+    ):
+        checked = with_states(layout, X, states, version)
+        problems = warnings(checked, "model.batch-fixed")
+        assert [p.message.split(" (")[0] for p in problems] == [
+            f"the first two axes of initial_{name}" for name in "hc"
+        ]
+        assert all("swapped" in p.message and "Swap the first two axes" in p.advice for p in problems)
+        assert checked.unchecked == ()
+        known = with_states(
+            layout, tuple(5 if e == "n" else e for e in X), tuple(5 if e == "n" else e for e in states), version
+        )
+        errors = [p.message for p in known.problems if p.level is Level.ERROR]
+        assert len(errors) == 2
+        assert all("are swapped" in message and not message.startswith("X") for message in errors)
+    assert with_states(1, ("n", T, I), ("n", 1, H)).problems == ()
+    assert with_states(1, (1, T, I), (1, 1, H)).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("claim", "stale"), [((25, 1, N, H), True), ((T, 1, N, H), False), (("t", 1, N, H), False), ((T, N, H), True)]
+)
+def test_a_claimed_shape_of_an_output_that_contradicts_x(claim: tuple[Any, ...], stale: bool) -> None:
+    for where in ("value_info", "output"):
+        model = model_of([recurrent("LSTM")], {"X": (T, N, I)}, W, outputs=())
+        getattr(model.graph, where).append(value("Y", claim))
+        found = warnings(check_model(model), "model.sizes-claimed")
+        assert ["the shape of Y" in problem.message for problem in found] == [True] * stale
+
+
+def padded(between: list[NodeProto], second_lengths: str, output: str = "", layout: int = 0) -> set[str]:
+    """The nodes that are said to rely on padding, of two with lengths."""
+    first = recurrent("LSTM", ("X", "W2", "R2", "", "lens"), "first", direction="bidirectional")
+    second = recurrent("LSTM", ("x", "V", "R2", "", second_lengths), "second", direction="bidirectional")
+    del second.output[:]
+    first.output[0] = "y"
+    second.output.extend(["", "h"])
+    constants = {**BOTH, "V": np.zeros((2, 4 * H, 2 * H), np.float32), "merge": np.array([0, 0, -1], np.int64)}
+    inputs: dict[str, Any] = {"X": ("t", "n", I), "lens": ("n",), "others": ("n",)}
+    kinds = {"lens": TensorProto.INT32, "others": TensorProto.INT32}
+    model = model_of([first, *between, second], inputs, constants, kinds=kinds, outputs=[output or "h"])
+    checked = check_model(model)
+    assert len(checked.nodes) == 2
+    return {problem.node for problem in warnings(checked, "lstm.padding.zero")}
+
+
+MERGE = [
+    helper.make_node("Transpose", ["y"], ["t"], perm=[0, 2, 1, 3]),
+    helper.make_node("Reshape", ["t", "merge"], ["m"]),
+    helper.make_node("Dropout", ["m"], ["x"]),
+]
+
+
+def test_padding_that_comes_to_nodes_of_the_same_lengths_alone_is_not_relied_on() -> None:
+    assert padded(MERGE, "lens") == set()
+
+
+def test_padding_that_something_else_reads_is_relied_on() -> None:
+    reversed_merge = [helper.make_node("Transpose", ["y"], ["t"], perm=[2, 0, 1, 3]), *MERGE[1:]]
+    mean = helper.make_node("ReduceMean", ["x"], ["mean"])
+    assert padded(MERGE, "others") == {"/first"}
+    assert padded(MERGE, "") == {"/first"}
+    assert padded(MERGE, "lens", output="x") == {"/first"}
+    assert padded([*MERGE, mean], "lens") == {"/first"}
+    assert padded(reversed_merge, "lens") == {"/first"}
