@@ -2,6 +2,9 @@
 
     python -m benchmarks.zoo [BATCH ...] [--fresh 300] [--fuzz CASES | --minutes M] [--seed 1] [--missed]
 
+Without BATCH these are the batches of this folder. The older batches, against which faults and cases were tuned, are in
+git's history: batch_amber, batch_basalt, batch_cedar, batch_dolomite, batch_ember, batch_fjord, batch_granite.
+
 For each batch: `smoke`, `core`, so many fresh cases and, where asked for, a search of so many cases or minutes for each
 fault. A fault is caught where a case fails whose outputs it changes.
 Exit code 1 where the right kernel of a batch is accused, or a fault does not show on its own witness: then the batch
@@ -11,18 +14,20 @@ itself is wrong.
 from __future__ import annotations
 
 import argparse
-import importlib
-import pkgutil
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-import benchmarks.zoo as zoo
+from benchmarks.net.__main__ import COMMIT
 from onnxspec.cases import Case, build_case, operator_versions, profile
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.conformance import NotConforming, assert_conforms
@@ -32,6 +37,8 @@ from onnxspec.conformance.workers.in_process import run_in_process
 from .searching import searched
 
 Arrays = Sequence[Any]
+_FOLDER = Path(__file__).parent
+
 _TOGETHER = 2
 """Failing cases after which a fault counts as caught: one may be chance, and more say nothing new."""
 
@@ -56,11 +63,31 @@ class Kernel:
 
 
 def batches(names: Sequence[str]) -> Iterator[ModuleType]:
-    """The modules of these batches; all of them without names."""
-    for module in pkgutil.iter_modules(zoo.__path__):
-        name = module.name
-        if name.startswith("batch_") and (not names or name in names):
-            yield importlib.import_module(f"benchmarks.zoo.{name}")
+    """Yield the modules of these batches; without names those of this folder."""
+    for name in names or sorted(path.stem for path in _FOLDER.glob("batch_*.py")):
+        path = _FOLDER / f"{name}.py"
+        yield _module(path if path.is_file() else _from_history(name))
+
+
+def _module(path: Path) -> ModuleType:
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+def _from_history(name: str) -> Path:
+    """Return the file of a batch of v0.4.0, from git's history."""
+    source = f"{COMMIT}:benchmarks/zoo/{name}.py"
+    shown = subprocess.run(["git", "show", source], cwd=_FOLDER, capture_output=True, check=False)
+    if shown.returncode:
+        sys.exit(f"there is no batch {name}: it is neither in benchmarks/zoo nor in the history ({source})")
+    path = Path(tempfile.mkdtemp(prefix="onnxspec-zoo-")) / f"{name}.py"
+    path.write_bytes(shown.stdout)
+    return path
 
 
 def runs_of(kernel: Kernel, case: Case) -> list[Arrays] | None:
