@@ -14,7 +14,7 @@ from rich.console import Console
 from ..checking.ways_out import way_out
 from ..extraction.capture import CaptureError
 from ..extraction.cases import ForeignFolder, NodeCase, cases_of_model, read_nodes
-from ..judging.judgement import DECLINED
+from ..judging.judgement import DECLINED, Verdict
 from ..models.content import ModelError
 from ..results.records import Finding
 from ..results.result import Result
@@ -88,7 +88,7 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
         if node.why:
             line(f"    not run: {node.why}", "yellow")
         for each in finished.targets:
-            for text, style in _became(node, each, declined[each.target.name]):
+            for text, style in _became(node, nodes, each, declined[each.target.name]):
                 line(f"    {text}", style)
     for each in finished.targets:
         for text in _lasting(nodes, each):
@@ -100,7 +100,9 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
         line("  only recurrent nodes were tested")
 
 
-def _became(node: NodeCase, run: TargetRun, declined: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _became(
+    node: NodeCase, nodes: Sequence[NodeCase], run: TargetRun, declined: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     """The lines about a node on a target that declines some nodes alone, with their styles."""
     result = next((r for r in run.results if node.case and r.case == node.case), None)
     if result is None:
@@ -111,6 +113,8 @@ def _became(node: NodeCase, run: TargetRun, declined: Sequence[str]) -> Iterator
     if alone and result.verdict in DECLINED:
         yield f"{told}, as {listed(alone)} is alone", ""
         return
+    if result.failing and _right_alone(node, nodes, run):
+        told += " together, though each is right alone"
     yield f"{told}: {result.message}" if result.message else told, "red" if result.failing else ""
     for helps in _helping(result, run.findings):
         yield f"  {helps}", ""
@@ -126,11 +130,30 @@ def _declined(nodes: Sequence[NodeCase], run: TargetRun) -> list[NodeCase]:
     return [node for node in nodes if node.case in declined]
 
 
+def _right_alone(node: NodeCase, nodes: Sequence[NodeCase], run: TargetRun) -> bool:
+    """Tell whether every member of a group of nodes passes alone."""
+    passed = {result.case for result in run.results if result.verdict is Verdict.PASS}
+    return bool(node.members) and {*node.members} <= {alone.node for alone in nodes if alone.case in passed}
+
+
+def _first_wrong(nodes: Sequence[NodeCase], run: TargetRun) -> str:
+    """Return the path of the first wrong node, in words if it is right alone; empty where no node is wrong."""
+    failing = {result.case: result for result in run.results if result.failing}
+    node = next((node for node in nodes if node.case in failing), None)
+    if node is None or not node.members:
+        return node.node if node is not None else ""
+    # Verdicts on several nodes name the one that is wrong, by the path without what a graph cannot have in a name.
+    name = (failing[node.case].where or {}).get("node")
+    first = next((path for path in node.members if path == name), node.node)
+    others = [path for path in node.members if path != first]
+    if first == node.node or not _right_alone(node, nodes, run):
+        return first
+    return f"{first}, which is right alone, together with {listed(others)}"
+
+
 def _lasting(nodes: Sequence[NodeCase], run: TargetRun) -> Iterator[str]:
     """The last lines on a target, for who asks whether the model can be deployed on it."""
-    failing = {result.case for result in run.results if result.failing}
-    wrong = next((node.node for node in nodes if node.case in failing), None)
-    if wrong is not None:
+    if wrong := _first_wrong(nodes, run):
         yield f"first wrong node on {run.target.name}: {wrong}"
     declined, alone = _declined(nodes, run), _declined_alone(nodes, run)
     together = [node.node for node in declined if not {*node.members} & {*alone}]

@@ -239,6 +239,9 @@ def _marked(model: bytes, made_up: Sequence[str]) -> bytes:
 def _origin(nodes: Sequence[PortableNode], captured: bool, runs: int) -> str:
     """The origin of the numbers, in words."""
     count = f"{runs} runs" if runs > 1 else "one run"
+    fixed = dict.fromkeys(f"{size} {value}" for node in nodes for size, value in node.fixed_sizes.items())
+    if fixed and not captured:
+        count += f", all of {listed(list(fixed))}"
     made_up = _made_up(nodes, captured)
     known = dict.fromkeys(name for node in nodes for name in node.weights if name not in made_up)
     parts = [f"{listed(list(known))} from the model"] if known else []

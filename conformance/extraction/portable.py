@@ -82,6 +82,13 @@ class PortableNode:
         """Formal names of the weights whose numbers do not stand in the model."""
         return [name for name in self.weights if name not in self.constants and name not in self.defaults]
 
+    @property
+    def fixed_sizes(self) -> dict[str, int]:
+        """Sizes that its weights leave open and that are fixed all the same, by X, a state or a Reshape."""
+        weights = {extent.size for name in self.weights for extent in self.formal[name]}
+        flowing = {extent.size for name in self.flowing for extent in self.formal[name]}
+        return {size: value for size, value in self.sizes.items() if size in flowing - weights}
+
     def shape_of(self, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape of an input for given sizes."""
         return tuple(extent.times * sizes[extent.size] for extent in self.formal[name])

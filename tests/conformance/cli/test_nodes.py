@@ -96,6 +96,55 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     assert again.returncode == 0, again.stderr
 
 
+SHARING_R = """
+import onnxruntime
+from onnx.backend.base import Backend, BackendRep
+
+
+class Prepared(BackendRep):
+    def __init__(self, model):
+        self._session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+
+    def run(self, inputs, **options):
+        names = [given.name for given in self._session.get_inputs()]
+        return self._session.run(None, dict(zip(names, inputs)))
+
+
+class Fusing(Backend):
+    @classmethod
+    def prepare(cls, model, device="CPU", **options):
+        layers = [node for node in model.graph.node if node.op_type == "GRU"]
+        for layer in layers:
+            layer.input[2] = layers[0].input[2]
+        return Prepared(model)
+
+    @classmethod
+    def supports_device(cls, device):
+        return True
+"""
+
+
+def test_nodes_that_are_right_alone_and_wrong_together(tmp_path: Path) -> None:
+    """A backend fuses three layers, and all of them get the first one's R: the first wrong node is the second."""
+    (tmp_path / "fusing.py").write_text(SHARING_R, encoding="utf-8")
+    nodes, constants, last = [], {"axis": np.array([1], np.int64), "W0": GRU["W"]}, "X"
+    for k in range(3):
+        nodes.append(recurrent("GRU", (last, f"W{k}", f"R{k}"), f"layer{k}", linear_before_reset=1))
+        nodes[-1].output[0] = f"y{k}"
+        last = f"x{k}"
+        nodes.append(helper.make_node("Squeeze", [f"y{k}", "axis"], [last]))
+        constants |= {f"R{k}": GRU["R"] * (k + 1) / 3, f"W{k + 1}": GRU["R"]}
+    onnx.save(model_of(nodes, {"X": (T, N, I)}, constants, outputs=[last]), tmp_path / "model.onnx")
+    done = onnxspec(tmp_path, "run", "--model", "model.onnx", "--out", "run", "--target", "backend:fusing")
+    assert done.returncode == 1, done.stdout
+    lines = done.stdout.splitlines()
+    assert lines.count("    backend:fusing: pass") == 3
+    (together,) = [line for line in lines if "right alone: " in line]
+    assert together.startswith("    backend:fusing: wrong together, though each is right alone: /layer1: Y[")
+    first = "/layer1, which is right alone, together with /layer0 and /layer2"
+    assert f"  first wrong node on backend:fusing: {first}" in lines
+
+
 def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     """Who deploys a model asks whether it runs: onnxruntime does not load a GRU without hidden_size."""
     first = recurrent("LSTM", ("X", "W", "R"), name="first")
@@ -112,7 +161,8 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     assert "  Of these cases: 2 of 3 not supported, the one judged is right" in lines
     assert not [line for line in lines if "list of known failures" in line]  # which excuses nothing here
     # The two together are refused as the second is, and of the first nothing is said.
-    several = "  /first + /second  LSTM-14 + GRU-14  (random data, 3 runs; W and R from the model)"
+    sizes = f"3 runs, all of seq_length {T} and batch_size {N}"
+    several = f"  /first + /second  LSTM-14 + GRU-14  (random data, {sizes}; W and R from the model)"
     assert lines[lines.index(several) + 1 :][:3] == [
         "    onnxruntime: unsupported, as /second is alone",
         "  not supported by onnxruntime: /second",
@@ -145,7 +195,7 @@ def test_an_illegal_node_is_an_answer_no_and_a_target_that_is_not_there_judges_n
 def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
     done = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run")
     assert done.returncode == 0, done.stderr
-    assert "(random data, 3 runs; W, R and B from the model)" in done.stdout
+    assert f"(random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model)" in done.stdout
     assert sorted(path.name for path in (folder / "kept").iterdir()) == [
         "encoder.first",
         "encoder.first+encoder.second",
@@ -185,7 +235,8 @@ def test_steps_that_take_long_are_named(folder: Path, monkeypatch: pytest.Monkey
 def test_the_model_may_be_an_argument(folder: Path) -> None:
     done = onnxspec(folder, "run", "model.onnx", "--out", "run")
     assert done.returncode == 0, done.stderr
-    assert "  /encoder/first  GRU-14  (random data, 3 runs; W, R and B from the model)" in done.stdout.splitlines()
+    data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
+    assert f"  /encoder/first  GRU-14  ({data})" in done.stdout.splitlines()
 
 
 def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(folder: Path) -> None:

@@ -152,7 +152,8 @@ def test_weights_that_are_made_up_are_named(
     done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert "  /gru  GRU-14  (random data, 3 runs; R and B from the model, W made up)" in lines
+    data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; R and B from the model, W made up"
+    assert f"  /gru  GRU-14  ({data})" in lines
     assert "  Of these cases: the one judged is right, with random weights" in lines
     page = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
     assert "the one judged is right, with random weights" in page
@@ -165,7 +166,8 @@ def test_weights_that_are_made_up_are_named(
 def test_weights_of_the_model_are_named_too(inside: Inside, tmp_path: Path) -> None:
     onnx.save(gru(), tmp_path / "model.onnx")
     done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
-    assert "  /gru  GRU-14  (random data, 3 runs; W, R and B from the model)" in done.out.splitlines()
+    data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
+    assert f"  /gru  GRU-14  ({data})" in done.out.splitlines()
     assert "random weights" not in done.out
     assert "random weights" not in (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
 
@@ -182,7 +184,8 @@ def test_weights_that_are_defaults_of_inputs_are_the_models(inside: Inside, tmp_
     """Exporters list initializers as inputs, too: whoever feeds nothing gets them."""
     onnx.save(gru(**{name: GRU[name].shape for name in NAMES}), tmp_path / "model.onnx")
     done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
-    assert "  /gru  GRU-14  (random data, 3 runs; W, R and B from the model)" in done.out.splitlines()
+    data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
+    assert f"  /gru  GRU-14  ({data})" in done.out.splitlines()
     case = tmp_path / "run" / "cases" / "gru"
     fed = [numpy_helper.to_array(onnx.load_tensor(path)) for path in sorted(case.glob("test_data_set_1/input_*.pb"))]
     np.testing.assert_array_equal(fed[1], GRU["W"])

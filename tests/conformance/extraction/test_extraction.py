@@ -51,7 +51,7 @@ def test_a_node_keeps_its_weights_attributes_and_declared_shapes(tmp_path: Path)
     node = recurrent("LSTM", INPUTS, name="decoder/rnn", direction="reverse", input_forget=0)
     (case,) = cases_of(model_of([node], {"X": ("time", N, I)}, RIGHT), tmp_path)
     assert (case.node, case.operator, case.case, case.why) == ("/decoder/rnn", "LSTM-14", "decoder.rnn", "")
-    assert case.data == "random data, 3 runs; W, R and B from the model"
+    assert case.data == f"random data, 3 runs, all of batch_size {N}; W, R and B from the model"
     model = onnx.load(tmp_path / "cases" / case.case / "model.onnx")
     (alone,) = model.graph.node
     assert {a.name: helper.get_attribute_value(a) for a in alone.attribute} == {
