@@ -14,11 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import EncodeError
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from ...cases.directories.external_data import take_in
-from ...cases.directories.room import Room
 from ..models.content import ModelContent
 from ..models.scope import Scope, key_called, key_of
 from ..models.walk import all_nodes
@@ -106,14 +104,10 @@ def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping
 
 def _whole(content: ModelContent) -> ModelProto:
     """The model with all of its data."""
-    whole = ModelProto()
     try:
-        whole.ParseFromString(bytes(content.data))
-        if content.folder is not None and content.base is not None:
-            take_in(whole, content.base, content.folder, Room(_LARGEST))
-    except (DecodeError, ValueError, MemoryError) as error:
+        return content.whole(_LARGEST)
+    except (ValueError, MemoryError) as error:
         raise CaptureError(f"the model cannot be read with its data: {' '.join(str(error).split())}") from None
-    return whole
 
 
 def _ask_for_all(whole: ModelProto) -> None:

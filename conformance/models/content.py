@@ -1,15 +1,13 @@
-"""A model as it was read: everything but its weights, which stay where they are until somebody asks for one.
+"""A model as it was read, with its large weights apart.
 
-Whoever checks a model wants its graph; nearly all of its bytes are weights. So the file is mapped, and where a tensor
-holds more than a page or so of raw bytes the parsed model only says at which offset they stand. A model of two
-gigabytes then costs as much memory as its graph.
+Shape inference and walks through the graph copy what they look at. So weights of more than a page or so are taken out
+of the parsed model: tensors that held them refer to a list in memory, as others do to files of external data.
 """
 
 from __future__ import annotations
 
-import mmap
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,22 +17,16 @@ from google.protobuf.message import DecodeError, EncodeError
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
-from ...cases.directories.external_data import OutsideData, content_of, is_pointer, place_of, tensors_of
+from ...cases.directories.external_data import OutsideData, content_of, is_pointer, place_of, take_in, tensors_of
 from ...cases.directories.room import Room
 from ...cases.specs.tensor import array_of
 from ..workers.worker import one_line
 
 _LARGE = 1 << 14
-"""Bytes of one tensor from which on they are left where they are."""
-
-_DEEPEST = 100
-"""Messages inside one another: protobuf's own limit."""
+"""Bytes of one tensor from which on they are taken out of the parsed model."""
 
 _PACKED = {"INT4": 4, "FLOAT4E2M1": 4, "INT2": 2}
 """Bits of an element of the types of which several share a byte, by the end of their names."""
-
-_RAW = TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class ModelError(ValueError):
@@ -51,16 +43,18 @@ class ModelContent:
 
     proto
         To be looked at, never changed.
-    data
-        The serialized model: a mapped file, or bytes.
+    weights
+        The bytes of large weights, in the order of the model.
     folder
         Where external data may be; None for a model that came without a place.
     base
         The folder from which locations of external data count.
+    mark
+        The location of weights in memory, which no file has by chance. Their offset is their place in `weights`.
     """
 
     proto: ModelProto
-    data: memoryview
+    weights: Sequence[bytes]
     folder: Path | None
     base: Path | None
     mark: str
@@ -87,11 +81,27 @@ class ModelContent:
         except (ValueError, TypeError) as error:
             raise Unreadable(one_line(str(error), 200)) from None
 
+    def whole(self, most: int) -> ModelProto:
+        """A copy of the model with all of its weights, external ones included.
+
+        Raises ValueError where they have more than `most` bytes or cannot be read.
+        """
+        whole = ModelProto()
+        whole.CopyFrom(self.proto)
+        for tensor in tensors_of(whole):
+            entries = _entries(tensor)
+            if entries.get("location") == self.mark:
+                tensor.ClearField("external_data")
+                tensor.ClearField("data_location")
+                tensor.raw_data = self.weights[int(entries["offset"])]
+        if self.folder is not None and self.base is not None:
+            take_in(whole, self.base, self.folder, Room(most))
+        return whole
+
     def _bytes(self, tensor: TensorProto, size: int | None) -> bytes:
-        entries = {entry.key: entry.value for entry in tensor.external_data}
+        entries = _entries(tensor)
         if entries.get("location") == self.mark:
-            start = int(entries["offset"])
-            return bytes(self.data[start : start + int(entries["length"])])
+            return self.weights[int(entries["offset"])]
         if self.folder is None or self.base is None:
             raise Unreadable("has its numbers in another file, and the model was given without its folder")
         if size is None:
@@ -100,6 +110,11 @@ class ModelContent:
         if "length" not in entries:
             placed.external_data.add(key="length", value=str(size))
         return content_of(placed, self.base, self.folder, Room(size))
+
+
+def _entries(tensor: TensorProto) -> dict[str, str]:
+    """What a tensor says of its external data."""
+    return {entry.key: entry.value for entry in tensor.external_data}
 
 
 def _bytes_of(tensor: TensorProto) -> int | None:
@@ -132,31 +147,50 @@ def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -
     """
     bases = [] if folder is None else [folder]
     if isinstance(model, Path):
-        data = _mapped(model)
         folder = model.resolve().parent
         bases = [folder, model.absolute().parent]  # a link to a model may stand beside links to its data
+        proto = _parsed(_read(model))
     elif isinstance(model, ModelProto):
-        try:
-            data = memoryview(model.SerializeToString())
-        except (EncodeError, ValueError) as error:
-            raise ModelError(f"cannot be serialized: {one_line(str(error), 200)}") from None
+        proto = ModelProto()
+        proto.CopyFrom(model)
     else:
-        data = memoryview(model)
-    if not len(data):
-        raise ModelError("is empty")
-    if is_pointer(bytes(data[:_LARGE])):
-        raise ModelError("is a Git LFS pointer, not a model (git lfs pull)")
-    mark = secrets.token_hex(16)
-    proto = ModelProto()
-    try:
-        proto.ParseFromString(b"".join(_slimmed(data, 0, len(data), ModelProto.DESCRIPTOR, mark, 0)))
-    except (DecodeError, RecursionError, IndexError, ValueError) as error:
-        text = one_line(str(error), 200) if isinstance(error, _NotProtobuf) else "what it holds is no ModelProto"
-        raise ModelError(f"is no ONNX model, or cut off: {text}") from None
+        proto = _parsed(model)
     if not proto.HasField("graph"):
         raise ModelError("is no ONNX model, or cut off: it holds no graph")
+    mark = secrets.token_hex(16)
+    proto, weights = _set_apart(proto, mark)
     base = None if folder is None else _base(proto, folder, bases, mark)
-    return ModelContent(proto, data, folder, base, mark)
+    return ModelContent(proto, weights, folder, base, mark)
+
+
+def _parsed(data: bytes) -> ModelProto:
+    """The model of its bytes. Raises ModelError."""
+    if not data:
+        raise ModelError("is empty")
+    if is_pointer(data[:_LARGE]):
+        raise ModelError("is a Git LFS pointer, not a model (git lfs pull)")
+    try:
+        return ModelProto.FromString(data)
+    except DecodeError:
+        raise ModelError("is no ONNX model, or cut off") from None
+
+
+def _set_apart(proto: ModelProto, mark: str) -> tuple[ModelProto, list[bytes]]:
+    """The model with a reference in the place of each large weight, and these weights."""
+    weights: list[bytes] = []
+    for tensor in tensors_of(proto):
+        data = tensor.raw_data
+        if len(data) >= _LARGE:
+            for key, value in (("location", mark), ("offset", str(len(weights)))):
+                tensor.external_data.add(key=key, value=value)
+            weights.append(data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = TensorProto.EXTERNAL
+    try:
+        # The memory of what was taken out is free only with the message that held it.
+        return (ModelProto.FromString(proto.SerializeToString()) if weights else proto), weights
+    except (DecodeError, EncodeError) as error:
+        raise ModelError(f"cannot be serialized: {one_line(str(error), 200)}") from None
 
 
 def _base(proto: ModelProto, folder: Path, bases: Sequence[Path], mark: str) -> Path:
@@ -177,7 +211,7 @@ def _require_data(tensor: TensorProto, base: Path, folder: Path, mark: str) -> N
     """Raise ValueError where a tensor's external data is not there, or is too short."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return
-    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    location = _entries(tensor).get("location", "")
     if location == mark:
         return
     place, size = place_of(tensor, base, folder), _bytes_of(tensor)
@@ -186,89 +220,14 @@ def _require_data(tensor: TensorProto, base: Path, folder: Path, mark: str) -> N
         raise ValueError(f"external data of {tensor.name!r} in {text}")
 
 
-def _mapped(path: Path) -> memoryview:
+def _read(path: Path) -> bytes:
     try:
         if not path.is_file():  # a pipe would never end
             raise ModelError("is no file" if path.exists() else "does not exist")
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
-                raise ModelError("is empty")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a name that no file can have
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"cannot be read: {error}") from None
-
-
-class _NotProtobuf(ValueError):
-    """Bytes that are no protobuf message."""
-
-
-def _slimmed(data: memoryview, at: int, end: int, message: Any, mark: str, depth: int) -> Iterator[bytes]:
-    """The bytes of a message, with the place in the place of large raw data. `message` is its descriptor.
-
-    Only what is large is looked into: most nodes and tensors are copied as they are.
-    """
-    if depth > _DEEPEST:
-        raise _NotProtobuf(f"messages lie more than {_DEEPEST} deep in one another")
-    kept = at
-    while at < end:
-        begin = at
-        key, at = _varint(data, at, end)
-        wire = key & 7
-        if wire == _VARINT:
-            _, at = _varint(data, at, end)
-        elif wire in (_FIXED64, _FIXED32):
-            at += 8 if wire == _FIXED64 else 4
-        elif wire == _BYTES:
-            size, at = _varint(data, at, end)
-            if size >= _LARGE and at + size <= end:
-                field = message.fields_by_number.get(key >> 3)
-                slim = None
-                if message is TensorProto.DESCRIPTOR and key >> 3 == _RAW:
-                    slim = _placed(mark, at, size)
-                elif field is not None and field.message_type is not None:
-                    inner = b"".join(_slimmed(data, at, at + size, field.message_type, mark, depth + 1))
-                    slim = _encoded(key) + _encoded(len(inner)) + inner
-                if slim is not None:
-                    yield bytes(data[kept:begin])
-                    yield slim
-                    kept = at + size
-            at += size
-        else:
-            raise _NotProtobuf(f"byte {begin} begins no field")
-        if at > end:
-            raise _NotProtobuf(f"a field at byte {begin} is longer than what is there")
-    yield bytes(data[kept:end])
-
-
-def _placed(mark: str, start: int, size: int) -> bytes:
-    """The fields of a TensorProto that say where its bytes are."""
-    tensor = TensorProto(data_location=TensorProto.EXTERNAL)
-    for key, value in (("location", mark), ("offset", str(start)), ("length", str(size))):
-        tensor.external_data.add(key=key, value=value)
-    return tensor.SerializeToString()
-
-
-def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise _NotProtobuf(f"a number at byte {at} has no end")
-
-
-def _encoded(value: int) -> bytes:
-    """A number as a varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

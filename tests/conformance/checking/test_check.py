@@ -357,34 +357,24 @@ def test_ten_thousand_nodes_cost_ten_times_what_a_thousand_cost() -> None:
     assert many < 12 * few
 
 
-def test_weights_cost_no_memory(tmp_path: Path) -> None:
-    """The file is a gigabyte on paper: nearly all of it is a hole."""
+def test_external_weights_cost_no_memory(tmp_path: Path) -> None:
+    """The file beside the model is a gigabyte on paper: nearly all of it is a hole."""
     size = 1 << 30
     model = model_of([recurrent("LSTM")], X, RIGHT)
     tensor = TensorProto(name="huge", data_type=TensorProto.FLOAT, dims=[size // 4])
-    head = tensor.SerializeToString() + b"\x4a" + _varint(size)
-    graph = model.graph.SerializeToString() + b"\x2a" + _varint(len(head) + size) + head
-    model.ClearField("graph")
-    start = model.SerializeToString() + b"\x3a" + _varint(len(graph) + size) + graph
-    path = tmp_path / "huge.onnx"
-    path.write_bytes(start)
-    with path.open("r+b") as file:
-        file.truncate(len(start) + size)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="huge.bin")
+    model.graph.initializer.append(tensor)
+    with (tmp_path / "huge.bin").open("wb") as file:
+        file.truncate(size)
+    onnx.save(model, tmp_path / "model.onnx")
     tracemalloc.start()
-    result = check_model(path)
+    result = check_model(tmp_path / "model.onnx")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [operator for _, operator in result.nodes] == ["LSTM-14"]
     assert (result.problems, result.unchecked) == ((), ())
     assert peak < 20 << 20
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
 
 
 def test_the_function_for_programs(tmp_path: Path) -> None:
