@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from ..conformance.judging.judgement import NO_CLEAN_REFUSAL, RANDOM_WEIGHTS
 from ..conformance.judging.vocabulary import happening
 from ..conformance.results.answer import Answer, answer_of, look_of
 from ..conformance.results.hits import Hit
 from ..conformance.results.interpreted import followed_line, shown_line
-from ..conformance.results.support import ResultsAlike, listed
+from ..conformance.results.support import ResultsAlike, listed, tried_of
 from .findings import Finding
 from .subject import Subject
 
@@ -70,20 +69,7 @@ class Told(Struct, frozen=True):
 def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
     """The answer on a target; ``findings`` are those of the page."""
     own = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
-    tried = [
-        ResultsAlike(
-            kind.op,
-            kind.version,
-            kind.type,
-            kind.verdict,
-            kind.reason,
-            kind.expected,
-            count,
-            NO_CLEAN_REFUSAL not in kind.flags,
-            RANDOM_WEIGHTS in kind.flags,
-        )
-        for kind, count in subject.counts
-    ]
+    tried = tried_of(subject.results)
     stale = len(subject.info["stale"])
     lists_used = subject.run.info["expected_failures"]
     selection = subject.run.info["selection"]

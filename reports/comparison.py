@@ -14,17 +14,16 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
-from ..conformance.judging.vocabulary import word
+from ..conformance.results.result import Result
 from ..reference import ACCURACY_CLASSES
 from .findings import Finding, findings_of
-from .legible import flattened
-from .results import Kind
 from .run import Run
-from .subject import Subject, TypeRow, subjects_of
+from .subject import Subject, TypeRow, command_of, subjects_of, version_of
+from .text import flattened
 
 BROKE, LOST, MENDED, GAINED, CHANGED = "broke", "lost", "mended", "gained", "changed"
 
-_NOT_THERE = frozenset(verdict.value for verdict in (*UNTRIED, Verdict.NOT_TRIED))
+_NOT_THERE = UNTRIED | {Verdict.NOT_TRIED}
 """Verdicts that say nothing of the target, so that nothing is compared with them."""
 
 _MOVED = 0.05
@@ -216,70 +215,55 @@ def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> I
 
 
 def _changes(old: Subject, new: Subject, findings: Sequence[Finding]) -> Changes:
-    rows = [_rows(subject) for subject in (old, new)]
-    titles = [_titles(subject, findings) for subject in (old, new)]
+    titles = {id(subject): _titles(subject, findings) for subject in (old, new)}
     by_kind: dict[str, list[tuple[str, Change]]] = {kind: [] for kind in HEADINGS}
     same = 0
-    for case, row in rows[1].items():
-        if case not in rows[0]:
+    for case, after in new.by_case.items():
+        before = old.by_case.get(case)
+        if before is None:
             continue
-        before, after = _kind(old, rows[0][case]), _kind(new, row)
         kind = _difference(before, after)
         if kind is None:
-            same += before.verdict not in _NOT_THERE and after.verdict not in _NOT_THERE
+            same += not _NOT_THERE & {before.verdict, after.verdict}
             continue
-        where, title = (old, titles[0]) if kind in (MENDED, GAINED) else (new, titles[1])
-        place = rows[0][case] if where is old else row
-        note = where.run.results.notes.get(place)
+        result, subject = (before, old) if kind in (MENDED, GAINED) else (after, new)
         change = Change(
             case,
-            after.operator,
+            version_of(after),
             after.type,
-            before.verdict,
-            after.verdict,
-            note.message if note else "",
-            where.run.results.repeat(place),
+            before.verdict.value,
+            after.verdict.value,
+            result.message,
+            command_of(result),
         )
-        by_kind[kind].append((title.get(case, ""), change))
+        by_kind[kind].append((titles[id(subject)].get(case, ""), change))
     return Changes(
         new.name,
         old,
         new,
         same,
         {kind: _grouped(changes) for kind, changes in by_kind.items()},
-        tuple(case for case in rows[0] if case not in rows[1]),
-        tuple(case for case in rows[1] if case not in rows[0]),
+        tuple(case for case in old.by_case if case not in new.by_case),
+        tuple(case for case in new.by_case if case not in old.by_case),
         tuple(_moves(old, new)),
     )
 
 
-def _rows(subject: Subject) -> dict[str, int]:
-    """Row by case, of one target."""
-    results = subject.run.results
-    return {case: row for row, case in enumerate(results.case) if results.kind_of[row] in subject.kinds}
-
-
-def _kind(subject: Subject, row: int) -> Kind:
-    results = subject.run.results
-    return results.kinds[results.kind_of[row]]
-
-
-def _difference(before: Kind, after: Kind) -> str | None:
-    """The way in which a case changed; None where it did not, or where nobody can tell."""
+def _difference(before: Result, after: Result) -> str | None:
+    """Return how a case changed; None where it did not, or where nobody can tell."""
     was, now = before.verdict, after.verdict
     if was in _NOT_THERE or now in _NOT_THERE:
         return None
-    failed, fails = word(was).failing, word(now).failing
-    if fails and not failed:
+    if after.failing and not before.failing:
         return BROKE
-    if fails and failed:
+    if after.failing:
         return CHANGED if was != now or before.diagnosis != after.diagnosis else None
     if now in DECLINED and was not in DECLINED:
-        return LOST if was == "pass" else CHANGED
-    if failed:
-        return MENDED if now == "pass" else CHANGED
+        return LOST if was is Verdict.PASS else CHANGED
+    if before.failing:
+        return MENDED if now is Verdict.PASS else CHANGED
     if was in DECLINED:
-        return GAINED if now == "pass" else None
+        return GAINED if now is Verdict.PASS else None
     return None if was == now else CHANGED
 
 

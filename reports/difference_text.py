@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .comparison import HEADINGS, Changes, Comparison
-from .legible import plural
 from .markdown import compared_targets, moved_ratio
+from .text import plural, printable
 
 _SHOWN = 12  # groups of changes of one kind
 
 
 def difference_text(comparison: Comparison) -> str:
     """The whole text."""
-    return "\n".join(_lines(comparison)) + "\n"
+    return "\n".join(map(printable, _lines(comparison))) + "\n"
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from ..conformance.border.strict_json import parse, typed
 from ..conformance.showing.records import SCHEMA, Evidence, Numbers, from_json
 from ..conformance.showing.records import Input as InputRecord
-from .legible import legible
 
 LARGEST_EXHIBIT = 8 << 20
 LARGEST_FILE = 64 << 20
@@ -93,7 +92,7 @@ def read_exhibit(run: Path, name: str) -> Exhibit | None:
         path = folder / "evidence.json"
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_EXHIBIT:
             return None
-        record = typed(from_json(legible(parse(path.read_bytes()))), Evidence)
+        record = typed(from_json(parse(path.read_bytes())), Evidence)
         return _exhibit(folder, record) if record.schema == SCHEMA else None
     except (OSError, ValueError):
         return None

@@ -1,10 +1,9 @@
-"""Findings of a run, in the words of its ``run.json``, each tied to the results it rests on."""
+"""Findings of runs, in the words of their ``run.json``, each with its results."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,10 +15,11 @@ from ..conformance.judging.vocabulary import NO_FAILURE, Word, word
 from ..conformance.results.hits import in_words
 from ..conformance.results.records import ClauseRecord, EvidenceRecord
 from ..conformance.results.records import Finding as Record
+from ..conformance.results.result import Result
 from ..conformance.results.support import ShortFinding, short_finding
 from .evidence import Exhibit, read_exhibit
-from .results import Kind
-from .subject import Subject
+from .subject import Subject, command_of, place_of, version_of
+from .text import slug
 
 NEW, KNOWN, VALIDATION, ASIDE, REFUSED = "new", "known", "validation", "aside", "unsupported"
 """The sections of the page. An invalid model that ran, what fails no case, and a refusal are no wrong results and stand
@@ -39,18 +39,17 @@ class Clause:
 class Member(Struct, frozen=True, dict=True):
     """A finding as one target shows it.
 
-    ``rows`` are the results of the subject's run that it rests on; ``count`` is how many cases it names, of which
-    some may have no result; ``smallest`` is the id of the simplest case. ``exhibit`` and ``larger`` are the evidence
-    of that case, and of one that shows more of the pattern. ``diagnoses`` are (ids of the faults that explain a
-    result together, how many results), the commonest first; ``short`` is what the first lines tell; ``searched`` is
-    whether all known faults were tried on what has none.
+    ``results`` are those of its ``cases`` that the run holds; ``smallest`` is the id of the simplest case. ``exhibit``
+    and ``larger`` are the evidence of that case, and of one that shows more of the pattern. ``diagnoses`` are (ids of
+    the faults that explain a result together, how many results), the commonest first; ``searched`` is whether all known
+    faults were tried on results without a diagnosis.
     """
 
     subject: Subject
     types: tuple[str, ...]
     operators: tuple[str, ...]
     versions: tuple[str, ...]
-    rows: tuple[int, ...]
+    results: tuple[Result, ...]
     cases: tuple[str, ...]
     smallest: str
     where: str
@@ -133,8 +132,7 @@ class Finding:
     @property
     def page(self) -> str:
         """The path of its own page from the report's folder on."""
-        words = re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")[:60].strip("-")
-        return f"findings/{self.number:02d}-{words or 'finding'}.html"
+        return f"findings/{self.number:02d}-{slug(self.title)[:60].strip('-') or 'finding'}.html"
 
     @property
     def statements(self) -> list[tuple[tuple[Clause, ...], Clause]]:
@@ -182,38 +180,28 @@ def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
 
 
 def _findings(subject: Subject) -> list[tuple[tuple[Any, ...], Member]]:
-    results = subject.run.results
-    entries = subject.info["findings"]
-    named = [dict.fromkeys(filter(None, entry["cases"] or [entry["smallest"]])) for entry in entries]
-    wanted = set().union(*named)
-    row_of = {
-        case: row for row, case in enumerate(results.case) if case in wanted and results.kind_of[row] in subject.kinds
-    }
-    findings = []
-    covered: set[int] = set()
-    for entry, cases in zip(entries, named, strict=True):
-        rows = tuple(sorted(row_of[case] for case in cases if case in row_of))
-        covered.update(rows)
-        findings.append(_finding(subject, entry, rows, tuple(cases), row_of))
-    return findings + _unnamed(subject, covered)
+    findings, covered = [], set[str]()
+    for entry in subject.info["findings"]:
+        cases = tuple(dict.fromkeys(filter(None, entry["cases"] or [entry["smallest"]])))
+        covered.update(cases)
+        findings.append(_finding(subject, entry, cases))
+    unnamed: defaultdict[tuple[str, bool], list[str]] = defaultdict(list)
+    for result in subject.results:
+        if result.failing and result.case not in covered:
+            unnamed[result.verdict.value, result.expected].append(result.case)
+    return findings + [_finding(subject, _nameless(*key), tuple(cases)) for key, cases in unnamed.items()]
 
 
-def _finding(
-    subject: Subject, entry: Record, rows: tuple[int, ...], cases: tuple[str, ...], row_of: Mapping[str, int]
-) -> tuple[tuple[Any, ...], Member]:
-    """(what a finding is, as a key; the target's part in it)."""
-    results = subject.run.results
-    kinds = [results.kinds[results.kind_of[row]] for row in rows]
+def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[tuple[Any, ...], Member]:
+    """Return (what identifies a finding, the target's part in it)."""
+    results = tuple(subject.by_case[case] for case in cases if case in subject.by_case)
     kind, verdict = entry["kind"], entry["verdict"]
-    smallest = entry["smallest"] or (results.case[rows[0]] if rows else "")
-    row = row_of.get(smallest)
-    note = results.notes.get(row) if row is not None else None
-    known = subject.run.info["clauses"]
-    reason = results.kinds[results.kind_of[row]].reason if row is not None else ""
+    smallest = entry["smallest"] or (results[0].case if results else "")
+    result = subject.by_case.get(smallest)
+    reason = (result.reason or "") if result else ""
     title = entry["title"] or f"Finding without a title: {kind or verdict}"
-    clauses = tuple(_clause(name, known) for name in entry["clauses"])
-    expected = entry["expected"]
-    section = _section(kind, expected)
+    clauses = tuple(_clause(name, subject.run.info["clauses"]) for name in entry["clauses"])
+    section = _section(kind, entry["expected"])
     only = "Fails only with" if entry["tried"] else "All that fail have"
     when = "Fails with, not always" if entry.get("passing") else only
     key = (
@@ -225,48 +213,32 @@ def _finding(
         entry["fault"],
         entry["conditions"],
         when,
-        expected and section in (KNOWN, VALIDATION),
+        entry["expected"] and section in (KNOWN, VALIDATION),
     )
-    types = tuple(entry["types"]) or tuple(sorted({kind.type for kind in kinds}))
-    operators = tuple(dict.fromkeys(kind.op for kind in kinds)) or tuple(entry["operators"])
+    types = tuple(entry["types"]) or tuple(sorted({result.type for result in results}))
+    operators = tuple(dict.fromkeys(result.op for result in results)) or tuple(entry["operators"])
     short = short_finding(entry, reason)
     return key, Member(
         subject,
         types,
         operators,
-        _operators(kinds) or tuple(map(str, entry["versions"])),
-        rows,
+        _versions(results) or tuple(map(str, entry["versions"])),
+        results,
         cases,
         smallest,
-        note.where if note else "",
-        entry["message"] or (note.message if note else ""),
+        place_of(result) if result else "",
+        entry["message"] or (result.message if result else ""),
         entry["why"],
-        results.repeat(row) if row is not None else entry["repeat"],
-        tuple(Counter(kind.diagnosis for kind in kinds if _asks_for_a_fault(kind)).most_common()),
+        command_of(result) if result else entry["repeat"],
+        tuple(Counter(result.diagnosis for result in results if _asks_for_a_fault(result)).most_common()),
         short._replace(operators=operators, types=types, cases=cases, smallest=smallest),
         entry.get("searched", True),
     )
 
 
-def _asks_for_a_fault(kind: Kind) -> bool:
-    """Tell whether a result has numbers for a fault to explain. Of what is inaccurate the wider class tells, and no
-    fault is looked for."""
-    return word(kind.verdict).told and (kind.verdict != Verdict.INACCURATE.value or bool(kind.diagnosis))
-
-
-def _unnamed(subject: Subject, covered: set[int]) -> list[tuple[tuple[Any, ...], Member]]:
-    results = subject.run.results
-    failing = {number for number in subject.kinds if word(results.kinds[number].verdict).failing}
-    left: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
-    if failing:
-        for row, number in enumerate(results.kind_of):
-            if number in failing and row not in covered:
-                left[results.kinds[number].verdict, results.kinds[number].expected].append(row)
-    findings = []
-    for (verdict, expected), rows in left.items():
-        cases = tuple(results.case[row] for row in rows)
-        findings.append(_finding(subject, _nameless(verdict, expected), tuple(rows), cases, {cases[0]: rows[0]}))
-    return findings
+def _asks_for_a_fault(result: Result) -> bool:
+    """Tell whether a fault may explain a result's values. An inaccurate one has its wider class instead."""
+    return word(result.verdict.value).told and (result.verdict is not Verdict.INACCURATE or bool(result.diagnosis))
 
 
 def _nameless(verdict: str, expected: bool) -> Record:
@@ -305,8 +277,9 @@ def _section(kind: str, expected: bool) -> str:
     return KNOWN if expected else NEW
 
 
-def _operators(kinds: Sequence[Kind]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(kind.operator for kind in sorted(kinds, key=lambda k: (k.domain, k.op, k.version or 0))))
+def _versions(results: Iterable[Result]) -> tuple[str, ...]:
+    ordered = sorted(results, key=lambda result: (result.domain, result.op, result.version))
+    return tuple(dict.fromkeys(map(version_of, ordered)))
 
 
 def _clause(name: str, known: Mapping[str, ClauseRecord]) -> Clause:

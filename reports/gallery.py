@@ -12,10 +12,10 @@ from pathlib import Path
 from ..conformance.judging.judgement import Verdict
 from .answers import told_of
 from .findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, Member, findings_of
-from .legible import flattened, plural
 from .markdown import code, plain
 from .run import Run
 from .subject import Subject, subjects_of
+from .text import flattened, plural
 
 _VERSIONS_NAMED = 6
 _CHOSEN = ("op", "type")
@@ -32,11 +32,8 @@ class Entry:
     @property
     def verdict(self) -> str:
         """The verdict of its smallest case; of one that the run made up itself, which has no result, the finding's."""
-        results = self.subject.run.results
-        for row in self.member.rows:
-            if results.case[row] == self.member.smallest:
-                return results.kinds[results.kind_of[row]].verdict
-        return self.finding.verdict
+        result = self.subject.by_case.get(self.member.smallest)
+        return result.verdict.value if result else self.finding.verdict
 
     @property
     def case(self) -> str:

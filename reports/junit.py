@@ -10,7 +10,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from ..conformance.judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
 from ..conformance.judging.vocabulary import outcome_told
 from ..conformance.results.result import Result
-from .legible import printable
+from .text import printable
 
 
 def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result] = ()) -> bytes:

@@ -12,9 +12,9 @@ from ..conformance.results.hits import Hit
 from .answers import Told, told_of
 from .comparison import HEADINGS, Changes, Comparison
 from .findings import findings_of
-from .legible import plural
 from .run import Run
 from .subject import Subject, subjects_of
+from .text import plural, shortened
 
 SHOWN = 20
 """Cases, or findings, listed by name in one place."""
@@ -24,12 +24,12 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&!])")
 
 def plain(text: str) -> str:
     """A text in one line that Markdown takes for nothing but text."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(r"\\\1", " ".join(shortened(text).split()))
 
 
 def code(text: str) -> str:
     """A text as code, whatever backticks it holds."""
-    text = " ".join(text.split())
+    text = " ".join(shortened(text).split())
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}"

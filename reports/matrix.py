@@ -11,7 +11,6 @@ from msgspec import Struct
 from ..conformance.judging.vocabulary import rank
 from ..reference import UnknownOperator, document_of
 from .presentation import presentation_of
-from .results import Kind
 from .subject import Subject
 from .tally import Tally
 
@@ -55,16 +54,16 @@ class Table(Struct, frozen=True):
 
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
     """Return one table per operator, in order of name; a case stands in the row of every feature that it uses."""
-    tallies: defaultdict[tuple[str, str, str, int], Tally] = defaultdict(Tally)
+    tallies: dict[tuple[str, str, int], Tally] = {}
     versions: dict[str, set[tuple[int, str]]] = {}
-    features: dict[str, set[str]] = {}
+    features: defaultdict[str, set[str]] = defaultdict(set)
     for subject in subjects:
-        every = [(kind, ALL, count) for kind, count in subject.counts]
-        for kind, group, count in every + subject.group_counts:
-            operator = _operator(kind)
-            versions.setdefault(operator, set()).add((-1 if kind.version is None else kind.version, kind.operator))
-            features.setdefault(operator, set()).add(group)
-            tallies[operator, kind.operator, group, subject.number].add(kind, count)
+        tallies |= {(ALL, version, subject.number): tally for version, tally in subject.by_version.items()}
+        tallies |= {(group, version, subject.number): tally for (group, version), tally in subject.by_feature.items()}
+    for group, version, _ in tallies:
+        operator, _, number = version.rpartition("-")
+        versions.setdefault(operator, set()).add((int(number), version))
+        features[operator].add(group)
     tables = []
     for operator in sorted(versions):
         names = tuple(name for _, name in sorted(versions[operator]))
@@ -72,7 +71,7 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
         for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold)):
             lines = []
             for subject in subjects:
-                own = [(name, tallies.get((operator, name, group, subject.number))) for name in names]
+                own = [(name, tallies.get((group, name, subject.number))) for name in names]
                 lines.append((subject, tuple(_cell(name, group, subject, tally) for name, tally in own)))
             rows.append((group, tuple(lines)))
         tables.append(Table(operator, names, tuple(rows), _page_of(operator)))
@@ -86,10 +85,6 @@ def _page_of(operator: str) -> str:
         return document_of(name, domain).page
     except UnknownOperator:
         return ""
-
-
-def _operator(kind: Kind) -> str:
-    return f"{kind.domain}::{kind.op}" if kind.domain else kind.op or "unnamed"
 
 
 def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) -> Cell:

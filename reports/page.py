@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -34,13 +35,13 @@ from .finding_page import (
     write_pages,
 )
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Clause, Finding, findings_of
-from .legible import flattened, plural
 from .markdown import versions_of
 from .matrix import matrix
-from .payload import payload
 from .picture import BANDS, heat_map, panels
 from .run import Run, read_runs
 from .subject import Subject, subjects_of
+from .table import table_json
+from .text import flattened, plural, shortened
 
 
 def _to_stderr(line: str) -> None:
@@ -112,7 +113,7 @@ def render(
         words=list(VERDICTS.values()),
         seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
         total=total,
-        data=Markup(payload(runs, subjects, findings)),
+        data=Markup(table_json(runs, subjects, findings)),
     )
 
 
@@ -174,6 +175,7 @@ def _environment() -> Environment:
         loader=FunctionLoader(asset),
         undefined=StrictUndefined,
         autoescape=True,
+        finalize=_finalized,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -183,6 +185,7 @@ def _environment() -> Environment:
         "ratio": _ratio,
         "plural": plural,
         "words": _feature_words,
+        "urlencode": lambda text: quote(shortened(text)),
         "real": short,
         "times_radius": times_radius,
         "times_words": times_words,
@@ -205,10 +208,16 @@ def _environment() -> Environment:
         "MOST_LISTED": MOST_LISTED,
         "LACKS": LACKS,
         "SHOWN": SHOWN,
+        "COLUMNS": COLUMNS,
         "HEADINGS": HEADINGS,
         "change_tone": tone,
     }
     return environment
+
+
+def _finalized(value: Any) -> Any:
+    """Return what an expression prints: texts without hidden characters, and of bounded length."""
+    return shortened(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 SECTIONS = (
@@ -235,13 +244,17 @@ SECTIONS = (
 )
 """(section of a finding, heading, what it means), in the order of the page."""
 
-FEATURES = {
-    "accuracy": "accuracy of a single step",
-    "forbidden models": "invalid models",
-    "reverse": "reverse direction",
-    "bidirectional": "both directions",
-}
-"""Feature groups whose short names a stranger would not read."""
+COLUMNS = (
+    ("verdict", "Verdict"),
+    ("case", "Case"),
+    ("op", "Operator"),
+    ("type", "Type"),
+    ("target", "Target"),
+    ("worst", "Error/bound"),
+    ("message", "Message"),
+    ("ms", "ms"),
+)
+"""(key, heading) of each column of the results table."""
 
 
 class _AboutRun(Struct, frozen=True):
@@ -282,7 +295,7 @@ def _about_run(run: Run) -> _AboutRun:
 
 def _title(subjects: Sequence[Subject]) -> str:
     names = list(dict.fromkeys(f"{s.name} {s.version}".strip() for s in subjects))
-    operators = list(dict.fromkeys(kind.op for subject in subjects for kind, _ in subject.counts if kind.op))
+    operators = list(dict.fromkeys(result.op for subject in subjects for result in subject.results if result.op))
     who = " and ".join(names) if len(names) < 3 else f"{len(names)} targets"
     what = ", ".join(operators[:4]) + (" and others" if len(operators) > 4 else "")
     return f"{who or 'No target'} on {what}" if what else who or "Nothing to report"
@@ -305,7 +318,7 @@ def _documents(clauses: Sequence[Clause]) -> list[tuple[str, str]]:
 
 
 def _feature_words(name: str) -> str:
-    return FEATURES.get(name, name)
+    return presentation.FEATURES.get(name, name)
 
 
 def asset(name: str) -> str:

@@ -38,6 +38,15 @@ _PRESENTATIONS = {
 STATES = {FAILS: _FAIL, RIGHT: _PASS, DECLINES: _BAR, UNKNOWN: Presentation("dots", "none")}
 
 
+FEATURES = {
+    "accuracy": "accuracy of a single step",
+    "forbidden models": "invalid models",
+    "reverse": "reverse direction",
+    "bidirectional": "both directions",
+}
+"""Words for feature groups whose short names are not clear."""
+
+
 def presentation_of(verdict: str) -> Presentation:
     """Return how a verdict is drawn; one of another version claims nothing."""
     return _PRESENTATIONS.get(verdict, _QUESTION)

@@ -1,9 +1,9 @@
-"""A run directory as the pages see it: what it says about itself, its results, and what is amiss with it."""
+"""One run folder, read for pages: its ``run.json``, its results, its problems."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ..conformance.judging.judgement import Verdict
 from ..conformance.results.folder import NODE_CASES, NoRun, RunFolder, read_folder
 from ..conformance.results.records import SCHEMA, RunRecord, TargetRecord
-from .legible import legible, shortened
-from .results import NOTHING, Results, columns_of
+from ..conformance.results.result import Result
+from .text import shortened
 
 if TYPE_CHECKING:
     from ..conformance.extraction.cases import NodeCase
@@ -66,13 +66,15 @@ _SHOWN_OF_NODES = ("node", "operator", "case", "data", "why")
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory. ``info`` is its ``run.json``, in which all texts are legible, `NO_RUN` where there is none;
-    ``problems`` are one line each, for the reader."""
+    """One run folder. ``info`` is its ``run.json``, `NO_RUN` where there is none; ``problems`` are one line each.
+
+    Texts are those of the folder: whatever prints them makes them printable.
+    """
 
     name: str
     path: Path
     info: RunRecord
-    results: Results
+    results: Sequence[Result]
     problems: tuple[str, ...]
     readable: bool
 
@@ -83,55 +85,54 @@ class Run:
 
     @cached_property
     def nodes(self) -> tuple[NodeCase, ...]:
-        """The nodes of the model whose nodes were run, in its order; none where cases of a profile were."""
+        """The nodes of the model that was run, in its order; empty where cases of a profile were run."""
         folder = self.path / NODE_CASES
         if not folder.is_dir():
             return ()
-        from ..conformance.extraction.cases import NODES, NodeCase, read_nodes  # and with them all that reads models
+        from ..conformance.extraction.cases import NODES, read_nodes  # and with them all that reads models
 
         file = folder / NODES
         try:
             if file.is_symlink() or not file.is_file() or file.stat().st_size > _LARGEST:
                 return ()
-            nodes = [legible(asdict(node)) for node in read_nodes(file.parent)]
+            nodes = read_nodes(folder)
         except (OSError, ValueError, RecursionError):
             return ()
-        return tuple(NodeCase(**node) for node in nodes if all(isinstance(node[key], str) for key in _SHOWN_OF_NODES))
+        return tuple(node for node in nodes if all(isinstance(getattr(node, key), str) for key in _SHOWN_OF_NODES))
 
 
 def read_run(path: Path) -> Run:
-    """Read ``path``. Never raises for what the directory holds or lacks: that is said in ``problems``."""
+    """Read a run folder. Nothing that the folder holds or lacks raises: it becomes a line of ``problems``."""
     name = shortened(path.resolve().name or str(path), 200)
     try:
         folder = read_folder(path)
     except NoRun as error:
-        return Run(name, path, NO_RUN, NOTHING, (f"{shortened(str(error), 1000)}; left out.",), False)
+        return Run(name, path, NO_RUN, (), (f"{shortened(str(error), 1000)}; left out.",), False)
     problems = [f"{path}: {problem}." for problem in folder.problems]
     count = len(folder.results)
     if folder.info is not None and not folder.info["complete"]:
-        asked = folder.info["cases"]
-        problems.append(f"{path}: the run did not finish; it has {count:,} results of {asked:,} cases.")
+        planned = folder.info["cases"]
+        problems.append(f"{path}: the run did not finish; it has {count:,} results of {planned:,} cases.")
     elif not count:
         problems.append(f"{path}: there is no result in it.")
     problems += [f"{path}: {line}" for line in _broken_off(folder)]
     messages = tuple(shortened(problem, 1000) for problem in problems)
-    info = NO_RUN if folder.info is None else legible(folder.info)
-    return Run(name, path, info, columns_of(folder.results), messages, True)
+    return Run(name, path, NO_RUN if folder.info is None else folder.info, folder.results, messages, True)
 
 
 def _broken_off(folder: RunFolder) -> Iterator[str]:
-    """Lines on the suite's own code, or an operator's, that broke off: no word on a target."""
+    """Lines on internal errors: of the suite or of an operator, not failures of a target."""
     for target in folder.info["targets"] if folder.info is not None else ():
         yield from (f"{target['name']}: {mishap}" for mishap in target.get("mishaps", ()))
     unjudged = [result for result in folder.results if result.verdict is Verdict.NOT_JUDGED]
     for message in dict.fromkeys(result.message for result in unjudged):
-        some = [result for result in unjudged if result.message == message]
-        counted = f"{len(some):,} results are not judged" if len(some) > 1 else "1 result is not judged"
-        yield f"{some[0].target}: {counted}, e.g. of {some[0].case}: {message}"
+        same = [result for result in unjudged if result.message == message]
+        counted = f"{len(same):,} results are not judged" if len(same) > 1 else "1 result is not judged"
+        yield f"{same[0].target}: {counted}, e.g. of {same[0].case}: {message}"
 
 
 def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
-    """Return (the readable runs under names that differ, every problem found, one line each)."""
+    """Return (the readable runs, with distinct names; every problem found, one line each)."""
     runs: list[Run] = []
     problems: list[str] = []
     for path in paths:
@@ -148,7 +149,7 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
 
 
 def _apart(first: Run, other: Run) -> str:
-    """Say how the cases of two runs differ, since their columns then do not compare case for case."""
+    """Return how the cases of two runs differ, so that their counts cannot be compared; empty where they agree."""
     profiles = [run.info["profile"] if run.described else "unnamed" for run in (first, other)]
     if profiles[0] != profiles[1]:
         return f"{other.name}: profile {profiles[1]}, but {first.name} has {profiles[0]}; their counts do not compare."

@@ -1,30 +1,65 @@
-"""One target in one run: its results counted, and the answer they give in plain sentences."""
+"""One target in one run: its results, and counts of them."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from msgspec import Struct
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
 from ..conformance.results.records import Bias, TargetRecord
-from ..reference import FORMATS, SPECIAL
+from ..conformance.results.result import Result
+from ..reference import FORMATS, SPECIAL, topic_of
 from .picture import LevelPicture, pictures_of_levels
-from .results import Kind
 from .run import NO_TARGET, Run
 from .tally import Tally
+
+K = TypeVar("K")
+
+
+def operator_of(result: Result) -> str:
+    """Return the operator without its version: ``LSTM``, ``com.amd.quark::ExtendedLSTM``."""
+    return f"{result.domain}::{result.op}" if result.domain else result.op or "unnamed"
+
+
+def version_of(result: Result) -> str:
+    """Return the operator version as people write it: ``LSTM-14``."""
+    return f"{operator_of(result)}-{result.version}"
+
+
+def groups_of(result: Result) -> Iterable[str]:
+    """Return feature groups, or, where a run has none, topics of the clauses (``lstm.clip.gates`` is ``clip``)."""
+    topics = (topic_of(clause).partition(".")[0] or clause for clause in result.clauses)
+    return result.features or dict.fromkeys(filter(None, topics))
+
+
+def command_of(result: Result) -> str:
+    """Return the command that repeats a case."""
+    return result.repeat or f"onnxspec run --target {shlex.quote(result.target)} --case {result.case}"
+
+
+def place_of(result: Result) -> str:
+    """Return the first wrong element in words: ``Y[3, 0, 1, 5], step 3``; empty where there is none."""
+    if result.where is None:
+        return ""
+    name, index = result.where.get("output", ""), ", ".join(map(str, (result.where.get("index") or ())[:16]))
+    step = result.where.get("step")
+    parts = [f"{name}[{index}]" if index else name, "" if step is None else f"step {step}"]
+    return ", ".join(filter(None, parts))
 
 
 class TypeRow(Struct, frozen=True):
     """The results of one element type.
 
-    ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / radius of a
+    ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / bound of a
     pass, ``shift`` the mean signed error and ``scale`` its spread, both in units of the type's rounding; None where
-    unknown. ``digits`` says what errors that do not average out leave of the type; empty where they do.
+    unknown. ``digits`` says how many digits of the type systematic errors leave; empty where they average out.
     """
 
     type: str
@@ -39,7 +74,7 @@ class TypeRow(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Subject:
-    """A target as one run saw it. ``number`` is its place on the page, ``info`` its entry in ``run.json``."""
+    """A target in one run. ``number`` is its index on the page, ``info`` its entry in ``run.json``."""
 
     number: int
     name: str
@@ -48,55 +83,59 @@ class Subject:
     info: TargetRecord
 
     @cached_property
-    def kinds(self) -> frozenset[int]:
-        """The kinds of the run's results that are this target's."""
-        return frozenset(n for n, kind in enumerate(self.run.results.kinds) if kind.target == self.name)
+    def results(self) -> list[Result]:
+        return [result for result in self.run.results if result.target == self.name]
 
     @cached_property
-    def counts(self) -> list[tuple[Kind, int]]:
-        """The results as (kind, how many) pairs."""
-        results = self.run.results
-        return [(results.kinds[kind], n) for kind, n in results.counts.items() if kind in self.kinds]
-
-    @cached_property
-    def group_counts(self) -> list[tuple[Kind, str, int]]:
-        """The results as (kind, feature group, how many); a result counts in each of its groups."""
-        results = self.run.results
-        return [(results.kinds[kind], group, n) for kind, group, n in results.group_counts if kind in self.kinds]
+    def by_case(self) -> dict[str, Result]:
+        return {result.case: result for result in self.results}
 
     @cached_property
     def tally(self) -> Tally:
-        tally = Tally()
-        for kind, count in self.counts:
-            tally.add(kind, count)
-        return tally
+        return self._tallied(lambda result: ("",)).get("", Tally())
 
     @cached_property
-    def verdicts(self) -> dict[str, str]:
-        """The verdict on each case."""
-        results = self.run.results
-        return {results.case[row]: results.kinds[k].verdict for row, k in enumerate(results.kind_of) if k in self.kinds}
+    def by_version(self) -> dict[str, Tally]:
+        """Counts by operator version, lower versions first."""
+        tallies = self._tallied(lambda result: ((operator_of(result), result.version, version_of(result)),))
+        return {version: tallies[operator, number, version] for operator, number, version in sorted(tallies)}
+
+    @cached_property
+    def by_operator(self) -> dict[str, Tally]:
+        """Counts by operator, all versions together."""
+        return self._tallied(lambda result: (operator_of(result),))
+
+    @cached_property
+    def by_type(self) -> dict[str, Tally]:
+        return self._tallied(lambda result: (result.type,))
+
+    @cached_property
+    def by_feature(self) -> dict[tuple[str, str], Tally]:
+        """Counts by feature group and operator version; a result counts in each of its groups."""
+        return self._tallied(lambda result: [(group, version_of(result)) for group in groups_of(result)])
+
+    def _tallied(self, keys: Callable[[Result], Iterable[K]]) -> dict[K, Tally]:
+        tallies: defaultdict[K, Tally] = defaultdict(Tally)
+        for result in self.results:
+            for key in keys(result):
+                tallies[key].add(result)
+        return dict(tallies)
 
     @cached_property
     def types(self) -> list[TypeRow]:
         """One row per element type, in order of name."""
-        results = self.run.results
-        tallies: defaultdict[str, Tally] = defaultdict(Tally)
         ratios: dict[str, float] = {}
-        for kind, count in self.counts:
-            tallies[kind.type].add(kind, count)
-        for number in self.kinds:
-            kind, worst = results.kinds[number], results.worst_of_kind[number]
-            if kind.verdict == "pass" and worst >= 0:
-                ratios[kind.type] = max(ratios.get(kind.type, 0.0), worst)
+        for result in self.results:
+            if result.verdict is Verdict.PASS and result.worst is not None:
+                ratios[result.type] = max(ratios.get(result.type, 0.0), result.worst)
         grades, passing, bias = self.info["grade"], self.info.get("passing_grade", {}), self.info["bias"]
         rows = []
-        for name in sorted(tallies):
+        for name, tally in sorted(self.by_type.items()):
             drift = bias.get(name)
             rows.append(
                 TypeRow(
                     name or "unnamed",
-                    tallies[name],
+                    tally,
                     grades.get(name, ""),
                     passing.get(name) or grades.get(name, ""),
                     ratios.get(name),
@@ -113,12 +152,6 @@ class Subject:
         return pictures_of_levels(self.info.get("levels", []))
 
     @property
-    def operators(self) -> list[str]:
-        """The operator versions that were run, lower versions first."""
-        operators = {(kind.domain, kind.op, kind.version or 0, kind.operator) for kind, _ in self.counts}
-        return [name for *_, name in sorted(operators)]
-
-    @property
     def version(self) -> str:
         """The runtime's version, where the description gives one, and that of a provider that is a plug-in."""
         description = self.info["description"]
@@ -127,71 +160,61 @@ class Subject:
 
     @property
     def diagnosed(self) -> str:
-        """The share of failures with numbers that known faults explain, in a sentence."""
-        told = [(kind, count) for kind, count in self.counts if word(kind.verdict).told]
-        explained = sum(count for kind, count in told if kind.diagnosis)
-        without = Counter[str]()
-        for kind, count in told:
-            if not kind.diagnosis:
-                without[_without_fault(kind)] += count
-        total = explained + without.total()
-        if not total:
+        """How many failures with values known faults explain, in a sentence; empty where there is no such failure."""
+        failing = [result for result in self.results if word(result.verdict.value).told]
+        if not failing:
             return ""
-        results = f"failing result{'' if total == 1 else 's'} with numbers to look at"
-        ids = {name for kind, _ in told for name in kind.diagnosis}
-        opening = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
-        if explained == total:
-            return f"{opening} all {explained:,} {results}."
-        none = "No known fault explains" if self._searched else "No fault that was tried explains"
-        if without[_UNEXPLAINED] == total:
-            return f"{none} the {total:,} {results}."
-        nothing = "nothing" if self._searched else "nothing that was tried"
-        given = {words: words.format(count, nothing=nothing) for words, count in without.items()}
-        rest = "; ".join(given[words] for words in _WITHOUT_FAULT if words in given)
-        first = f"{opening} {explained:,} of" if explained else none
-        return f"{first} the {total:,} {results}; {rest}."
+        explained = sum(bool(result.diagnosis) for result in failing)
+        ids = {name for result in failing for name in result.diagnosis}
+        faults = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
+        results = f"{len(failing):,} failing result{'' if len(failing) == 1 else 's'} with values to compare"
+        if explained == len(failing):
+            return f"{faults} all {results}."
+        others = Counter(_without_fault(result) for result in failing if not result.diagnosis)
+        rest = "; ".join(words.format(others[words]) for words in _WITHOUT_FAULT if others[words])
+        start = f"{faults} {explained:,} of the" if explained else "No known fault explains the"
+        untried = "" if self._searched else " Not all known faults were tried."
+        return f"{start} {results}; {rest}.{untried}"
 
     @property
     def _searched(self) -> bool:
-        """Tell whether all known faults were tried on what has no name."""
-        open_ = (f for f in self.info["findings"] if not (f["fault"] or f["expected"]))
-        unnamed = (f for f in open_ if word(f["verdict"]).told)
+        """Tell whether all known faults were tried on every failure without a name."""
+        unnamed = (f for f in self.info["findings"] if not (f["fault"] or f["expected"]) and word(f["verdict"]).told)
         return all(f.get("searched", True) for f in unnamed if f["verdict"] != Verdict.INACCURATE.value)
 
     @cached_property
     def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
         """(feature groups where every judged case passed, (group, passing, judged) of the others, best first)."""
-        tallies: defaultdict[str, Tally] = defaultdict(Tally)
-        for kind, group, count in self.group_counts:
-            tallies[group].add(kind, count)
-        aside = {self._about(flag) for flag in SPECIAL}
-        held = sorted(n for n, tally in tallies.items() if tally.passed and not tally.failed and n not in aside)
-        others = [(name, tally.passed, tally.judged) for name, tally in tallies.items() if tally.failed]
+        passed, failed = Counter[str](), Counter[str]()
+        for (group, _), tally in self.by_feature.items():
+            passed[group] += tally.passed
+            failed[group] += tally.failed
+        aside = {self._group_of(flag) for flag in SPECIAL}
+        held = sorted(group for group, count in passed.items() if count and not failed[group] and group not in aside)
+        others = [(group, passed[group], passed[group] + count) for group, count in failed.items() if count]
         return held, sorted(others, key=lambda row: (-row[1] / row[2], row[0]))
 
-    def _about(self, flag: str) -> str:
-        """The feature group that results with a flag are about: the rarest that all of them have. Empty where there are
-        none."""
-        flagged = sum(count for kind, count in self.counts if flag in kind.flags)
-        having, sizes = Counter[str](), Counter[str]()
-        for kind, group, count in self.group_counts:
-            sizes[group] += count
-            having[group] += count if flag in kind.flags else 0
-        shared = [group for group, count in having.items() if flagged and count == flagged]
+    def _group_of(self, flag: str) -> str:
+        """Return the rarest feature group that all results with a flag have; empty where there is none."""
+        flagged = [result for result in self.results if flag in result.flags]
+        if not flagged:
+            return ""
+        shared = set[str].intersection(*({*groups_of(result)} for result in flagged))
+        sizes = Counter(group for result in self.results for group in groups_of(result) if group in shared)
         return min(shared, key=lambda group: (sizes[group], group), default="")
 
 
-_UNEXPLAINED = "{nothing} explains the other {:,}"
 _BY_CLASS = "{:,} within a wider accuracy class, which the finding names"
-_LISTED = "{:,} in the list of known failures, with the reason"
+_LISTED = "{:,} on the list of known failures, with the reason"
+_UNEXPLAINED = "{:,} without a known cause"
 _WITHOUT_FAULT = (_BY_CLASS, _LISTED, _UNEXPLAINED)
 
 
-def _without_fault(kind: Kind) -> str:
-    """The words for failing results that no fault explains."""
-    if kind.verdict == Verdict.INACCURATE.value:
+def _without_fault(result: Result) -> str:
+    """Return the words for a failing result that no fault explains."""
+    if result.verdict is Verdict.INACCURATE:
         return _BY_CLASS
-    return _LISTED if kind.expected else _UNEXPLAINED
+    return _LISTED if result.expected else _UNEXPLAINED
 
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:
@@ -199,7 +222,7 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
     targets: list[tuple[Run, str, TargetRecord]] = []
     for run in runs:
         described = {info["name"]: info for info in run.info["targets"]}
-        names = dict.fromkeys([*described, *(kind.target for kind in run.results.kinds)])
+        names = dict.fromkeys([*described, *(result.target for result in run.results)])
         targets += [(run, name, described.get(name, NO_TARGET)) for name in names]
     twice = {name for name, n in Counter(name for _, name, _ in targets).items() if n > 1}
     return [
@@ -209,11 +232,11 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
 
 
 def _text(value: object) -> str:
-    """A value of a description, which may be anything, as text."""
+    """Return a value of a description, which may be anything, as text."""
     return str(value) if isinstance(value, str | bool | int | float) else ""
 
 
-def _digits(kind: str, drift: Bias | None) -> str:
-    """The digits that a bias leaves of a type, in words."""
+def _digits(type: str, drift: Bias | None) -> str:
+    """Return the digits that a bias leaves of a type, in words."""
     left = drift.get("digits") if drift is not None else None
-    return "" if left is None or kind not in FORMATS else f"{left:g} of {FORMATS[kind].precision} digits"
+    return "" if left is None or type not in FORMATS else f"{left:g} of {FORMATS[type].precision} digits"

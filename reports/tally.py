@@ -6,10 +6,12 @@ from collections import Counter
 
 from msgspec import Struct, field
 
-from ..conformance.judging.judgement import DECLINED
+from ..conformance.judging.judgement import DECLINED, FAILING, Verdict
 from ..conformance.judging.vocabulary import rank, word
+from ..conformance.results.result import Result
 from ..reference import SPECIAL
-from .results import Kind
+
+_SPECIAL = frozenset(SPECIAL)
 
 
 class Tally(Struct):
@@ -27,15 +29,16 @@ class Tally(Struct):
     special: int = 0
     nondeterministic: int = 0
 
-    def add(self, kind: Kind, count: int) -> None:
-        """Count ``count`` more results of ``kind``."""
-        self.verdicts[kind.verdict] += count
-        if word(kind.verdict).failing:
-            (self.known_verdicts if kind.expected else self.new_verdicts)[kind.verdict] += count
-        elif kind.verdict == "pass":
-            self.unconventional += count * ("unconventional" in kind.flags)
-            self.special += count * bool({*SPECIAL} & {*kind.flags})
-            self.nondeterministic += count * ("nondeterministic" in kind.flags)
+    def add(self, result: Result) -> None:
+        """Count a result."""
+        verdict = result.verdict
+        self.verdicts[verdict.value] += 1
+        if verdict in FAILING:
+            (self.known_verdicts if result.expected else self.new_verdicts)[verdict.value] += 1
+        elif verdict is Verdict.PASS and result.flags:
+            self.unconventional += "unconventional" in result.flags
+            self.special += not _SPECIAL.isdisjoint(result.flags)
+            self.nondeterministic += "nondeterministic" in result.flags
 
     @property
     def new(self) -> int:

@@ -44,10 +44,10 @@ class Chart:
 def chart_of(runtime: Runtime) -> Chart | None:
     """The chart of a runtime; None where there is one release only, or nothing was judged in two."""
     releases = runtime.releases
-    names = sorted({name for release in releases for name in release.operators})
+    names = sorted({name for release in releases for name in release.subject.by_operator})
     shares: dict[str, list[tuple[int, float, str]]] = {name: [] for name in names}
     for place, release in enumerate(releases):
-        for name, tally in release.operators.items():
+        for name, tally in release.subject.by_operator.items():
             if tally.judged:
                 told = f"{release.version} fails {tally.failed:,} of {tally.judged:,}"
                 shares[name].append((place, tally.failed / tally.judged, told))

@@ -10,7 +10,8 @@ from functools import cached_property
 from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
 from ..findings import ASIDE, VALIDATION, Finding, Member
 from ..gallery import Entry
-from .releases import Release, Runtime, slug
+from ..text import slug
+from .releases import Release, Runtime
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
-from ...conformance.judging.judgement import DECLINED
-from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN, word
+from ...conformance.judging.judgement import DECLINED, Verdict
+from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
+from ...conformance.results.result import Result
 from ..findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, findings_of
-from ..results import Kind
 from ..run import Run
-from ..subject import Subject, subjects_of
-from ..tally import Tally
+from ..subject import Subject, operator_of, subjects_of
+from ..text import slug
 
-K = TypeVar("K")
 _CPU = "CPUExecutionProvider"
 _SHOWN = (NEW, KNOWN, VALIDATION, ASIDE)
 
@@ -39,61 +37,32 @@ class Release:
         """The results that are shown of it: all but what it declines."""
         return [finding for finding in findings_of([self.subject]) if finding.section in _SHOWN]
 
-    @cached_property
-    def tallies(self) -> dict[str, Tally]:
-        """Its results counted by operator version."""
-        return _counted((kind.operator, kind, count) for kind, count in self.subject.counts)
-
-    @cached_property
-    def features(self) -> dict[tuple[str, str], Tally]:
-        """Its results counted by feature group and operator version."""
-        groups = self.subject.group_counts
-        return _counted(((group, kind.operator), kind, count) for kind, group, count in groups)
-
-    @cached_property
-    def types(self) -> dict[str, Tally]:
-        """Its results counted by element type."""
-        return _counted((kind.type, kind, count) for kind, count in self.subject.counts)
-
-    @cached_property
-    def operators(self) -> dict[str, Tally]:
-        """Its results counted by operator, all versions together."""
-        return _counted((kind.operator.rpartition("-")[0], kind, count) for kind, count in self.subject.counts)
-
-    @cached_property
-    def _kinds(self) -> dict[str, Kind]:
-        results = self.subject.run.results
-        return {
-            case: results.kinds[number]
-            for case, number in zip(results.case, results.kind_of, strict=True)
-            if number in self.subject.kinds
-        }
-
     def operator_of(self, case: str) -> str:
-        """The operator of a case without its version; empty where the case was not run."""
-        return self._kinds[case].operator.rpartition("-")[0] if case in self._kinds else ""
+        """Return the operator of a case without its version; empty where the case was not run."""
+        result = self.subject.by_case.get(case)
+        return "" if result is None else operator_of(result)
 
     def state(self, cases: Iterable[str], fault: str) -> str:
-        """The outcome of cases that show one thing: fails if it fails one, else is right if it passes one.
+        """Return the outcome of cases of one finding: fails if one of them fails, else right if one passes.
 
         fault
-            The fault that this is, where one is known: a failure that others explain is none of it.
+            The known fault that the finding is, if any: a failure with another diagnosis does not count.
         """
-        kinds = [self._kinds[case] for case in cases if case in self._kinds]
-        if any(word(kind.verdict).failing and _may_be(kind, fault) for kind in kinds):
+        results = [self.subject.by_case[case] for case in cases if case in self.subject.by_case]
+        if any(result.failing and _may_be(result, fault) for result in results):
             return FAILS
-        if any(kind.verdict == "pass" for kind in kinds):
+        if any(result.verdict is Verdict.PASS for result in results):
             return RIGHT
-        return DECLINES if any(kind.verdict in DECLINED for kind in kinds) else UNKNOWN
+        return DECLINES if any(result.verdict in DECLINED for result in results) else UNKNOWN
 
 
-def _may_be(kind: Kind, fault: str) -> bool:
-    """Tell whether a failure may be by a fault, wherever that acts."""
-    return not fault or not kind.diagnosis or _plain(fault) in map(_plain, kind.diagnosis)
+def _may_be(result: Result, fault: str) -> bool:
+    """Tell whether a fault, in whatever scope, may explain a failure."""
+    return not fault or not result.diagnosis or _plain(fault) in map(_plain, result.diagnosis)
 
 
 def _plain(fault: str) -> str:
-    """A fault without its scope."""
+    """Return a fault without its scope."""
     return fault.partition("@")[0]
 
 
@@ -110,7 +79,7 @@ class Runtime:
 
     @property
     def slug(self) -> str:
-        return slug(self.name)
+        return slug(self.name) or "unnamed"
 
 
 def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
@@ -131,9 +100,9 @@ def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
         beside = Counter(id(subject.run) for subjects in versions.values() for subject in subjects)
         releases = []
         for version in sorted(versions, key=_order):
-            every = {operator for each in versions[version] for operator in _operators(each)}
+            every = {operator for each in versions[version] for operator in each.by_operator}
             ranks = {
-                id(each): (_operators(each) == every, beside[id(each.run)], each.tally.total)
+                id(each): ({*each.by_operator} == every, beside[id(each.run)], each.tally.total)
                 for each in versions[version]
             }
             *less, subject = sorted(versions[version], key=lambda each: ranks[id(each)])
@@ -144,15 +113,6 @@ def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
                 remarks.append(f"{other.run.name}: left out, {subject.run.name} has {more} {name} {version}")
         runtimes.append(Runtime(name, tuple(releases)))
     return runtimes, remarks
-
-
-def _operators(subject: Subject) -> set[str]:
-    return {kind.operator.rpartition("-")[0] for kind, _ in subject.counts}
-
-
-def slug(text: str) -> str:
-    """A name as part of an address."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
 
 
 def _name(subject: Subject) -> str:
@@ -176,10 +136,3 @@ def _options(subject: Subject) -> str:
 def _order(version: str) -> tuple[tuple[int, int | str], ...]:
     """A key by which 1.9 comes before 1.10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.findall(r"\d+|[a-z]+", version.lower()))
-
-
-def _counted(rows: Iterable[tuple[K, Kind, int]]) -> dict[K, Tally]:
-    tallies: defaultdict[K, Tally] = defaultdict(Tally)
-    for key, kind, count in rows:
-        tallies[key].add(kind, count)
-    return dict(tallies)

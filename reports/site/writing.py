@@ -13,10 +13,11 @@ from typing import Any
 from ...conformance.judging.judgement import Verdict
 from ..page import html_of
 from ..run import Run
+from ..text import slug
 from .badges import Badge, outcome
 from .chart import chart_of
 from .history import Course, courses_of
-from .releases import Release, Runtime, runtimes_of, slug
+from .releases import Release, Runtime, runtimes_of
 
 MARK = ".onnxspec-site"
 
@@ -84,7 +85,9 @@ def _files(
 ) -> Iterator[tuple[str, str]]:
     """Path and content of every file."""
     operators = _operators(runtimes)
-    features = sorted({group for runtime in runtimes for group, _ in runtime.newest.features}, key=str.casefold)
+    features = sorted(
+        {group for runtime in runtimes for group, _ in runtime.newest.subject.by_feature}, key=str.casefold
+    )
     index = _index(runtimes, courses, features)
     yield "search.json", _json(index)
     yield from _page(
@@ -108,15 +111,17 @@ def _files(
         release = f"{runtime.name} {runtime.newest.version}"
         badges = [
             Badge(f"{name} on {release}", f"badges/{runtime.slug}/{slug(name)}", outcome(tally))
-            for name, tally in runtime.newest.tallies.items()
+            for name, tally in runtime.newest.subject.by_version.items()
         ]
         yield from _page(
             f"runtimes/{runtime.slug}",
             "site_runtime.html",
             _runtime_record(runtime) | {"findings": [_course_record(course) for course in own]},
             runtime=runtime,
-            operators=[name for name in operators if any(name in release.tallies for release in runtime.releases)],
-            types=sorted({name for release in runtime.releases for name in release.types}),
+            operators=[
+                name for name in operators if any(name in release.subject.by_version for release in runtime.releases)
+            ],
+            types=sorted({name for release in runtime.releases for name in release.subject.by_type}),
             courses=own,
             chart=chart_of(runtime),
             badges=badges,
@@ -135,7 +140,7 @@ def _files(
             )
     for feature in features:
         rows = [
-            (runtime, [(name, outcome(runtime.newest.features.get((feature, name)))) for name in operators])
+            (runtime, [(name, outcome(runtime.newest.subject.by_feature.get((feature, name)))) for name in operators])
             for runtime in runtimes
         ]
         yield from _page(
@@ -178,7 +183,7 @@ def _feature_page(name: str) -> str:
 
 def _operators(runtimes: Sequence[Runtime]) -> list[str]:
     """All operator versions, those of one operator side by side, the newest first: phones show two columns."""
-    every = {name for runtime in runtimes for release in runtime.releases for name in release.tallies}
+    every = {name for runtime in runtimes for release in runtime.releases for name in release.subject.by_version}
     return sorted(every, key=lambda name: (name.rpartition("-")[0], -int(name.rpartition("-")[2])))
 
 
@@ -202,8 +207,8 @@ def _release_record(release: Release) -> dict[str, Any]:
         "onnxspec": release.subject.run.info["onnxspec"],
         "profile": release.profile,
         "seconds": release.subject.info["seconds"],
-        "operators": {name: dict(tally.verdicts) for name, tally in release.tallies.items()},
-        "types": {name: dict(tally.verdicts) for name, tally in release.types.items()},
+        "operators": {name: dict(tally.verdicts) for name, tally in release.subject.by_version.items()},
+        "types": {name: dict(tally.verdicts) for name, tally in release.subject.by_type.items()},
     }
 
 

@@ -9,8 +9,8 @@ from ...conformance.judging.vocabulary import STATUS_WORDS
 from ...conformance.showing.records import FirstDivergence, StateElement
 from ..finding_page import times_words
 from ..findings import Clause
-from ..legible import flattened
 from ..markdown import code, plain
+from ..text import flattened, printable
 from .chosen import Chosen
 
 LONGEST_SCRIPT = 40_000
@@ -174,4 +174,4 @@ def _reproduction(chosen: Chosen) -> str:
 
 def _fenced(text: str) -> str:
     """A text that cannot end the fence that it stands in."""
-    return text.replace("```", "` ` `")
+    return printable(text).replace("```", "` ` `")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports.legible import printable
 from onnxspec.reports.page import write_report
 from onnxspec.reports.run import read_run
+from onnxspec.reports.text import printable
 
 from .conftest import finding, result, sample_info, write_run
-from .test_report import Page, report, unpacked
+from .test_report import Page, cases, report
 
 
 def test_each_bad_directory_costs_one_line(sample: Path, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_killed_run_shows_what_it_has(tmp_path: Path) -> None:
         "results.jsonl:3: no JSON: Expecting ',' delimiter at column 41.",
         "the run did not finish; it has 2 results of 900 cases.",
     ]
-    assert unpacked(page.data["runs"][0]) == ["a", "b"]
+    assert cases(page) == ["a", "b"]
 
 
 def test_a_last_line_without_its_newline_is_read(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_last_line_without_its_newline_is_read(tmp_path: Path) -> None:
     journal = run / "results.jsonl"
     journal.write_text(journal.read_text().rstrip("\n"))
     page, lines = report(tmp_path / "report", run)
-    assert unpacked(page.data["runs"][0]) == ["a", "b"]
+    assert cases(page) == ["a", "b"]
     assert lines == [f"{run}: run.json is missing, so findings and environment are unknown."]
 
 
@@ -118,7 +118,7 @@ def test_what_a_runtime_says_is_text_wherever_it_stands(tmp_path: Path) -> None:
     data = page.texts["data"]
     assert "<" not in data
     assert ">" not in data
-    assert unpacked(page.data["runs"][0])[0] == printable(text.replace("\n", " "))
+    assert cases(page)[0] == printable(text)
 
 
 def repr_short(value: object) -> str:
@@ -133,7 +133,7 @@ def test_a_value_of_any_type_in_any_field_costs_its_line_or_its_file(tmp_path: P
     rows = [whole | {name: value} for name in whole] + [{name: value} for name in whole] + [whole]
     run = write_run(tmp_path / "run", rows, None)
     page, lines = report(tmp_path / "report", run)
-    assert "a" in unpacked(page.data["runs"][0])
+    assert "a" in cases(page)
     assert any("results.jsonl:" in line for line in lines)
     info = sample_info([whole])
     entry = info["targets"][0]
@@ -157,7 +157,7 @@ def test_lines_that_are_no_results_are_named(tmp_path: Path) -> None:
     with (run / "results.jsonl").open("ab") as journal:
         journal.write(b'\n[1]\n\xff\xfe\n{"case": "c"}\n{"case": "c"},{"case": "d"}\nnull\n')
     page, lines = report(tmp_path / "report", run)
-    assert unpacked(page.data["runs"][0]) == ["a", "b"]
+    assert cases(page) == ["a", "b"]
     named = [line.removeprefix(f"{run}: results.jsonl:").partition(":")[0] for line in lines[1:]]
     assert named == ["3", "4", "5", "6", "7", "8"]
 

@@ -87,8 +87,8 @@ def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path)
     third = page.text("finding-3")
     assert "No known fault" in third
     assert "arithmetic: it follows from the format of numbers, and from no document" in third
-    sentence = "2 known faults together explain 5 of the 6 failing results with numbers to look at"
-    assert f"{sentence}; nothing explains the other 1." in page.text("answer")
+    sentence = "2 known faults together explain 5 of the 6 failing results with values to compare"
+    assert f"{sentence}; 1 without a known cause." in page.text("answer")
 
 
 def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Path) -> None:
@@ -101,12 +101,12 @@ def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Pat
         finding("inaccurate (no better than tf32)", "inaccurate", ["loose"]),
     ]
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, findings))
-    sentence = "1 known fault explains 1 of the 4 failing results with numbers to look at"
-    rest = "1 within a wider accuracy class, which the finding names; 1 in the list of known failures, with the reason"
-    assert f"{sentence}; {rest}; nothing that was tried explains the other 1." in page.text("answer")
+    sentence = "1 known fault explains 1 of the 4 failing results with values to compare"
+    rest = "1 within a wider accuracy class, which the finding names; 1 on the list of known failures, with the reason"
+    assert f"{sentence}; {rest}; 1 without a known cause. Not all known faults were tried." in page.text("answer")
     unsearched = run_with(tmp_path / "unsearched", [wrong("odd")], findings[1:2])
     other, _ = report(tmp_path / "other", unsearched)
-    assert "No fault that was tried explains the 1 failing result with numbers" in other.text("answer")
+    assert "No known fault explains the 1 failing result with values to compare" in other.text("answer")
     told = {n: page.text(f"finding-{n}") for n in range(1, 5)}
     assert ["Not all known faults were tried on it." in told[n] for n in told].count(True) == 2
     assert not any("No known fault" in text for text in told.values() if "wider" in text or "tf32" in text)

@@ -168,7 +168,8 @@ def test_findings_of_an_earlier_report_go_but_nothing_else(shown: Path, tmp_path
 def test_what_evidence_says_is_text_and_nothing_else(sample: Path, tmp_path: Path) -> None:
     def spoiled(value: Any) -> Any:
         if isinstance(value, dict):
-            more = {} if "i" in value else {HOSTILE: HOSTILE}  # a gate's number is no text
+            key = HOSTILE.replace("\ud800", "")  # no record has half a character in a key
+            more = {} if "i" in value else {key: HOSTILE}  # a gate's number is no text
             return {key: spoiled(inner) for key, inner in value.items()} | more
         if isinstance(value, list):
             texts = all(isinstance(inner, str) for inner in value)

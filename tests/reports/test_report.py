@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from onnxspec.reports.page import write_report
-from onnxspec.reports.payload import SHARED
 
 from .conftest import result, sample_info, sample_results, write_run
 
@@ -63,12 +62,9 @@ class Page(HTMLParser):
         return loaded
 
 
-def unpacked(run: dict[str, Any]) -> list[str]:
-    """The ids as the page's script reads them."""
-    names: list[str] = []
-    for line in run["case"].split("\n"):
-        names.append((names[-1][: SHARED.index(line[0])] if names else "") + line[1:])
-    return names
+def cases(page: Page) -> list[str]:
+    """The cases of the rows that the page's script reads."""
+    return [row[0] for row in page.data["rows"]]
 
 
 def report(out: Path, *runs: Path) -> tuple[Page, list[str]]:
@@ -163,43 +159,41 @@ def test_a_failure_that_no_finding_names_is_a_finding_all_the_same(tmp_path: Pat
 def test_the_table_has_every_result(sample: Path, tmp_path: Path) -> None:
     rows = sample_results()
     page, _ = report(tmp_path / "report", sample)
-    (run,) = page.data["runs"]
-    assert unpacked(run) == [row["case"] for row in rows]
-    for place, row in enumerate(rows):
-        op, kind, _, verdict, expected, _, repeat = run["kinds"][run["kind"][place]]
-        assert (op, kind, verdict, bool(expected)) == (
-            f"LSTM-{row['version']}",
-            row["type"],
-            row["verdict"],
-            row["expected"],
-        )
-        assert repeat.replace("\0", row["case"]) == row["repeat"]
-        assert run["worst"][place] == pytest.approx(-1 if row["worst"] is None else row["worst"], rel=5e-3)
-        clauses, groups = run["abouts"][run["about"][place]]
-        assert [run["clauseNames"][c] for c in clauses] == row["clauses"]
-        assert [run["groupNames"][g] for g in groups] == row["features"]
-    noted, at = {}, 0
-    for step, message in zip(run["noteRows"], run["messages"], strict=True):
-        at += step
-        noted[at] = message
-    assert noted == {place: row["message"] for place, row in enumerate(rows) if row["message"]}
-    number, steps = run["found"][0]
-    assert number == 1
-    assert rows[steps[0]]["clauses"] == ["lstm.input_forget.couple"]
+    data = page.data
+    assert cases(page) == [row["case"] for row in rows]
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row, got in zip(rows, data["rows"], strict=True):
+        got = [*got, *[None] * (14 - len(got))]
+        assert got[1:5] == [0, f"LSTM-{row['version']}", row["type"], row["verdict"]]
+        assert data["labels"][got[5]] == [row["features"], row["clauses"]]
+        assert data["texts"][got[6]].replace("{}", row["case"]) == row["repeat"]
+        assert got[7] == pytest.approx(row["seconds"] * 1000)
+        assert (got[8] or -1) == pytest.approx(-1 if row["worst"] is None else row["worst"], rel=5e-3)
+        assert bool(got[9]) == row["expected"]
+        assert data["texts"][got[10] or 0] == row["message"]
+        place = row["where"] or {}
+        inside = ", ".join(map(str, place.get("index", [])))
+        step = "" if place.get("step") is None else f", step {place['step']}"
+        assert (got[11] or "") == (f"{place['output']}[{inside}]{step}" if place else "")
+        assert (got[12] or []) == [*filter(None, [row["reason"]]), *row["flags"], *row["diagnosis"]]
+        for number in got[13] or []:
+            found.setdefault(number, []).append(row)
+    assert {row["clauses"][0] for row in found[1]} == {"lstm.input_forget.couple"}
+    assert len(found[1]) == 3
 
 
 def test_commands_that_differ_from_the_usual_are_kept(tmp_path: Path) -> None:
-    rows = [result("a", repeat="sh repeat.sh a --twice"), result("b"), result("c", repeat="")]
+    rows = [result("a", repeat="sh again.sh a --twice"), result("b"), result("c", repeat="")]
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
-    (run,) = page.data["runs"]
-    kept = [run["repeats"][place].replace("\0", name) for place, name in zip(run["repeat"], "abc", strict=True)]
-    assert kept == ["sh repeat.sh a --twice", "onnxspec run --target onnxruntime --case b", ""]
+    kept = [page.data["texts"][row[6]].replace("{}", row[0]) for row in page.data["rows"]]
+    assert kept[0].endswith("--twice")
+    assert kept[1:] == [f"onnxspec run --target onnxruntime --case {case}" for case in "bc"]
 
 
 def test_without_feature_groups_the_clauses_give_them(tmp_path: Path) -> None:
     rows = [result("a", clauses=["lstm.clip.gates", "lstm.clip.h", "lstm.state.last"], features=[])]
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
-    assert page.data["runs"][0]["groupNames"] == ["clip", "state"]
+    assert page.data["labels"][0][0] == ["clip", "state"]
     assert "clip" in page.text("matrix")
 
 
@@ -208,7 +202,7 @@ def test_several_runs_stand_side_by_side(sample: Path, tmp_path: Path) -> None:
     second = write_run(tmp_path / "second", other, sample_info(other, "onnx-reference"))
     page, messages = report(tmp_path / "report", sample, second)
     assert messages == []
-    assert page.data["subjects"] == ["onnxruntime", "onnx-reference"]
+    assert page.data["targets"] == ["onnxruntime", "onnx-reference"]
     assert "onnxruntime 1.31.1 and onnx-reference 1.31.1 on LSTM" in page.text("title")
     features = [attrs for attrs in page.all("th") if attrs.get("scope") == "rowgroup"]
     assert {attrs["rowspan"] for attrs in features} == {"2"}
@@ -219,7 +213,7 @@ def test_several_runs_stand_side_by_side(sample: Path, tmp_path: Path) -> None:
 def test_the_same_target_in_two_runs_is_named_by_run(sample: Path, tmp_path: Path) -> None:
     rows = [result("a")]
     page, _ = report(tmp_path / "report", sample, write_run(tmp_path / "later", rows, sample_info(rows)))
-    assert page.data["subjects"] == ["onnxruntime in run", "onnxruntime in later"]
+    assert page.data["targets"] == ["onnxruntime in run", "onnxruntime in later"]
 
 
 def test_runs_of_other_cases_are_said_not_to_compare(sample: Path, tmp_path: Path) -> None:
@@ -291,7 +285,7 @@ def test_two_targets_of_one_run_are_counted_apart(tmp_path: Path) -> None:
     assert "yes (all 2 judged are right)" in answer
     assert "no (1 of 1 judged fails)" in answer
     assert answer.count("clip (0 of 1)") == 1
-    assert page.data["runs"][0]["found"] == [[1, [2]]]
+    assert [row[13:] for row in page.data["rows"]] == [[], [], [[1]]]
     titles = [str(attrs["title"]) for attrs in page.all("a") if attrs.get("title")]
     assert "LSTM-14, clip, other: 1 wrong" in titles
     assert "LSTM-14, default, onnxruntime: 2 pass" in titles
