@@ -15,7 +15,6 @@ from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.scope import Scope, domain_of, shown_name
 from ..models.walk import Located, nodes_of
-from .claims import stale_claims
 from .fixed_sizes import fixed_sizes
 from .measured import Measured
 from .operators import CheckedOperator, judged_operators
@@ -186,8 +185,6 @@ def _of_legal(
     """Note what exporters froze in a legal node, what no document settles of it, and what targets made of its like."""
     for fixed in fixed_sizes(subject):
         notes.report(rules()[f"model.{fixed.topic}"], fixed.message, advice=fixed.advice)
-    for message in stale_claims(subject):
-        notes.report(rules()[f"model.{SIZES_CLAIMED}"], message)
     like = judged.stand_in(subject)
     features = like.features - subject.unread if like is not None else frozenset()
     if not padding_is_read(subject):

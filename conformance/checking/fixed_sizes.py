@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from ..models.folding import NotConstant
 from ..models.scope import domain_of, shown_name
-from ..models.tensor_type import Dimension
+from ..models.tensor_type import Dimension, type_from
 from ..results.support import listed
+from .general import layout_of, shapes_of
 from .layouts import swapped_states
 from .reshapes import Reshaped, is_batch_name, is_named, reshaped_before, reshaped_behind
-from .rule import BATCH_FIXED, BATCH_IN_TIME, SHAPE_FIXED, TIME_FROZEN
-from .sizes import in_words
+from .rule import BATCH_FIXED, BATCH_IN_TIME, SHAPE_FIXED, SIZES_CLAIMED, TIME_FROZEN
+from .sizes import in_words, sizes_known
 from .subject import Input, NodeSubject
 
 _MOVES = ("Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Transpose", "Reshape", "Identity", "Cast")
@@ -31,7 +32,8 @@ class FixedSize:
 
 
 def fixed_sizes(subject: NodeSubject) -> Iterator[FixedSize]:
-    """Yield the sizes around a node that are fixed while the model's inputs leave them open."""
+    """Yield the sizes around a node that are fixed while the model's inputs leave them open, and stale ones."""
+    yield from _stale_claims(subject)
     X = subject.inputs.get("X")
     if X is None or X.shape is None or len(X.shape) != 3:
         return
@@ -115,3 +117,23 @@ def _around(subject: NodeSubject, X: Input, batch: Dimension, steps: Dimension) 
 def _words(reshaped: Reshaped) -> str:
     op_type, path = reshaped.scope.nodes[reshaped.number].op_type, reshaped.scope.path_of(reshaped.number)
     return f"{op_type} {path} makes {in_words(reshaped.after)} of {in_words(reshaped.before)}"
+
+
+def _stale_claims(subject: NodeSubject) -> Iterator[FixedSize]:
+    """Yield the contradictions between the claimed shapes of a node's outputs and the shapes of its inputs."""
+    formal = shapes_of(subject)
+    certain = {name: shape for name, shape in formal.items() if name in subject.inputs}
+    certain = {name: shape for name, shape in certain.items() if subject.inputs[name].type.certain}
+    sizes = sizes_known(subject, certain)
+    for name, output in zip(subject.operator.outputs, subject.outputs, strict=False):
+        claims, form = subject.scope.claims, subject.operator.tensors.get(name)
+        claimed = type_from(claims[output], False).shape if output in claims else None
+        if claimed is None or form is None:
+            continue
+        shape = form.shape(layout_of(subject))
+        follows = tuple(sizes[e.size] * e.times if e.size in sizes else None for e in shape)
+        pairs = zip(claimed, follows, strict=False)
+        if len(claimed) != len(shape) or any(isinstance(c, int) and f is not None and c != f for c, f in pairs):
+            has = f"by its inputs it has {in_words(follows)}, [{', '.join(map(str, shape))}]"
+            message = f"the file declares {in_words(claimed)} as the shape of {name}, while {has}"
+            yield FixedSize(SIZES_CLAIMED, message)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ..checking.check import check_model
-from ..checking.forms import github_annotations, lines_of, plain, summary
+from ..checking.formatters import github_annotations, lines_of, plain, summary
 from ..checking.measured import MeasuredError, read_measured
 from ..checking.problem import Checked, Level
 from ..checking.rule import MEASURED, Rule, rules
@@ -71,7 +71,7 @@ def check(
         if form == "text":
             _show(checked)
             if recorded is not None and _compared(checked):
-                say(f"  measured: no recorded failure of {listed(list(recorded.tried))} concerns these nodes")
+                say(f"  measured: no recorded failure of {listed(recorded.names)} concerns these nodes")
         elif form == "github":
             put("".join(f"{line}\n" for line in github_annotations(checked)))
     idle = [str(entry) for entry in unused(everything, entries)]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from ..border.strict_json import encode
-from ..checking.forms import github_command
+from ..checking.formatters import github_command
 from ..running.conclusion import answer_on
 from ..running.run import Run, TargetRun
 from .display import could_not_start

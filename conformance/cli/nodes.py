@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from ..checking.ways_out import way_out
+from ..checking.workarounds import workaround
 from ..extraction.capture import CaptureError
 from ..extraction.cases import ForeignFolder, NodeCase, cases_of_model, read_nodes
 from ..judging.judgement import DECLINED, Verdict
@@ -170,7 +170,7 @@ def _helping(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
         yield f"explained by: {finding['what']}"
     if result.why:
         yield f"known: {result.why}"
-    helps = way_out(finding, result.op)
+    helps = workaround(finding, result.op)
     if helps:
         yield f"what to do: {helps}"
     else:

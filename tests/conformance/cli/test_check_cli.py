@@ -90,7 +90,7 @@ def test_text(folder: Path) -> None:
         "open.onnx: 1 recurrent node: 1 node not wholly checked",
         "  /rnn  LSTM-14",
         "    not checked  lstm.shapes: the shape of X: the graph declares none for its input X",
-        "bad.onnx: is no ONNX model, or cut off: byte 0 begins no field",
+        "bad.onnx: is no ONNX model, or cut off",
         "4 models, 3 recurrent nodes, 1 errors, 1 that cannot be read",
     ]
     assert done.stderr == ""

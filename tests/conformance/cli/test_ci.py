@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from onnxspec.cases import profile
-from onnxspec.conformance.checking.forms import github_command
+from onnxspec.conformance.checking.formatters import github_command
 from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe

@@ -1,4 +1,4 @@
-"""Ways out for a model that a target gets wrong or does not support: what to change in it, by what it has."""
+"""Workarounds: what to change in a model where a target gets something wrong or does not support it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ else:
 
 @cache
 def _table() -> Mapping[str, str]:
-    table: dict[str, str] = tomllib.loads(Path(__file__).with_name("ways_out.toml").read_text(encoding="utf-8"))
-    return table
+    return tomllib.loads(Path(__file__).with_name("workarounds.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def _features() -> Mapping[str, str]:
-    """Features by the words that readers are told."""
+    """Features by the words that reports have for them."""
     return {words: feature for feature, words in WORDS.items()}
 
 
-def way_out(finding: Finding, op: str) -> str:
-    """The change of a model that helps nodes of an operator with what a finding says; empty where none is known."""
+def workaround(finding: Finding, op: str) -> str:
+    """Return the change of a model that helps nodes of an operator with a finding; empty where none is known."""
     prefix = f"{operator_of(op).document.prefix}."
     clauses = [clause.removeprefix(prefix) for clause in finding["clauses"] if clause.startswith(prefix)]
     conditions = finding["conditions"].partition(" (")[0].split(" and ")
-    return way_out_of([*conditions, *clauses])
+    return workaround_for([*conditions, *clauses])
 
 
-def way_out_of(topics: Iterable[str]) -> str:
-    """The change of a model that helps with the first of these that is known; empty where none is.
+def workaround_for(topics: Iterable[str]) -> str:
+    """Return the change that helps with the first of some topics that is known; empty where none is.
 
     A topic is a feature or its words, or a clause without its operator; of one that the table lacks the wider one
     counts.
