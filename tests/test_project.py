@@ -41,11 +41,14 @@ MOST = 22  # modules in a folder: twenty, and a few where each is a command of i
 NAMING = {
     "reference/recurrent/rnn.py": "the equations of ONNX's three operators",
     "reference/documents/errata.py": "what is wrong with documents, each by its name",
+    "conformance/comparing/changes.py": "what frameworks do otherwise, operator by operator",
     "conformance/running/adapter_kit.py": "what an author's adapter runs where nothing else is said",
 }
 # Modules outside of folders of operators and of axes that compare with the name of an input, output or attribute which
 # not all of ONNX's recurrent operators have, and why: each asks whether a version has it.
 TELLING = {
+    "conformance/comparing/changes.py": "what frameworks do otherwise, tensor by tensor",
+    "conformance/comparing/comparison.py": "the layouts in which frameworks return each output",
     "cases/specs/quantizing.py": "a tensor without a dimension for the rows of W and R has no scales by row",
     "reference/recurrent/expectation.py": "radii in float32 are not for sums with peepholes",
 }
@@ -128,9 +131,6 @@ def test_the_architecture_has_a_row_for_every_sub_package_in_their_order(package
     assert in_table == [part for part in reversed(order) if (ROOT / package / part).is_dir()]
 
 
-"""Classes that every adapter has by these names: none of them may import from another."""
-
-
 def test_no_folder_is_crowded() -> None:
     paths = [path for package in PACKAGES for path in modules(package) if path.name != "__init__.py"]
     counts = Counter(path.parent for path in paths)
@@ -181,7 +181,8 @@ def test_shared_code_tells_operators_apart_by_no_letter_no_tensor_and_no_class()
             asks = isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
             if asks and "CaseSpec" in re.findall(r"\w+", ast.unparse(node)):
                 classed.add(str(path))
-    assert lettered == {"reference/recurrent/rnn.py"}  # which declares the letters
+    # One declares the letters, the other has the orders of frameworks.
+    assert lettered == {"reference/recurrent/rnn.py", "conformance/comparing/changes.py"}
     assert not classed
     assert comparing == set(TELLING)
 

@@ -30,6 +30,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "check",
         "Find the recurrent nodes of models that break their operator's document, without running anything.",
     ),
+    "compare": (
+        "compare",
+        "Compare a model with a framework's results, and find the attribute or weight that explains a difference.",
+    ),
     "clauses": ("clauses", "Show the clauses of an operator, or of all."),
     "diff": ("report", "Say what got worse, better or otherwise different between two runs."),
     "generate": ("directories", "Write cases as ONNX test-case directories, with a manifest."),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from . import reports as reports
     from .conformance.checking.check import UnreadableModel, check
     from .conformance.checking.problem import Problem
+    from .conformance.comparing.comparison import Comparison, compare
+    from .conformance.comparing.split import ComparisonError
     from .conformance.pytest_plugin.assertion import NotConforming, NotJudged, assert_conforms
     from .conformance.running.from_python import RunOutcome, run
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("cases", "conformance", "reference", "reports")
 _MODULES = {
+    "Comparison": "conformance.comparing.comparison",
+    "ComparisonError": "conformance.comparing.split",
     "NotConforming": "conformance.pytest_plugin.assertion",
     "NotJudged": "conformance.pytest_plugin.assertion",
     "Problem": "conformance.checking.problem",
@@ -37,10 +41,13 @@ _MODULES = {
     "UnreadableModel": "conformance.checking.check",
     "assert_conforms": "conformance.pytest_plugin.assertion",
     "check": "conformance.checking.check",
+    "compare": "conformance.comparing.comparison",
     "run": "conformance.running.from_python",
 }
 
 __all__ = [
+    "Comparison",
+    "ComparisonError",
     "NotConforming",
     "NotJudged",
     "Problem",
@@ -49,6 +56,7 @@ __all__ = [
     "__version__",
     "assert_conforms",
     "check",
+    "compare",
     "run",
 ]
 

@@ -1,0 +1,43 @@
+"""``onnxspec compare``: a model beside results that a framework computed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..comparing.comparison import compare as compare_model
+from ..comparing.comparison import lines_of
+from ..comparing.split import ComparisonError
+from .application import app
+from .nodes import arrays_of
+from .terminal import console_on, fail
+
+
+@app.command()
+def compare(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX model.")],
+    inputs: Annotated[Path, typer.Option("--inputs", metavar="IN.npz", help="Inputs of the model, by their names.")],
+    outputs: Annotated[
+        Path,
+        typer.Option(
+            "--outputs", metavar="OUT.npz", help="The framework's results, by name of an output or of a tensor inside."
+        ),
+    ],
+) -> None:
+    """Compare a model with a framework's results, and find the attribute or weight that explains a difference.
+
+    Exit code 0: the results agree; 1: they differ; 2: the model or the arrays cannot be used.
+    """
+    try:
+        comparison = compare_model(model, arrays_of(inputs), arrays_of(outputs))
+    except ComparisonError as error:
+        fail(str(error))
+    answer, *lines = lines_of(comparison)
+    console = console_on(sys.stdout)
+    console.print(answer, style="bold green" if comparison.agrees else "bold red", markup=False, soft_wrap=True)
+    for line in lines:
+        console.print(line, markup=False, emoji=False, soft_wrap=True, highlight=False)
+    raise typer.Exit(0 if comparison.agrees else 1)

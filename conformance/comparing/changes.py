@@ -1,0 +1,410 @@
+"""Single changes of a recurrent node that exporters and their users get wrong, each a hypothesis about a model.
+
+A change says what the framework computes where the exported model says something else. Sources: the documents of LSTM,
+GRU and RNN, which print the order of gates and the defaults of attributes; PyTorch's documentation of ``torch.nn.LSTM``
+and ``GRU`` (blocks i, f, g, o and r, z, n; two biases; the reset gate behind the recurrent product); Keras' of its
+layers (blocks i, f, c, o and z, r, h; ``reset_after``; ``hard_sigmoid``; ``unit_forget_bias``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from .split import Array, Arrays, RecurrentNode, evaluated
+
+_BLOCKS = {"LSTM": "iofc", "GRU": "zrh", "RNN": "i"}
+"""Letters of the blocks of W, R and B in the order of the document."""
+
+_FRAMEWORKS = {
+    ("LSTM", "ifco"): "PyTorch's and Keras' order",
+    ("LSTM", "icfo"): "the order of TensorFlow 1",
+    ("GRU", "rzh"): "PyTorch's order",
+}
+
+_FUNCTIONS = {
+    "LSTM": ("Sigmoid", "Tanh", "Tanh"),
+    "GRU": ("Sigmoid", "Tanh"),
+    "RNN": ("Tanh",),
+}
+
+_OTHER_FUNCTIONS: dict[str, tuple[tuple[str, float | None, float | None], ...]] = {
+    "Sigmoid": (("HardSigmoid", 0.2, 0.5), ("HardSigmoid", 1 / 6, 0.5), ("Tanh", None, None), ("Relu", None, None)),
+    "HardSigmoid": (("Sigmoid", None, None), ("HardSigmoid", 0.2, 0.5), ("HardSigmoid", 1 / 6, 0.5)),
+    "Tanh": (("Relu", None, None), ("Sigmoid", None, None), ("Softsign", None, None)),
+    "Relu": (("Tanh", None, None), ("Sigmoid", None, None)),
+}
+
+Compute = Callable[[RecurrentNode, Arrays], Mapping[str, Array]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that the framework does and the model does not say.
+
+    words
+        What the results match, as a phrase behind "the results match".
+    remedy
+        What to do to the model or to its export.
+    outputs
+        Outputs of a node by formal name, from the node and its inputs.
+    """
+
+    words: str
+    remedy: str
+    outputs: Compute
+
+
+def changes_of(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
+    """Yield the changes that can be made to a node with these inputs."""
+    yield from _attributes(node)
+    yield from _activations(node)
+    yield from _gate_orders(node, inputs)
+    yield from _biases(node, inputs)
+    yield from _weights(node, inputs)
+    yield from _states_and_lengths(node, inputs)
+    yield from _directions(node, inputs)
+    yield from _axes(node, inputs)
+
+
+def exchanged(node: RecurrentNode, weights: Arrays, name: str) -> Change:
+    """Return the change that gives a node the weights of another one."""
+    return Change(
+        f"{node.name} with the weights of {name}",
+        f"give {node.name} its own layer's W, R and B",
+        lambda own, inputs: evaluated(own.node, {**inputs, **weights}),
+    )
+
+
+def _with_inputs(change: Callable[[dict[str, Array]], Mapping[str, Array | None]]) -> Compute:
+    """Compute a node with some inputs changed; None takes one away."""
+
+    def outputs(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
+        changed = {**inputs, **change(dict(inputs))}
+        return evaluated(node.node, {name: array for name, array in changed.items() if array is not None})
+
+    return outputs
+
+
+def _with_attributes(**changed: Any) -> Compute:
+    return lambda node, inputs: evaluated(node.with_attributes(**changed).node, inputs)
+
+
+def _attributes(node: RecurrentNode) -> Iterator[Change]:
+    attributes = node.node.attributes
+    if node.node.op_type == "GRU" and "linear_before_reset" in node.node.operator.attributes:
+        other = 1 - int(bool(attributes.get("linear_before_reset", 0)))
+        yield Change(
+            f"linear_before_reset = {other}",
+            f"set linear_before_reset to {other}; Keras calls it reset_after, and PyTorch always computes 1",
+            _with_attributes(linear_before_reset=other),
+        )
+    if node.node.op_type == "LSTM":
+        other = 1 - int(bool(attributes.get("input_forget", 0)))
+        yield Change(f"input_forget = {other}", f"set input_forget to {other}", _with_attributes(input_forget=other))
+    if attributes.get("clip"):
+        yield Change("no clip", "remove the attribute clip", _with_attributes(clip=None))
+    direction = attributes.get("direction", "forward")
+    if direction in ("forward", "reverse"):
+        other_way = "reverse" if direction == "forward" else "forward"
+        yield Change(f"direction = {other_way}", f"set direction to {other_way}", _with_attributes(direction=other_way))
+
+
+def _activations(node: RecurrentNode) -> Iterator[Change]:
+    attributes, defaults = node.node.attributes, _FUNCTIONS[node.node.op_type]
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    written = tuple(attributes.get("activations", defaults * directions))
+    if len(written) != len(defaults) * directions:
+        return
+    if "activations" in attributes:
+        yield Change(
+            "the default activation functions",
+            "remove activations, activation_alpha and activation_beta",
+            _with_attributes(activations=None, activation_alpha=None, activation_beta=None),
+        )
+    if attributes.get("activation_alpha") or attributes.get("activation_beta"):
+        yield Change(
+            "the default coefficients of its activation functions",
+            "remove activation_alpha and activation_beta",
+            _with_attributes(activation_alpha=None, activation_beta=None),
+        )
+    for place in range(len(defaults)):
+        own = written[place]
+        for name, alpha, beta in _OTHER_FUNCTIONS.get(own, ()):
+            changed = list(written)
+            for d in range(directions):
+                changed[d * len(defaults) + place] = name
+            if name == own and alpha is None:
+                continue
+            numbers: dict[str, Any] = {"activation_alpha": None, "activation_beta": None}
+            if alpha is not None:
+                hard = changed.count("HardSigmoid")
+                if hard != sum(each not in ("Sigmoid", "Tanh", "Relu", "Softsign") for each in changed):
+                    continue
+                numbers = {"activation_alpha": (alpha,) * hard, "activation_beta": (beta,) * hard}
+            function = name if alpha is None else f"{name} (alpha {_fraction(alpha)}, beta {beta})"
+            yield Change(
+                f"{function} in place of {own}{_which(node, place)}",
+                f"write activations = {changed}"
+                + ("" if alpha is None else f", activation_alpha {_fraction(alpha)}, activation_beta {beta}"),
+                _with_attributes(activations=tuple(changed), **numbers),
+            )
+
+
+def _which(node: RecurrentNode, place: int) -> str:
+    if node.node.op_type == "RNN":
+        return ""
+    return (" of the gates", " of the candidate", " of the cell's output")[place]
+
+
+def _fraction(number: float) -> str:
+    return "1/6" if abs(number - 1 / 6) < 1e-12 else f"{number:g}"
+
+
+def _gate_orders(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
+    op = node.node.op_type
+    letters = _BLOCKS[op]
+    if len(letters) == 1:
+        return
+    present = [name for name in ("W", "R", "B") if name in inputs]
+    groups = [present, *([name] for name in present)]
+    for order in map("".join, permutations(letters)):
+        if order == letters:
+            continue
+        for names in groups if len(present) > 1 else [present]:
+            whose = _FRAMEWORKS.get((op, order))
+            yield Change(
+                f"the blocks of {_listed(names)} in the order {', '.join(order)}" + (f" ({whose})" if whose else ""),
+                f"reorder the blocks of {_listed(names)} to {', '.join(letters)}, as the document of {op} has them",
+                _with_inputs(partial(_reordered, names=names, order=order, letters=letters)),
+            )
+
+
+def _reordered(inputs: Arrays, names: list[str], order: str, letters: str) -> dict[str, Array]:
+    """Blocks that stand in some order, in the document's order."""
+    places = [order.index(letter) for letter in letters]
+    result = {}
+    for name in names:
+        count = len(letters) * (2 if name == "B" else 1)
+        blocks = np.split(inputs[name], count, axis=1)
+        starts = (0, len(letters)) if name == "B" else (0,)
+        result[name] = np.concatenate([blocks[start + place] for start in starts for place in places], axis=1)
+    return result
+
+
+def _biases(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
+    if "B" not in inputs:
+        return
+    half = inputs["B"].shape[1] // 2
+
+    def halves(input_half: int, recurrent_half: int) -> Compute:
+        def change(values: dict[str, Array]) -> dict[str, Array]:
+            both = [values["B"][:, :half], values["B"][:, half:], np.zeros_like(values["B"][:, :half])]
+            return {"B": np.concatenate([both[input_half], both[recurrent_half]], axis=1)}
+
+        return _with_inputs(change)
+
+    yield Change("no bias", "remove B, or set it to 0", _with_inputs(lambda values: {"B": None}))
+    yield Change("the bias halves Wb and Rb exchanged", "exchange the halves of B", halves(1, 0))
+    yield Change("Wb alone as the bias", "set Rb, the second half of B, to 0", halves(0, 2))
+    yield Change("Rb alone as the bias", "set Wb, the first half of B, to 0", halves(2, 1))
+    yield Change("Wb in both halves of the bias", "Rb, the second half of B, is not the framework's", halves(0, 0))
+    if node.node.op_type == "LSTM":
+        for sign, words in ((1.0, "higher"), (-1.0, "lower")):
+            yield Change(
+                f"the bias of the forget gate {words} by 1",
+                f"{'add 1 to' if sign > 0 else 'subtract 1 from'} the forget gate's part of B (forget_bias)",
+                _with_inputs(partial(_forget_bias, sign=sign)),
+            )
+
+
+def _forget_bias(values: Arrays, sign: float) -> dict[str, Array]:
+    B = values["B"].copy()
+    size = B.shape[1] // 8
+    B[:, 2 * size : 3 * size] += np.asarray(sign, B.dtype)
+    return {"B": B}
+
+
+def _weights(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
+    count = len(_BLOCKS[node.node.op_type])
+    for name in ("W", "R"):
+        array = inputs[name]
+        _, rows, columns = array.shape
+        if rows != columns or count == 1:
+            yield Change(
+                f"{name} transposed from its values in order (a reshape took the place of a transpose)",
+                f"transpose the framework's kernel to {name} instead of reshaping it",
+                _with_inputs(partial(_from_reshape, name=name)),
+            )
+        if rows == count * columns:
+            yield Change(
+                f"each gate's block of {name} transposed",
+                f"transpose each gate's block of {name}",
+                _with_inputs(partial(_transposed_blocks, name=name, count=count)),
+            )
+    if "P" in inputs:
+        yield Change("no peepholes", "remove P", _with_inputs(lambda values: {"P": None}))
+        for order in map("".join, permutations("iof")):
+            if order != "iof":
+                yield Change(
+                    f"the blocks of P in the order {', '.join(order)}",
+                    "reorder the blocks of P to i, o, f",
+                    _with_inputs(partial(_peepholes, order=order)),
+                )
+
+
+def _from_reshape(values: Arrays, name: str) -> dict[str, Array]:
+    directions, rows, columns = values[name].shape
+    return {name: np.ascontiguousarray(values[name].reshape(directions, columns, rows).swapaxes(1, 2))}
+
+
+def _transposed_blocks(values: Arrays, name: str, count: int) -> dict[str, Array]:
+    blocks = np.split(values[name], count, axis=1)
+    return {name: np.concatenate([block.swapaxes(1, 2) for block in blocks], axis=1)}
+
+
+def _peepholes(values: Arrays, order: str) -> dict[str, Array]:
+    blocks = np.split(values["P"], 3, axis=1)
+    return {"P": np.concatenate([blocks[order.index(letter)] for letter in "iof"], axis=1)}
+
+
+def _states_and_lengths(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
+    states = [name for name in ("initial_h", "initial_c") if name in inputs]
+    for names in [states, *([name] for name in states if len(states) > 1)] if states else []:
+        yield Change(
+            f"{_listed(names)} of zero",
+            f"remove {_listed(names)}, or feed what the framework started from",
+            _with_inputs(partial(_without, names=names)),
+        )
+    if len(states) == 2:
+        yield Change(
+            "initial_h and initial_c exchanged",
+            "exchange initial_h and initial_c",
+            _with_inputs(lambda values: {"initial_h": values["initial_c"], "initial_c": values["initial_h"]}),
+        )
+    if "sequence_lens" in inputs:
+        yield Change(
+            "all steps of every row, without sequence_lens",
+            "remove sequence_lens, or give the framework packed sequences",
+            _with_inputs(lambda values: {"sequence_lens": None}),
+        )
+
+
+def _without(values: Arrays, names: list[str]) -> dict[str, Array | None]:
+    return dict.fromkeys(names)
+
+
+def _directions(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
+    if node.node.attributes.get("direction") != "bidirectional":
+        return
+    weights = [name for name in ("W", "R", "B", "P") if name in inputs]
+    yield Change(
+        "the weights of the two directions exchanged",
+        f"exchange the two directions of {_listed(weights)}",
+        _with_inputs(lambda values: {name: values[name][::-1].copy() for name in weights}),
+    )
+    states = [name for name in ("initial_h", "initial_c") if name in inputs]
+    if states:
+        yield Change(
+            "the initial states of the two directions exchanged",
+            f"exchange the two directions of {_listed(states)}",
+            _with_inputs(lambda values: {name: _flipped_states(node, values[name]) for name in states}),
+        )
+    yield Change(
+        "the backward half run forward in time, not reversed",
+        "the framework ran its backward half on X in the same order: use a forward node with its weights, or reverse X",
+        _not_reversed,
+    )
+    yield Change(
+        "the backward half of Y in the order in which it was computed",
+        "the framework did not put the backward half back in the order of time: reverse that half of its results",
+        _not_put_back,
+    )
+    yield Change(
+        "the two directions of the outputs exchanged",
+        "exchange the directions where they are concatenated",
+        lambda own, values: {
+            name: np.flip(array, _direction_axis(own, name)) for name, array in evaluated(own.node, values).items()
+        },
+    )
+    yield Change(
+        "Y_h of the backward half from the last time step of Y",
+        "the framework took its output at the last time step: take Y's last step, not Y_h",
+        _last_step,
+    )
+
+
+def _direction_axis(node: RecurrentNode, output: str) -> int:
+    layout = node.node.attributes.get("layout", 0)
+    return {("Y", 0): 1, ("Y", 1): 2}.get((output, layout), 1 if layout else 0)
+
+
+def _time_axis(node: RecurrentNode) -> int:
+    return 1 if node.node.attributes.get("layout", 0) else 0
+
+
+def _flipped_states(node: RecurrentNode, state: Array) -> Array:
+    return np.flip(state, 1 if node.node.attributes.get("layout", 0) else 0).copy()
+
+
+def _second(array: Array, axis: int) -> tuple[Any, ...]:
+    index: list[Any] = [slice(None)] * array.ndim
+    index[axis] = 1
+    return tuple(index)
+
+
+def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
+    """The backward half as a forward direction: reverse X for it, and put its steps back."""
+    time = _time_axis(node)
+    outputs = evaluated(node.node, inputs)
+    flipped = evaluated(node.node, {**inputs, "X": np.flip(inputs["X"], time).copy()})
+    for name, array in outputs.items():
+        axis = _direction_axis(node, name)
+        other = np.flip(flipped[name], time) if name == "Y" else flipped[name]
+        array[_second(array, axis)] = other[_second(array, axis)]
+    return outputs
+
+
+def _not_put_back(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
+    outputs = evaluated(node.node, inputs)
+    Y, axis = outputs["Y"], _direction_axis(node, "Y")
+    Y[_second(Y, axis)] = np.flip(Y, _time_axis(node))[_second(Y, axis)]
+    return outputs
+
+
+def _last_step(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
+    outputs = evaluated(node.node, inputs)
+    Y, Y_h = outputs["Y"], outputs["Y_h"]
+    last = np.take(Y, -1, _time_axis(node))
+    axis = _direction_axis(node, "Y_h")
+    Y_h[_second(Y_h, axis)] = last[_second(last, axis)]
+    return outputs
+
+
+def _axes(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
+    if {"initial_h", "initial_c", "sequence_lens"} & set(inputs):
+        return  # they tell batch and time apart
+    yield Change(
+        "X with time and batch exchanged",
+        "transpose X before the node and Y behind it: one of the two is batch first",
+        _batch_first,
+    )
+
+
+def _batch_first(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
+    outputs = evaluated(node.node, {**inputs, "X": inputs["X"].swapaxes(0, 1).copy()})
+    return {**outputs, "Y": outputs["Y"].swapaxes(*((0, 1) if node.node.attributes.get("layout", 0) else (0, 2)))}
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def at(change: Change, node: RecurrentNode) -> Change:
+    """Return the change with the node's name in its words."""
+    return replace(change, words=f"{change.words} at {node.name}", remedy=f"{node.name}: {change.remedy}")

@@ -1,0 +1,278 @@
+"""Comparison of a model with a framework's results: whether they agree, and which single change explains a difference.
+
+The reference evaluates the recurrent nodes. Results agree where no element differs by more than a tolerance:
+:data:`TOLERANCES` times the largest number of the tensor. A framework computes in the type of its tensors; roundings
+move an output of a recurrent layer, which lies within -1 and 1, by some dozens of units in the last place (2^-24 in
+float32), and layers behind it scale that like the numbers themselves. The tolerance is at least ten times as wide. It
+tells a changed model from an unchanged one; it accuses no runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .changes import Change, at, changes_of, exchanged
+from .split import Array, Arrays, ComparisonError, Evaluator, RecurrentNode, SplitModel, evaluator
+
+TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
+"""Largest difference of equal results, as a share of the tensor's largest number, by the type of the results."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A form in which frameworks return an output of a node.
+
+    words
+        What it is, in words; empty for the model's own form.
+    array
+        The model's numbers in that form.
+    """
+
+    words: str
+    array: Array
+
+
+@dataclass(frozen=True)
+class Match:
+    """A change with which the model computes the results.
+
+    words, remedy
+        As :class:`.changes.Change` has them, with the name of the node.
+    difference
+        The largest difference that is left.
+    """
+
+    words: str
+    remedy: str
+    difference: float
+
+
+@dataclass(frozen=True)
+class TensorDifference:
+    """How one tensor of the results differs from the model as it is.
+
+    name, layout
+        Its name, and in which framework's layout it was given; empty for the model's own.
+    difference, largest
+        The largest difference, and the largest number of the model's tensor.
+    agrees
+        Whether the difference is within the tolerance.
+    where
+        The first index that differs, in the results' own axes; empty where they agree.
+    """
+
+    name: str
+    layout: str
+    difference: float
+    largest: float
+    agrees: bool
+    where: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison came to.
+
+    tensors
+        How each tensor differs, in the order of the model.
+    matches
+        The single changes that explain all tensors, the closest first; none where the results agree.
+    tried
+        How many changes were tried.
+    first
+        Name of the recurrent node whose own outputs are the first to differ; empty where none was given or all agree.
+    """
+
+    tensors: tuple[TensorDifference, ...]
+    matches: tuple[Match, ...]
+    tried: int
+    first: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the model computes the results."""
+        return all(tensor.agrees for tensor in self.tensors)
+
+    def __str__(self) -> str:
+        return "\n".join(lines_of(self))
+
+
+def compare(model: str | Path, inputs: Arrays, outputs: Arrays) -> Comparison:
+    """Compare a model with results of a framework.
+
+    inputs
+        Arrays by name of the model's inputs.
+    outputs
+        The framework's results, by name of the model's outputs or of tensors inside its main graph.
+
+    Raises ComparisonError where the model cannot be read or run, or arrays are missing or have wrong names or shapes.
+    """
+    split = SplitModel.read(Path(model))
+    _require(split, inputs, outputs)
+    with evaluator(split, inputs) as values:
+        return _compared(split, values, dict(outputs))
+
+
+def _require(split: SplitModel, inputs: Arrays, outputs: Arrays) -> None:
+    expected = split.inputs
+    if unknown := [name for name in inputs if name not in expected and name not in split.constants]:
+        raise ComparisonError(f"the model has no input {', '.join(unknown)}; it has {', '.join(expected)}")
+    if missing := [name for name in expected if name not in inputs]:
+        raise ComparisonError(f"no array is given for the model's input {', '.join(missing)}")
+    if not outputs:
+        raise ComparisonError(f"no results are given; the model's outputs are {', '.join(split.outputs)}")
+    if strange := [name for name in outputs if name not in split.tensors]:
+        raise ComparisonError(
+            f"the model's main graph computes no tensor {', '.join(strange)}; its outputs are "
+            f"{', '.join(split.outputs)}"
+        )
+    for name, array in outputs.items():
+        if array.dtype.kind not in "fV":
+            raise ComparisonError(f"{name} of the results is {array.dtype}, not floating-point numbers")
+
+
+def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> Comparison:
+    names = [name for node in split.model.graph.node for name in node.output if name in given]
+    plain = values.wanted(names)
+    layouts = {name: _layouts(split, name, plain[name], given[name]) for name in names}
+    tensors = tuple(_nearest(name, layouts[name], given[name]) for name in names)
+    first = next(
+        (node.name for node in split.nodes for t in tensors if t.name in node.outputs.values() and not t.agrees), ""
+    )
+    if all(tensor.agrees for tensor in tensors):
+        return Comparison(tensors, (), 0)
+    matches, tried = [], 0
+    for words, remedy, changes in _candidates(split, values):
+        tried += 1
+        try:
+            changed = values.wanted(names, changes)
+        except ComparisonError:
+            continue  # the node is illegal with this change, or the rest of the model cannot be run with it
+        differences = []
+        for name in names:
+            found = _nearest(name, _layouts(split, name, changed[name], given[name]), given[name])
+            if not found.agrees:
+                break
+            differences.append(found.difference)
+        else:
+            matches.append(Match(words, remedy, max(differences)))
+    matches.sort(key=lambda match: match.difference)
+    return Comparison(tensors, tuple(matches), tried, first)
+
+
+def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
+    """Yield changes with their words and remedies: of all nodes of an operator together, then of each node alone."""
+    own = [list(changes_of(node, inputs)) for node, inputs in zip(split.nodes, values.before, strict=True)]
+    several = len(split.nodes) > 1
+    together: dict[str, dict[int, Change]] = {}
+    for number, changes in enumerate(own):
+        for change in changes:
+            together.setdefault(change.words, {})[number] = change
+    if several:
+        for words, members in together.items():
+            if len(members) > 1:
+                names = ", ".join(split.nodes[number].name for number in members)
+                yield f"{words} at {names}", f"{names}: {next(iter(members.values())).remedy}", members
+    for number, changes in enumerate(own):
+        for change in changes:
+            named = at(change, split.nodes[number])
+            yield named.words, named.remedy, {number: change}
+    yield from _exchanges(split, values)
+
+
+def _exchanges(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
+    """Yield pairs of nodes that may have each other's weights."""
+    weights = [{n: a for n, a in inputs.items() if n in ("W", "R", "B", "P")} for inputs in values.before]
+    shapes = [{name: array.shape for name, array in each.items()} for each in weights]
+    nodes: Sequence[RecurrentNode] = split.nodes
+    for i, first in enumerate(nodes):
+        for j in range(i + 1, len(nodes)):
+            second = nodes[j]
+            if first.node.op_type == second.node.op_type and shapes[i] == shapes[j]:
+                yield (
+                    f"the weights of {first.name} and {second.name} exchanged",
+                    f"exchange W, R and B of {first.name} and {second.name}",
+                    {i: exchanged(first, weights[j], second.name), j: exchanged(second, weights[i], first.name)},
+                )
+
+
+def _layouts(split: SplitModel, name: str, ours: Array, theirs: Array) -> list[Layout]:
+    """Return our tensor in each layout that has the shape of theirs. Raises ComparisonError where none has."""
+    formal = next((f for node in split.nodes for f, n in node.outputs.items() if n == name), "")
+    forms = [Layout("", ours)]
+    if formal == "Y" and ours.ndim == 4:
+        T, D, N, H = ours.shape
+        merged = ours.transpose(0, 2, 1, 3).reshape(T, N, D * H)
+        forms.append(Layout("directions in the last axis", merged))
+        forms.append(Layout("batch first, directions in the last axis", merged.swapaxes(0, 1)))
+        forms += [Layout(form.words, form.array[:, 0]) for form in forms[1:] if N == 1]
+    if formal in ("Y_h", "Y_c") and ours.ndim == 3:
+        D, N, H = ours.shape
+        forms.append(Layout("batch first", ours.swapaxes(0, 1)))
+        forms.append(Layout("directions in the last axis", ours.swapaxes(0, 1).reshape(N, D * H)))
+    if not formal and ours.ndim >= 2:
+        forms.append(Layout("first two axes exchanged", ours.swapaxes(0, 1)))
+    found = [form for form in forms if form.array.shape == theirs.shape]
+    if not found and ours.size == theirs.size and ours.squeeze().shape == theirs.squeeze().shape:
+        found = [Layout("without axes of one", ours.reshape(theirs.shape))]
+    if not found:
+        raise ComparisonError(f"{name} of the results has shape {theirs.shape}; the model gives {ours.shape}")
+    return found
+
+
+def _nearest(name: str, layouts: Sequence[Layout], theirs: Array) -> TensorDifference:
+    """Return the difference in the layout that differs least."""
+    return min((_difference(name, layout, theirs) for layout in layouts), key=lambda found: found.difference)
+
+
+def _difference(name: str, layout: Layout, theirs: Array) -> TensorDifference:
+    ours, theirs = layout.array.astype(np.float64), theirs.astype(np.float64)
+    if not ours.size:
+        return TensorDifference(name, layout.words, 0.0, 0.0, True)
+    with np.errstate(all="ignore"):
+        error = np.abs(ours - theirs)
+    error = np.where(np.isnan(ours) & np.isnan(theirs) | (ours == theirs), 0.0, error)
+    error = np.where(np.isnan(error), np.inf, error)
+    finite = np.abs(ours[np.isfinite(ours)])
+    largest = float(finite.max(initial=0.0))
+    narrow = min((layout.array.dtype.name, str(theirs.dtype.name)), key=lambda t: -TOLERANCES.get(t, 0.0))
+    tolerance = TOLERANCES.get(narrow, TOLERANCES["float32"]) * max(largest, np.finfo(np.float32).tiny)
+    wrong = np.argwhere(error > tolerance)
+    where = tuple(int(k) for k in wrong[0]) if len(wrong) else ()
+    return TensorDifference(name, layout.words, float(error.max()), largest, not len(wrong), where)
+
+
+def lines_of(comparison: Comparison) -> list[str]:
+    """Return the comparison as lines: the answer, then each tensor, then what to do."""
+    lines = [_answer(comparison)]
+    for tensor in comparison.tensors:
+        layout = f" ({tensor.layout})" if tensor.layout else ""
+        verdict = "agrees" if tensor.agrees else f"differs first at [{', '.join(map(str, tensor.where))}]"
+        lines.append(
+            f"  {tensor.name}{layout}: {verdict}; largest difference {tensor.difference:.2g} "
+            f"of numbers up to {tensor.largest:.2g}"
+        )
+    if comparison.agrees:
+        return lines
+    if comparison.first:
+        lines.append(f"  first node whose outputs differ: {comparison.first}")
+    for match in comparison.matches:
+        lines.append(f"  {match.words} (largest difference {match.difference:.2g})")
+        lines.append(f"    {match.remedy}")
+    if not comparison.matches and not comparison.first:
+        lines.append("  give outputs of the recurrent nodes, too, to see which node is the first to differ")
+    return lines
+
+
+def _answer(comparison: Comparison) -> str:
+    if comparison.agrees:
+        return "the model computes these results"
+    if not comparison.matches:
+        return f"the model computes other numbers, and none of {comparison.tried} single changes explains them"
+    if len(comparison.matches) == 1:
+        return f"the results match {comparison.matches[0].words}"
+    return f"the results match each of {len(comparison.matches)} single changes; these data cannot tell them apart"

@@ -1,0 +1,219 @@
+"""A model beside what PyTorch computed: exports that are right, and mistakes that are planted into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+
+from onnxspec.conformance.comparing.comparison import Comparison, compare
+from onnxspec.conformance.comparing.split import ComparisonError
+
+DATA = Path(__file__).with_name("data")
+NAMES = sorted(path.stem for path in DATA.glob("*.onnx"))
+
+
+def arrays(name: str, side: str) -> dict[str, np.ndarray]:
+    with np.load(DATA / f"{name}.npz") as archive:
+        return {key.removeprefix(f"{side}."): archive[key] for key in archive.files if key.startswith(f"{side}.")}
+
+
+def compared(model: Path, name: str) -> Comparison:
+    return compare(model, arrays(name, "in"), arrays(name, "out"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_pytorch_exports_is_confirmed(name: str) -> None:
+    comparison = compared(DATA / f"{name}.onnx", name)
+    assert comparison.agrees
+    assert str(comparison).startswith("the model computes these results")
+    assert all(tensor.difference < 1e-6 for tensor in comparison.tensors)
+
+
+Spoil = Callable[[ModelProto, NodeProto], None]
+
+
+def recurrent(model: ModelProto) -> list[NodeProto]:
+    return [node for node in model.graph.node if node.op_type in ("LSTM", "GRU", "RNN")]
+
+
+def set_attribute(name: str, value: object) -> Spoil:
+    def spoil(model: ModelProto, node: NodeProto) -> None:
+        kept = [attribute for attribute in node.attribute if attribute.name != name]
+        del node.attribute[:]
+        node.attribute.extend([*kept, *([helper.make_attribute(name, value)] if value is not None else [])])
+
+    return spoil
+
+
+def change_input(place: int, change: Callable[[np.ndarray], np.ndarray]) -> Spoil:
+    """Replace an input of the node, a constant, by a changed one."""
+
+    def spoil(model: ModelProto, node: NodeProto) -> None:
+        old = node.input[place]
+        found = [numpy_helper.to_array(t) for t in model.graph.initializer if t.name == old]
+        found += [
+            numpy_helper.to_array(n.attribute[0].t)
+            for n in model.graph.node
+            if n.op_type == "Constant" and n.output[0] == old
+        ]
+        name = f"{node.name or node.output[0]}_{place}_changed"
+        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(change(found[0])), name))
+        node.input[place] = name
+
+    return spoil
+
+
+def blocks(*order: int) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda array: np.concatenate([np.split(array, len(order), axis=1)[k] for k in order], axis=1)
+
+
+def bias_blocks(*order: int) -> Callable[[np.ndarray], np.ndarray]:
+    return blocks(*order, *(k + len(order) for k in order))
+
+
+def both(*spoils: Spoil) -> Spoil:
+    def spoil(model: ModelProto, node: NodeProto) -> None:
+        for each in spoils:
+            each(model, node)
+
+    return spoil
+
+
+def exchange_layers(model: ModelProto, node: NodeProto) -> None:
+    first, second = recurrent(model)
+    first.input[2], second.input[2] = second.input[2], first.input[2]
+    first.input[3], second.input[3] = second.input[3], first.input[3]
+
+
+ORDERS = {1: blocks, 2: blocks, 3: bias_blocks}
+"""By place of an input of the node, how its blocks are reordered."""
+
+HALVES = {"LSTM": (4, 5, 6, 7, 0, 1, 2, 3), "GRU": (3, 4, 5, 0, 1, 2)}
+
+MISTAKES: dict[str, tuple[str, Spoil, str]] = {
+    "linear-before-reset": ("gru", set_attribute("linear_before_reset", 0), "linear_before_reset = 1"),
+    "pytorch-gates-lstm": (
+        "lstm",
+        both(*(change_input(place, order(0, 2, 3, 1)) for place, order in ORDERS.items())),
+        "the blocks of W, R and B in the order i, f, c, o (PyTorch's and Keras' order)",
+    ),
+    "pytorch-gates-gru": (
+        "gru",
+        both(*(change_input(place, order(1, 0, 2)) for place, order in ORDERS.items())),
+        "the blocks of W, R and B in the order r, z, h (PyTorch's order)",
+    ),
+    "only-r-reordered": (
+        "lstm",
+        change_input(2, blocks(0, 2, 3, 1)),
+        "the blocks of R in the order i, f, c, o (PyTorch's and Keras' order)",
+    ),
+    "bias-halves": ("gru", change_input(3, blocks(*HALVES["GRU"])), "the bias halves Wb and Rb exchanged"),
+    "forget-bias": (
+        "lstm",
+        change_input(3, lambda B: B + np.repeat([0, 0, 1, 0, 0, 0, 0, 0], 5).astype("f4")),
+        "the bias of the forget gate lower by 1",
+    ),
+    "directions-exchanged": (
+        "lstm-bidirectional",
+        both(*(change_input(k, lambda array: array[::-1]) for k in (1, 2, 3))),
+        "the weights of the two directions exchanged",
+    ),
+    "direction": ("lstm", set_attribute("direction", "reverse"), "direction = forward"),
+    "clip": ("lstm", set_attribute("clip", 0.2), "no clip"),
+    "relu-lost": ("rnn", set_attribute("activations", None), "Relu in place of Tanh"),
+    "hard-sigmoid": (
+        "gru", set_attribute("activations", ["HardSigmoid", "Tanh"]), "the default activation functions",
+    ),
+    "input-forget": ("lstm", set_attribute("input_forget", 1), "input_forget = 0"),
+    "recurrent-reshaped": (
+        "lstm",
+        change_input(2, lambda R: np.ascontiguousarray(R.swapaxes(1, 2)).reshape(R.shape)),
+        "R transposed from its values in order",
+    ),
+    "recurrent-blocks-transposed": (
+        "gru",
+        change_input(2, lambda R: np.concatenate([b.swapaxes(1, 2) for b in np.split(R, 3, axis=1)], axis=1)),
+        "each gate's block of R transposed",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", sorted(MISTAKES))
+def test_a_planted_mistake_is_named(mistake: str, tmp_path: Path) -> None:
+    name, spoil, words = MISTAKES[mistake]
+    model = onnx.load(DATA / f"{name}.onnx")
+    spoil(model, recurrent(model)[0])
+    onnx.save(model, tmp_path / "model.onnx")
+    comparison = compared(tmp_path / "model.onnx", name)
+    assert not comparison.agrees
+    assert [match.words for match in comparison.matches if words in match.words], str(comparison)
+    assert all(match.difference < 1e-5 for match in comparison.matches)
+
+
+@pytest.mark.parametrize("name", ["lstm-stacked", "lstm-stacked-dynamo"])
+def test_the_same_mistake_in_two_layers_is_one_change(name: str, tmp_path: Path) -> None:
+    model = onnx.load(DATA / f"{name}.onnx")
+    for node in recurrent(model):
+        for place, order in ORDERS.items():
+            change_input(place, order(0, 2, 3, 1))(model, node)
+    onnx.save(model, tmp_path / "model.onnx")
+    comparison = compared(tmp_path / "model.onnx", name)
+    assert len(comparison.matches) == 1
+    assert comparison.matches[0].words.startswith("the blocks of W, R and B in the order i, f, c, o")
+    assert " at " in comparison.matches[0].words
+
+
+def test_a_mistake_that_no_change_explains_is_not_named(tmp_path: Path) -> None:
+    model = onnx.load(DATA / "gru.onnx")
+    node = recurrent(model)[0]
+    both(change_input(1, lambda W: W * np.float32(1.5)), set_attribute("linear_before_reset", 0))(model, node)
+    onnx.save(model, tmp_path / "model.onnx")
+    comparison = compared(tmp_path / "model.onnx", "gru")
+    assert comparison.matches == ()
+    assert "none of" in str(comparison)
+    assert "give outputs of the recurrent nodes" in str(comparison)
+
+
+def test_results_of_the_node_itself_tell_the_first_node_that_differs(tmp_path: Path) -> None:
+    """PyTorch's own layout of the layer's output is recognized: batch first, directions in the last axis."""
+    name = "gru-bidirectional"
+    model = onnx.load(DATA / f"{name}.onnx")
+    node = recurrent(model)[0]
+    results = {node.output[0]: arrays(name, "out")["output"]}
+    assert compare(DATA / f"{name}.onnx", arrays(name, "in"), results).tensors[0].layout.startswith("batch first")
+    change_input(1, lambda W: W * np.float32(1.5))(model, node)
+    onnx.save(model, tmp_path / "model.onnx")
+    comparison = compare(tmp_path / "model.onnx", arrays(name, "in"), results)
+    assert comparison.first == (node.name or node.output[0])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "message"),
+    [
+        ({"y": np.ones((3, 6, 4), "f4")}, {}, "the model has no input y; it has x"),
+        ({}, {}, "no array is given for the model's input x"),
+        (None, {}, "no results are given"),
+        (None, {"nothing": np.ones(1, "f4")}, "computes no tensor nothing"),
+        (None, {"output": np.ones((2, 2), "f4")}, "output of the results has shape (2, 2)"),
+        (None, {"output": np.ones((3, 6, 5), "i4")}, "output of the results is int32"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_one_line(inputs: object, outputs: dict[str, np.ndarray], message: str) -> None:
+    given = arrays("lstm", "in") if inputs is None else inputs
+    with pytest.raises(ComparisonError) as error:
+        compare(DATA / "lstm.onnx", given, outputs)  # type: ignore[arg-type]
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(ComparisonError, match="is no ONNX model"):
+        compare(tmp_path / "model.onnx", {}, {})
+    with pytest.raises(ComparisonError, match="cannot be read"):
+        compare(tmp_path / "none.onnx", {}, {})
