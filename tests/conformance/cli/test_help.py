@@ -28,7 +28,7 @@ def test_help_is_in_words(inside: Inside, command: str) -> None:
     text = inside(command, "--help").out
     usage = text.splitlines()[0]
     assert re.fullmatch(rf"Usage: onnxspec {command} \[OPTIONS\]( \[?[A-Z]+(\[-VERSION\])?(\.\.\.)?\]?)*", usage)
-    for type_name in ("<str>", "<path>", "<list", "<int", "TEXT", "INTEGER", " PATH ", "{", "[required]"):
+    for type_name in ("<str>", "<path>", "<list", "<int", "TEXT", "INTEGER", " PATH ", "{"):
         assert type_name not in text
     (made,) = (c for name, c in typer.main.get_command(app).commands.items() if name == command)  # type: ignore[attr-defined]
     flat = " ".join(text.split())
