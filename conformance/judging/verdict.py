@@ -31,6 +31,7 @@ from .attempt import Attempt, answered_by, attempt_at, hold
 from .judgement import Judgement, Verdict, would_allow
 from .rounding import has_its_signature, looks_like_flushing, looks_like_rounding
 from .runs import NodeRun, ReadRuns, of_node, read, with_expectations
+from .small_tensors import small_tensor_fault
 from .special_values import with_special_values
 
 __all__ = ["judge", "judge_each"]
@@ -181,6 +182,8 @@ def _by_values(runs: list[NodeRun], touched: frozenset[str], classes: Classes, a
                     if wider is not None and wider.flushes:
                         break  # it is hardly wider than the declared one
                     # A wider class tells less still.
+                    return _refuted(best, Verdict.WRONG)
+                if wider is not None and wider.operands and small_tensor_fault(runs, classes.right[0], interpretations):
                     return _refuted(best, Verdict.WRONG)
                 return _inaccurate(attempt, name, best, _signed(compared, wider))
             if name in classes.right and (best is None or attempt.failing < best.failing):

@@ -1,0 +1,78 @@
+"""A node of a model whose small bias is lost is wrong, however well a wide class would hold its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxspec.conformance.extraction.cases import cases_of_model
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.directory import probe_directories
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.reference import Node, evaluate
+from onnxspec.reference.kernels.kernel import rounded, run_kernel
+from onnxspec.reference.kernels.style import Style
+
+Arrays = Mapping[str, NDArray[Any]]
+Kernel = Callable[[Node, Arrays], Arrays]
+
+SIZES = (8, 32, 64)
+SCALES = (0.003, 0.01, 0.03, 0.1, 0.3)
+"""Of biases; weights are as large as trained ones, up to 1 / sqrt(H)."""
+
+
+def judged(folder: Path, H: int, scale: float, kernel: Kernel) -> Judgement:
+    """The verdict on a kernel in the one node of a model, as ``run --model`` gives it."""
+    rng = np.random.default_rng(0)
+    weights = {"W": (1, 4 * H, H), "R": (1, 4 * H, H), "B": (1, 8 * H)}
+    largest = {"W": H**-0.5, "R": H**-0.5, "B": scale}
+    constants = {n: rng.uniform(-largest[n], largest[n], shape).astype(np.float32) for n, shape in weights.items()}
+    outputs = ("Y", "Y_h", "Y_c")
+    graph = helper.make_graph(
+        [helper.make_node("LSTM", ["X", *weights], outputs, hidden_size=H, name="lstm")],
+        "one node",
+        [helper.make_tensor_value_info("X", TensorProto.FLOAT, (5, 3, H))],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    folder.mkdir()
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8), folder / "m.onnx")
+    cases_of_model(folder / "m.onnx", folder / "cases")
+    (probe,) = probe_directories([folder / "cases"])
+    trials = probe.prepare().trials
+    return judge(trials, [staged_outcome(trial, kernel) for trial in trials])
+
+
+def without_bias(node: Node, inputs: Arrays) -> Arrays:
+    outputs = evaluate(node, {**inputs, "B": np.zeros_like(inputs["B"])})
+    return {name: array.astype(np.float32) for name, array in outputs.items()}
+
+
+def in_bfloat16(node: Node, inputs: Arrays) -> Arrays:
+    outputs = run_kernel(node, inputs, Style("coarse", operands="bfloat16", stores_gates=True))
+    return {name: rounded(array.astype(float), "bfloat16").astype(np.float32) for name, array in outputs.items()}
+
+
+@pytest.mark.parametrize("H", SIZES)
+def test_a_lost_bias_is_wrong_however_small_it_is(tmp_path: Path, H: int) -> None:
+    for scale in SCALES:
+        judgement = judged(tmp_path / str(scale), H, scale, without_bias)
+        assert judgement.verdict is Verdict.WRONG, (scale, judgement.message)
+
+
+@pytest.mark.parametrize("H", SIZES)
+def test_coarse_arithmetic_on_the_same_nodes_stays_inaccurate(tmp_path: Path, H: int) -> None:
+    for operands in ("float16", "bfloat16"):
+        style = Style("coarse", operands=operands)
+        judgement = judged(tmp_path / operands, H, 0.01, lambda node, inputs, s=style: run_kernel(node, inputs, s))
+        assert judgement.verdict is Verdict.INACCURATE, judgement.message
+    stored = judged(tmp_path / "stored", H, 0.01, in_bfloat16)
+    assert (stored.verdict, stored.accuracy is None) == (Verdict.INACCURATE, False)
