@@ -23,7 +23,7 @@ from ..probes.selection import Selection, UnknownName, select_probes
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import slug
-from ..results.expected.entries import ExpectedFailureError, applying, expectations_of, suspects
+from ..results.expected.entries import ExpectedFailureError, applying, expectations_of
 from ..results.folder import RUN
 from ..results.records import RunRecord
 from ..targets.target import ACCURACY, Target, TargetError
@@ -136,7 +136,7 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
 def _diagnosed(one: Tried, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:
     """The explanation of a case, as a run says it: with the target's list of known failures, and with fresh cases."""
     try:
-        listed = suspects(applying(expectations_of(target), description))
+        listed = applying(expectations_of(target), description)
     except ExpectedFailureError as error:
         fail(str(error))
     return diagnosed(one, target, process, lambda probe: shlex.join(probe.repeat(target.name)), listed)

@@ -4,6 +4,7 @@ come."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from ..judging.runs import view_of
 from ..probes.probe import Probe
 from ..probes.stream import Tried
 from ..results.evidence import Kept
+from ..results.expected.entries import Entry, listed_faults, suspects
 from ..results.result import Result
 from ..workers.pool import Pool
 from ..workers.process import Outcome
@@ -130,7 +132,7 @@ def explained(
     probes: Mapping[str, Probe],
     kept: Kept,
     accuracy: str,
-    suspects: Sequence[str] = (),
+    entries: Sequence[Entry] = (),
     own: Mapping[str, tuple[str, ...]] | None = None,
     mishap: Mishap = unheard,
     facts: Sequence[Fault] = (),
@@ -140,8 +142,9 @@ def explained(
     returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
     order. A forbidden model that ran is explained by not looking at what it breaks.
 
-    suspects
-        Patterns of ids of faults that the target is known for, which no case has to show first.
+    entries
+        The target's known failures. A case that they cover is explained by the faults that they name for it, if these
+        do; the search takes them for faults of the target, which no case has to show first.
     own
         Type to the accuracy classes that the target's own functions need.
     mishap
@@ -163,8 +166,31 @@ def explained(
     # Arithmetic that shows in some results is in those, too, where other faults hide it, or functions that saturate.
     shown = [d for id in sorted({*itertools.chain(*by_class.values())}) if isinstance(d := fault_named(id), Fault)]
     shown += [d for d in facts if d not in shown]
-    diagnosis = diagnose(failing, accuracy, _effort(results), *evidence, suspects, arithmetics, shown, mishap, pool)
-    return {**accepted, **by_class, **diagnosis.of}
+    effort = _effort(results)
+    as_listed = Search(accuracy, math.inf, evidence[0], arithmetics=arithmetics)
+    listed = _as_listed(failing, entries, results, probes, as_listed)
+    failing = [case for case in failing if case.case not in listed]
+    patterns = suspects(entries)
+    diagnosis = diagnose(failing, accuracy, effort, *evidence, patterns, arithmetics, shown, mishap, pool)
+    return {**accepted, **by_class, **listed, **diagnosis.of}
+
+
+def _as_listed(
+    failing: Iterable[FailingCase],
+    entries: Sequence[Entry],
+    results: Iterable[Result],
+    probes: Mapping[str, Probe],
+    search: Search,
+) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the faults that entries name for cases, for those cases that they explain."""
+    by_case = {result.case: result for result in results} if entries else {}
+    listed: dict[str, tuple[str, ...]] = {}
+    for case in failing if entries else ():
+        faults = listed_faults(entries, probes[case.case], by_case[case.case])
+        explanation = search.by_listed(case, faults) if faults else None
+        if explanation is not None:
+            listed[case.case] = tuple(fault.id for fault in explanation)
+    return listed
 
 
 def _by_class(
@@ -349,12 +375,13 @@ class Explainer:
     """
 
     def __init__(
-        self, accuracy: str, effort: int, suspects: Iterable[str] = (), each: int = 0, share: int | None = None
+        self, accuracy: str, effort: int, entries: Sequence[Entry] = (), each: int = 0, share: int | None = None
     ) -> None:
         """`effort` is how many hypotheses may be tried, all in all, of which any case may take one part in `share`, and
-        `each` how many at least on any case, whatever is left; `suspects` are patterns of ids of faults that the target
-        is known for, which no case has to show first."""
-        self._search = Search(accuracy, effort, suspects=tuple(suspects))
+        `each` how many at least on any case, whatever is left; `entries` are the target's known failures, see
+        :func:`explained`."""
+        self._search = Search(accuracy, effort, suspects=suspects(entries))
+        self._entries = entries
         self._search.share = share or self._search.share
         self._each = each
         self.spent = 0.0
@@ -374,6 +401,12 @@ class Explainer:
         own = view_of(one.prepared.trials, one.outcomes, judgement).own
         failing_case = failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
         self._search.effort = before = max(self._search.effort, self._each)
-        faults = self._search.explain(failing_case) if failing_case is not None else None
+        faults: Explanation | None = None
+        if failing_case is not None:
+            if listed := listed_faults(self._entries, probe, judgement):
+                # The reading by which least is wrong: right results, which would tell more, are not at hand.
+                followed = {probe.op: judgement.interpretations or {}}
+                faults = Search(self._search.accuracy, math.inf, followed).by_listed(failing_case, listed)
+            faults = faults or self._search.explain(failing_case)
         self.spent += before - self._search.effort
         return tuple(fault.id for fault in faults or ())

@@ -161,6 +161,15 @@ class Search(Fitting):
         self._alike[failing_case.topics] = explanation
         return explanation
 
+    def by_listed(self, failing_case: FailingCase, faults: Sequence[Fault]) -> Explanation | None:
+        """Return the explanation of a case by some faults alone: by all of them that change it, or by fewer. A list of
+        known failures that was written from such an explanation is then read as it was written."""
+        self.known[failing_case.op] = [*faults]
+        active = self._active(failing_case, faults)
+        if len(active) <= _AT_ONCE and self._holds(failing_case, active):
+            return active
+        return self.by_known(failing_case)
+
     def by_known(self, failing_case: FailingCase) -> Explanation | None:
         """The faults among those known of the operator that explain a case."""
         known = self.known[failing_case.op]

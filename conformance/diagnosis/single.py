@@ -11,6 +11,7 @@ from ..judging.judgement import Verdict
 from ..probes.probe import Probe
 from ..probes.stream import Tried
 from ..results.evidence import Kept
+from ..results.expected.entries import Entry
 from ..results.result import result_of
 from ..targets.target import Target
 from ..workers.process import TargetProcess
@@ -51,12 +52,12 @@ class Single:
 
 
 def diagnosed(
-    one: Tried, target: Target, process: TargetProcess, repeat: Callable[[Probe], str], suspects: Sequence[str] = ()
+    one: Tried, target: Target, process: TargetProcess, repeat: Callable[[Probe], str], entries: Sequence[Entry] = ()
 ) -> Single:
     """The explanation of a case, if it fails and anything does.
 
-    suspects
-        Patterns of ids of faults that the target is known for.
+    entries
+        The target's known failures.
     """
     probe, judgement, accuracy = one.probe, one.judgement, target.accuracy
     if judgement.verdict is Verdict.NOT_REJECTED:
@@ -68,7 +69,7 @@ def diagnosed(
     result = result_of(probe, target.name, judgement, 0.0, None, repeat(probe))
     own = function_classes(process.run, [result], accuracy)
     facts = summing_faults(process.run, [result])
-    causes = explained([result], probes, kept, accuracy, suspects, own, facts=facts)
+    causes = explained([result], probes, kept, accuracy, entries, own, facts=facts)
     results = [structs.replace(result, diagnosis=causes.get(probe.id, ()))]
     arithmetics = arithmetics_of(results, accuracy, own)
     subject = Subject(process, accuracy, repeat, results, probes, kept, arithmetics=arithmetics)
@@ -78,4 +79,4 @@ def diagnosed(
     if faults:
         certain = {f["fault"]: f["foretold"] for f in named}
         return Single(faults, min(certain.get(id, 0) for id in faults))
-    return Single(Explainer(accuracy, _EFFORT, suspects, share=1).explain(one))
+    return Single(Explainer(accuracy, _EFFORT, entries, share=1).explain(one))

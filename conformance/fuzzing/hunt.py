@@ -32,7 +32,7 @@ from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import CaseProbe, wrapped_probes
-from ..results.expected.entries import Entry, Failure, matching, suspects
+from ..results.expected.entries import Entry, Failure, matching
 from ..targets.target import Target
 from ..workers.job import ClusterError
 from ..workers.pool import Pool
@@ -144,7 +144,7 @@ class Hunt:
     def expect(self, listed: Sequence[Entry]) -> None:
         """Take these for what the target's list of known failures says of this runtime."""
         self.listed = listed
-        self._explainer = Explainer(self.target.accuracy, _EFFORT, suspects(listed), each=_EFFORT)
+        self._explainer = Explainer(self.target.accuracy, _EFFORT, listed, each=_EFFORT)
 
     @property
     def new(self) -> list[Discovery]:

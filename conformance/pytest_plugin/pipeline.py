@@ -16,7 +16,7 @@ from ..diagnosis.explainer import Explainer
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
 from ..probes.stream import Tried
-from ..results.expected.entries import Entry, Failure, applying, matching, stale, suspects
+from ..results.expected.entries import Entry, Failure, applying, matching, stale
 from ..results.result import Result
 from ..results.wording import failure_text
 from ..running.events import CaseJudged
@@ -55,7 +55,7 @@ class Pipeline:
         self._running: Iterator[CaseJudged] = iter(())
         self._ready: dict[str, Judged] = {}
         self._failures: dict[str, Failure] = {}
-        self._explainer = Explainer(target.accuracy, _EFFORT, suspects(self.entries))
+        self._explainer = Explainer(target.accuracy, _EFFORT, self.entries)
 
     def start(self) -> None:
         """Start the target if it is not at work. Raises TargetUnavailable."""

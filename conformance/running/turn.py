@@ -18,7 +18,7 @@ from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
-from ..results.expected.entries import Entry, applying, expectations_of, matching, suspects
+from ..results.expected.entries import Entry, applying, expectations_of, matching
 from ..results.journal import SAME_RUNTIME, RunMismatch
 from ..results.result import Result
 from ..workers.forking import Reserve
@@ -223,9 +223,8 @@ class Turn:
             with contextlib.suppress(TargetUnavailable), self._process() as process:
                 for one in tried(process, [self._probes[case] for case in unseen], accuracy):
                     kept.offer(one)
-        listed = suspects(self._entries)
         pool = self._whole.pool
-        causes = explained(results, self._probes, kept, accuracy, listed, own, self._run.mishap, facts, pool)
+        causes = explained(results, self._probes, kept, accuracy, self._entries, own, self._run.mishap, facts, pool)
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
     def _experiments(self, own: dict[str, tuple[str, ...]]) -> Events:

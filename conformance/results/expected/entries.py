@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ....cases import PROFILES, family_of
 from ....cases.specs.wrapping import WRAPS
-from ....reference import FAULTS, FORMATS, clauses_of, fault_named, operator_names, versions_of
+from ....reference import FAULTS, FORMATS, Fault, clauses_of, fault_named, operator_names, versions_of
 from ...border.typed_toml import TomlDocument
 from ...judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ...probes.drawn import fresh_profile, split_nonce
@@ -280,6 +280,18 @@ def expectations_of(target: Target) -> tuple[Entry, ...]:
 def suspects(entries: Iterable[Entry]) -> tuple[str, ...]:
     """Patterns of ids of the faults that entries name: what a target is known for."""
     return tuple(pattern for entry in entries for pattern in entry.faults)
+
+
+def listed_faults(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result | Failure) -> list[Fault]:
+    """Return the faults that the entries about a failure name, in their order."""
+    failure = Failure.of(of_case)
+    about = [entry for entry in entries if entry.faults and replace(entry, faults=()).expects(probe, failure)]
+    found: dict[str, Fault] = {}
+    for pattern in suspects(about):
+        named = fault_named(pattern)
+        several = [named] if named is not None else [f for id, f in FAULTS.items() if fnmatchcase(id, pattern)]
+        found |= {fault.id: fault for fault in several}
+    return [fault for fault in found.values() if fault.applies(probe.op, probe.version)]
 
 
 def matching(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result | Failure) -> Entry | None:

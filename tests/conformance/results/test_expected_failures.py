@@ -34,6 +34,7 @@ from onnxspec.conformance.results.expected.entries import (
     read_expected,
     shipped_for,
     stale,
+    suspects,
 )
 from onnxspec.conformance.results.expected.version_range import in_range, is_range
 from onnxspec.conformance.results.result import Result, result_of
@@ -505,13 +506,13 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
         probes: object,
         kept: object,
         accuracy: str,
-        suspects: Sequence[str] = (),
+        entries: Sequence[Entry] = (),
         own: object = None,
         mishap: object = None,
         facts: object = (),
         pool: object = None,
     ) -> object:
-        tried.append(list(suspects))
+        tried.append(list(suspects(entries)))
         return {}
 
     monkeypatch.setattr("onnxspec.conformance.diagnosis.explainer.explained", explained)

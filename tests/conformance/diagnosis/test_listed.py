@@ -1,0 +1,61 @@
+"""A list of known failures that was written from a run's diagnoses leaves the next run's diagnoses as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.diagnosis.explainer import Explainer, explained
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.expected.entries import Entry
+from onnxspec.conformance.results.result import result_of
+from onnxspec.reference import Node, evaluate
+
+SPEC = CaseSpec("GRU", 14, T=3, N=2, direction="reverse", initial="h", outputs=("Y", "Y_h"))
+EXPLAINING = ("initial-h.ignored", "initial-states.reverse-zero")
+"""Two faults that explain the same case: its direction is reverse."""
+
+
+def without_state(node: Node, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    outputs = evaluate(node, {**inputs, "initial_h": np.zeros_like(inputs["initial_h"])})
+    return {name: array.astype(np.float32) for name, array in outputs.items()}
+
+
+def seen(spec: CaseSpec) -> Tried:
+    probe = SpecProbe(spec)
+    prepared = probe.prepare()
+    outcomes = tuple(staged_outcome(trial, without_state) for trial in prepared.trials)
+    return Tried(probe, prepared, outcomes, judge(prepared.trials, outcomes))
+
+
+@pytest.mark.parametrize("listed", EXPLAINING)
+def test_of_faults_that_explain_a_case_the_one_that_is_listed_for_it_is_named(listed: str) -> None:
+    one = seen(SPEC)
+    (other,) = set(EXPLAINING) - {listed}
+    entries = (
+        Entry("", "GRU", cases=("another-case",), faults=(other,)),
+        Entry("", "GRU", cases=(one.probe.id,), faults=(listed,)),
+    )
+    kept = Kept()
+    kept.offer(one)
+    result = result_of(one.probe, "staged", one.judgement, 0.0, None)
+    names = explained([result], {one.probe.id: one.probe}, kept, "standard", entries)
+    assert names == {one.probe.id: (listed,)}
+    assert Explainer("standard", 3000, entries).explain(one) == (listed,)
+
+
+def test_a_fault_that_is_listed_for_a_case_and_does_not_explain_it_is_not_named() -> None:
+    one = seen(SPEC)
+    entries = (Entry("", "GRU", cases=(one.probe.id,), faults=("clip.ignored",)),)
+    names = Explainer("standard", 3000, entries).explain(one)
+    assert names
+    assert "clip.ignored" not in names
