@@ -170,7 +170,7 @@ class _Folder:
             raise NotConstant(f"is computed by {shown_name(what)}")
         given = [self.value(scope, name, depth + 1) if name else None for name in node.input]
         opset = scope.opsets.get("", 1)
-        if meant != node.op_type:
+        if domain:
             node = _renamed(node, meant)
         return self._computed(Call(node, given, _tensors(scope, node, self.most)), opset, place)
 
@@ -224,10 +224,10 @@ class _Folder:
 
 
 def _renamed(node: NodeProto, op_type: str) -> NodeProto:
-    """The node under the name that ONNX has for its operator."""
+    """The node under the name and in the domain that ONNX has for its operator."""
     renamed = NodeProto()
     renamed.CopyFrom(node)
-    renamed.op_type = op_type
+    renamed.op_type, renamed.domain = op_type, ""
     return renamed
 
 

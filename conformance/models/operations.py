@@ -1,7 +1,7 @@
 """The operators that constants are computed through, on arrays: what exporters and quantizers put before weights.
 
-Most are evaluated as onnx.reference has them. Casts and quantized weights are not, whose types it holds otherwise from
-release to release, nor what has a tensor among its attributes, which it might read from a file.
+Most are evaluated as onnx.reference has them. Casts are not, since it holds bfloat16 otherwise from release to release,
+nor what has a tensor among its attributes, which it might read from a file.
 """
 
 from __future__ import annotations
@@ -91,6 +91,13 @@ def _evaluated(call: Call, opset: int) -> list[Array]:
     sizes = call.numbers("split", 1) if op == "Split" else []
     if sizes and sum(sizes) != call.first.shape[call.attribute("axis", 0)]:
         raise NotFolded("splits into parts that do not add up")
+    if op in _QUANTIZING:
+        call.refuse("block_size", "output_dtype", "precision")
+        if any(array.ndim > 1 for array in there[1:]):
+            raise NotFolded("has a scale for each block")
+        if any(array.dtype.kind not in "iu" for array in there[2:]):
+            raise NotFolded("has levels that are no integers")
+        opset = max(opset, _QUANTIZING_OPSET)
     names = [name for name in call.node.input if name]
     evaluator = ReferenceEvaluator(call.node, opsets={"": opset})
     given = dict(zip(names, there, strict=True))
@@ -103,11 +110,15 @@ _OPERATIONS: dict[str, Operation] = {}
 
 _BROADCASTING = ("Add", "Sub", "Mul", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or")
 
+_QUANTIZING = ("DequantizeLinear", "QuantizeLinear")
+_QUANTIZING_OPSET = 21
+"""The opset whose forms of both know all types of levels; other domains have them beside older opsets."""
+
 EVALUATED = frozenset(
     {
         *("Identity", "Reshape", "Squeeze", "Flatten", "Transpose", "Concat", "Slice", "Gather", "Split"),
         *("Expand", "Tile", "Size", "Range", "Neg", "Abs", "Floor", "Ceil", "Not", "Mod", "Min", "Max", "Where"),
-        *("ReduceProd", *_BROADCASTING),
+        *("ReduceProd", *_BROADCASTING, *_QUANTIZING),
     }
 )
 """Operators that onnx.reference evaluates: none does more work than its result has elements."""
@@ -141,40 +152,6 @@ def _cast(call: Call) -> list[Array]:
 def _constant_of_shape(call: Call) -> list[Array]:
     value = call.tensors.get("value", np.zeros(1, np.float32))
     return [np.broadcast_to(value.reshape(()), tuple(int(n) for n in call.first))]
-
-
-# Quantized weights
-
-
-def _along(x: Array, parameter: Array, axis: int) -> Array:
-    """A scale or zero point in a shape that goes with the tensor's: one for all, or one for each slice of an axis."""
-    if parameter.size == 1:
-        return parameter.reshape(())
-    if parameter.ndim != 1:
-        raise NotFolded("has a scale for each block")
-    return parameter.reshape([-1 if k == axis % x.ndim else 1 for k in range(x.ndim)])
-
-
-@_operation("DequantizeLinear")
-def _dequantize(call: Call) -> list[Array]:
-    call.refuse("block_size", "output_dtype")
-    x, scale, zero_point, axis = call.first, call.needed(1), call.optional(2), call.attribute("axis", 1)
-    levels = x.astype(np.int64)
-    if zero_point is not None:
-        levels = levels - _along(x, zero_point.astype(np.int64), axis)
-    return [(levels.astype(np.float32) * _along(x, scale, axis).astype(np.float32)).astype(scale.dtype)]
-
-
-@_operation("QuantizeLinear")
-def _quantize(call: Call) -> list[Array]:
-    call.refuse("block_size", "output_dtype", "precision")
-    x, scale, zero_point, axis = call.first, call.needed(1), call.optional(2), call.attribute("axis", 1)
-    zero = np.zeros((), np.uint8) if zero_point is None else zero_point
-    if zero.dtype.kind not in "iu":
-        raise NotFolded(f"quantizes to {zero.dtype.name}")
-    limits = np.iinfo(zero.dtype)
-    levels = np.rint(x / _along(x, scale, axis)) + _along(x, zero.astype(np.float64), axis)
-    return [np.clip(levels, limits.min, limits.max).astype(zero.dtype)]
 
 
 def bytes_of_result(call: Call) -> float:
