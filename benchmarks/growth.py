@@ -39,7 +39,7 @@ def _judged(*, T: int, N: int, H: int) -> float:
 
 def _run(count: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        words = onnxspec("run", "--random", str(count), "--seed", "growth", "--no-shrink", "--out", "run")
+        words = onnxspec("run", "--random", f"{count}:growth", "--no-extra", "--out", "run")
         return command_seconds(words, Path(folder))
 
 

@@ -8,6 +8,7 @@ Lanes of which FOLDER holds no run yet are run first, as users run them, with ex
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -41,10 +42,10 @@ DECLINED = (Verdict.UNSUPPORTED, Verdict.FALLBACK)
 
 def run(lane: str, profile: str, folder: Path) -> None:
     """Put a lane to the test. What the runtime gets wrong makes no exit code here."""
-    words = ["run", "--profile", profile, "--targets-file", str(TARGETS), "--target", lane, "--no-shrink", "--no-fill"]
-    done = subprocess.run(
-        [Path(sys.executable).with_name("onnxspec"), *words, "--out", folder, "--overwrite"], stdout=subprocess.DEVNULL
-    )
+    words = ["run", "--profile", profile, "--targets-file", str(TARGETS), "--target", lane, "--no-extra"]
+    shutil.rmtree(folder, ignore_errors=True)
+    onnxspec = Path(sys.executable).with_name("onnxspec")
+    done = subprocess.run([onnxspec, *words, "--out", folder], stdout=subprocess.DEVNULL)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{lane}: onnxspec run ended with {done.returncode}")
 

@@ -227,7 +227,7 @@ SECTIONS = (
         VALIDATION,
         "Input validation",
         "Models that the document forbids and that ran all the same: whoever has legal models is not hit by these. "
-        "Those that no list names fail the run; run --no-illegal leaves such models out.",
+        "Those that no list names fail the run.",
     ),
     (
         ASIDE,

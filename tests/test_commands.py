@@ -29,9 +29,9 @@ PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 DOCUMENTS = ("README.md", *(f"docs/{name}" for name in PAGES))
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py holds
-FEW = {"--profile": "smoke", "--op": "RNN", "--since-version": "14", "--type": "float32"}
+FEW = {"--profile": "smoke", "--op": "RNN-14", "--type": "float32"}
 # What stands behind these in a document is for an evening.
-SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2", "--onnxspec-random": "2"}
+SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2:1", "--onnxspec-random": "2"}
 # Whole profiles take minutes; what is left out of these only narrows further.
 NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added", "--jobs": "1"}}
 ONE_FAULT = {"RNN": "rnn.state.added", "ExtendedLSTM": "extended.quantization.wraps"}
@@ -84,17 +84,15 @@ def shortened(words: list[str]) -> list[str]:
 def narrowed(words: list[str]) -> list[str]:
     words = shortened(words)
     given = {word.split("=")[0] for word in words}
-    if given & {"--cases", "--case", "--model"}:
+    if given & {"--case", "--model"}:
         return words
     options = {o: v for o, v in NARROWED.get(words[1], {}).items() if o not in given}
     if "--require" in given:
         options["--op"] = words[words.index("--require") + 1].partition("-")[0]
     if "--random" in given:
         options.pop("--profile")
-    if "--op" in given:  # what is shown may be of another operator
-        options.pop("--since-version", None)
-        if "--fault" in options:
-            options["--fault"] = ONE_FAULT[words[words.index("--op") + 1]]
+    if "--op" in given and "--fault" in options:  # the fault may be of another operator
+        options["--fault"] = ONE_FAULT[words[words.index("--op") + 1]]
     return [*words, *(word for pair in options.items() for word in pair)]
 
 
@@ -161,7 +159,7 @@ def test_no_command_of_a_document_writes_among_the_sources(document: str) -> Non
         assert not {Path(word).parts[0] for word in written} & sources, line
 
 
-WRITES = ("--out", "-o", "--keep", "--junit", "--summary", "--record")
+WRITES = ("--out", "-o", "--keep", "--junit", "--record")
 
 
 def printed(document: str, command: str) -> list[str]:

@@ -386,7 +386,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the real command on a real runtime, with passes, refusals and failures in it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     code = "from onnxspec.conformance.cli.application import main; main()"
-    few = ["--op", "LSTM", "--since-version", "14", "--type", "float32"]
+    few = ["--op", "LSTM-14", "--type", "float32"]
     words = [sys.executable, "-c", code, "run", *few, "--out", str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout

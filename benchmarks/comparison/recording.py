@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.former import as_v0_4
+
 from .steps import Step
 
 FILE = "recording.json"
@@ -68,9 +70,13 @@ def _run(step: Step, folder: Path, python: str) -> dict[str, Any]:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir()
+    asked = [python, "-c", "import importlib.metadata as m; print(m.version('onnxspec'))"]
+    former = subprocess.run(asked, capture_output=True, text=True).stdout.startswith("0.4.")
     codes = []
     for number, command in enumerate(step.commands):
         arguments = [part for argument in command for part in _files(argument, folder)]
+        if former:
+            arguments = as_v0_4(arguments)
         code, errors = _command([python, "-c", COMMAND, *arguments], folder, number)
         if code == NOT_THERE:
             shutil.rmtree(folder)

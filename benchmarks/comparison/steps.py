@@ -55,10 +55,10 @@ def _texts() -> Iterator[Step]:
 def _small_runs() -> Iterator[Step]:
     smoke = ("run", "--profile", "smoke", "--out", STORED)
     for wrap in WRAPS:
-        yield Step(f"wrap-{wrap}", ((*smoke, "--wrap", wrap),))
-    yield Step("optimized", ((*smoke, "--optimize"),))
-    yield Step("random", (("run", "--random", "200", "--seed", "1", "--out", STORED),))
-    yield Step("forms", ((*smoke, "--junit", "junit.xml", "--summary", "summary.md", "--json"),))
+        yield Step(f"wrap-{wrap}", ((*smoke, "--target", f"onnxruntime+{wrap}"),))
+    yield Step("optimized", ((*smoke, "--target", "onnxruntime+optimized"),))
+    yield Step("random", (("run", "--random", "200:1", "--out", STORED),))
+    yield Step("forms", ((*smoke, "--junit", "junit.xml", "--json"),))
     parts = [("run", "--profile", "smoke", "--shard", f"{part}/2", "--out", f"part{part}") for part in (1, 2)]
     yield Step("merge", (*parts, ("merge", "part1", "part2", "--out", STORED)))
 
@@ -68,7 +68,7 @@ def _directories() -> Iterator[Step]:
         cases = f"../generate-{op}/cases"
         written = ("generate", "--op", op, "--all", "--out", "cases")
         yield Step(f"generate-{op}", (written, ("verify-cases", "cases")))
-        yield Step(f"cases-{op}", (("run", "--cases", cases, "--out", STORED),))
+        yield Step(f"cases-{op}", (("run", "--case", cases, "--out", STORED),))
         checked = [("check", "--format", form, f"{cases}/*/model.onnx") for form in ("json", "sarif", "text")]
         yield Step(f"check-{op}", tuple(checked))
 
@@ -78,7 +78,7 @@ def _certificate() -> Step:
     return Step(
         "certify",
         (
-            ("run", "--op", "RNN", "--since-version", "7", "--nonce", NONCE, "--out", STORED),
+            ("run", "--op", "RNN-7", "--nonce", NONCE, "--out", STORED),
             ("certify", STORED, *named, "--out", "package.zip"),
             ("verify", "package.zip", "--nonce", NONCE),
         ),

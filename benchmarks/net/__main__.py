@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.former import as_v0_4
 from benchmarks.net import corpus
 
 COMMIT = "9d8008b"
@@ -44,7 +45,7 @@ SAMPLED = {"numbers": (12, 1), "faults": (60, 12), "conforming": (40, 8)}
 """By recording every how many-th case is compared, in the fast net and in the full one."""
 
 KERNELS = ROOT / "benchmarks" / "kernels" / "targets.toml"
-NARROW = ("--profile", "smoke", "--no-fill", "--quiet")
+NARROW = ("--profile", "smoke", "--quiet")
 FORBIDDEN = [row["id"] for row in corpus.corpus() if "illegal" in row["case"]][::8]
 """Models that a target must refuse: `smoke` has none."""
 
@@ -55,8 +56,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         kernel: ("run", "--targets-file", str(KERNELS), "--target", kernel, *NARROW)
         for kernel in ("plain", "one-activation-list", "batch-first", "converted-peepholes")
     },
-    "random": ("run", "--random", "40", "--seed", "7", "--quiet", "--no-fill"),
-    "forbidden": ("run", *(part for case in FORBIDDEN for part in ("--case", case)), "--quiet", "--no-fill"),
+    "random": ("run", "--random", "40:7", "--quiet"),
+    "forbidden": ("run", *(part for case in FORBIDDEN for part in ("--case", case)), "--quiet"),
     "unknown-case": ("run", "--case", "nothing"),
     "unknown-target": ("run", "--target", "nothing"),
     "list": ("list", "--profile", "smoke"),
@@ -166,6 +167,8 @@ def _command(python: Path | None, name: str, full: bool) -> dict[str, Any]:
         results = Path(folder, "run", "results.jsonl")
         if arguments[0] == "run":
             arguments += ["--out", str(results.parent)]
+        if python is not None:
+            arguments = as_v0_4(arguments)
         command = [str(python or sys.executable), "-m", "onnxspec.conformance", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "COLUMNS": "100"})
         found = {"exit code": done.returncode}

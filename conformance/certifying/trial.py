@@ -30,8 +30,6 @@ def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
         yield "there is no block of fresh cases: run it with --nonce"
     if selection.cases:
         yield "the run was narrowed to single cases"
-    if selection.legal:
-        yield "forbidden models were left out: run it without --no-illegal"
     there = {result.case for result in derivation.results if result.verdict not in UNTRIED}
     if missing := len(derivation.probes.keys() - there):
         yield f"{missing} of {len(derivation.probes)} cases were not run"
@@ -55,7 +53,7 @@ def _cases(cases: Sequence[str]) -> str:
 def _unfilled(derivation: Derivation) -> Iterator[str]:
     """Yield why cases that the results ask for were not run."""
     if not derivation.plan.can_fill:
-        yield "parts of operators were run: run whole operators, without --since-version and --type"
+        yield "parts of operators were run: run whole operators, without a version in --op and without --type"
         return
     if derivation.left_out and cases_to_add(derivation.plan, derivation.target, derivation.results):
         yield f"cases that its results ask for were left out: {derivation.left_out}"

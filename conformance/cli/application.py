@@ -88,20 +88,9 @@ class Command(typer.core.TyperCommand):
         if arguments:
             with formatter.section("Arguments"):
                 formatter.write_dl(arguments)
-        for heading, options in self._options(ctx).items():
-            with formatter.section(heading):
-                formatter.write_dl(options)
-
-    def _options(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-        """The options by the heading that they stand under."""
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for option in self.get_params(ctx):
-            record = option.get_help_record(ctx) if option.param_type_name == "option" else None
-            if record is not None:
-                text = f"{record[1]} May be repeated." if option.multiple else record[1]
-                panel = getattr(option, "rich_help_panel", None) or "Options"
-                panels.setdefault(panel, []).append((record[0], text))
-        return panels
+        options = (option for option in self.get_params(ctx) if option.param_type_name == "option")
+        with formatter.section("Options"):
+            formatter.write_dl([record for option in options if (record := option.get_help_record(ctx))])
 
     def _arguments(self) -> Iterator[Any]:
         return (p for p in self.params if p.param_type_name == "argument" and not getattr(p, "hidden", False))

@@ -33,7 +33,7 @@ from ..running.planning import planned
 from ..running.run import Plan
 from ..targets.target import TargetError
 from .application import app
-from .command import CORES, Jobs, Ops, ProfileName, TargetsFile, Types, Versions, command_given, targets_of
+from .command import CORES, Jobs, Ops, ProfileName, TargetsFile, Types, command_given, targets_of
 from .display import RunDisplay
 from .execution import fresh_run
 from .terminal import console_on, fail, say, warn, why
@@ -58,7 +58,6 @@ def certify(
     profile: ProfileName = "core",
     nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="The auditor's number, for fresh cases.")] = "",
     op: Ops = None,
-    since_version: Versions = None,
     type: Types = None,
     targets_file: TargetsFile = None,
     key: Annotated[
@@ -97,7 +96,7 @@ def certify(
                 derivation = derived(_one_run(runs, Path(temporary) / "merged"), target, jobs)
             else:
                 chosen = nonce_profile_name(profile, nonce or some_nonce())
-                selection = selection_of(chosen, op, since_version, type)
+                selection = selection_of(chosen, op, None, type)
                 derivation = derived(_run(_plan(selection, target, targets_file, jobs)), jobs=jobs)
             _require_borne_out(derivation)
             from ...reports.certificate import pages_of  # pages need their templates only now

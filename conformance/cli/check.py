@@ -40,7 +40,9 @@ def check(
     ] = None,
     measured: Annotated[
         list[Path] | None,
-        typer.Option("--measured", metavar="RUN", help="Note what a target fails or does not support by this run."),
+        typer.Option(
+            "--measured", metavar="RUN", help="Note what a target fails or does not support by this run; repeatable."
+        ),
     ] = None,
     list_rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
     explain: Annotated[

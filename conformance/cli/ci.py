@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
-
-import typer
+from typing import Any
 
 from ..border.strict_json import encode
 from ..checking.formatters import github_command
@@ -20,28 +18,24 @@ from .display import could_not_start
 JSON_SCHEMA = 1
 
 
+SUMMARY = "summary.md"
+"""The summary in Markdown, in the folder of a run."""
+
+
 @dataclass(frozen=True)
-class OutputOptions:
-    """Files that a run leaves beside its folder, and what it prints."""
+class Output:
+    """What a run prints, and the file that it writes beside its folder."""
 
-    panel: ClassVar[str] = "What it writes and prints"
-
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
-    ] = None
-    summary: Annotated[
-        Path | None,
-        typer.Option("--summary", metavar="FILE", help="Write the answer as Markdown, e.g. for a job's page."),
-    ] = None
-    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, in place of text.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print what is new, and nothing else.")] = False
+    junit: Path | None = None
+    json: bool = False
+    quiet: bool = False
 
     @property
     def unwritable(self) -> str:
-        """A complaint about the first file that cannot be written; empty where all can."""
-        for path in filter(None, (self.junit, self.summary)):
-            if path.is_dir() or not path.absolute().parent.is_dir():
-                return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
+        """The reason why the file cannot be written; empty where it can."""
+        path = self.junit
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
         return ""
 
     @property
@@ -50,24 +44,22 @@ class OutputOptions:
         return self.json or self.quiet
 
 
-def write_files(run: Run, wanted: OutputOptions) -> None:
-    """Write the files. Raises OSError where one cannot be written."""
+def write_files(run: Run, wanted: Output) -> None:
+    """Write the summary, on GitHub also to the page of the job, and the JUnit file. Raises OSError."""
     if wanted.junit is not None:
         from ...reports.junit import junit_xml
 
         plan = run.plan
         required = [r for t in run.targets for r in (*t.missing(plan.require), *t.special(plan.require_special))]
         wanted.junit.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
-    if wanted.summary is not None:
-        from ...reports.markdown import summary_markdown
-        from ...reports.run import read_run
+    from ...reports.markdown import summary_markdown
+    from ...reports.run import read_run
 
-        read = read_run(run.folder)
-        text = summary_markdown([read], read.problems).encode("utf-8", errors="backslashreplace")
-        # The page of a job on GitHub is one file for all that its steps have to say.
-        own = os.environ.get("GITHUB_STEP_SUMMARY")
-        shared = own is not None and wanted.summary.resolve() == Path(own).resolve()
-        with wanted.summary.open("ab" if shared else "wb") as file:
+    read = read_run(run.folder)
+    text = summary_markdown([read], read.problems).encode("utf-8", errors="backslashreplace")
+    (run.folder / SUMMARY).write_bytes(text)
+    if job := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(job).open("ab") as file:  # one file for all steps of a job
             file.write(text)
 
 

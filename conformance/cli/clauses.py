@@ -31,7 +31,9 @@ def clauses(
     ] = None,
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", metavar="STATUS", help=f"Only clauses of this status: {', '.join(STATUSES)}."),
+        typer.Option(
+            "--status", metavar="STATUS", help=f"Only clauses of this status: {', '.join(STATUSES)}; repeatable."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all fields.")] = False,
 ) -> None:

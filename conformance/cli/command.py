@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 import typer
 
@@ -29,8 +25,8 @@ Targets = Annotated[
         "--target",
         "-t",
         metavar="TARGET",
-        help="onnxruntime (the default), onnxruntime:NAMEExecutionProvider, openvino, tract, quark, onnx-reference, "
-        "backend:package.module, or a name from targets.toml.",
+        help="onnxruntime (default), onnxruntime:NAMEExecutionProvider, backend:package.module, or a name of "
+        "'onnxspec targets' or targets.toml; repeatable.",
         autocompletion=completion.targets,
     ),
 ]
@@ -39,22 +35,19 @@ ProfileName = Annotated[
     typer.Option(
         "--profile",
         "-p",
-        metavar="smoke|core|full|quantized",
-        help="Which pinned list of cases.",
+        metavar="NAME",
+        help="smoke, core, full or quantized [default: core].",
         autocompletion=completion.profiles,
+        show_default=False,
     ),
 ]
 Ops = Annotated[
     list[str] | None,
-    typer.Option("--op", metavar="OP", help="Only this operator, e.g. LSTM.", autocompletion=completion.operators),
-]
-Versions = Annotated[
-    list[str] | None,  # texts, so that one that is no number is answered like one that is unknown
     typer.Option(
-        "--since-version",
-        metavar="N",
-        help="Only this operator version: the opset that brought it, e.g. 14.",
-        autocompletion=completion.versions,
+        "--op",
+        metavar="OP[-VERSION]",
+        help="Only this operator, e.g. GRU or GRU-22; repeatable.",
+        autocompletion=completion.operators,
     ),
 ]
 Types = Annotated[
@@ -62,7 +55,7 @@ Types = Annotated[
     typer.Option(
         "--type",
         metavar="TYPE",
-        help="Only this type: float16, bfloat16, float32, float64.",
+        help="Only float16, bfloat16, float32 or float64; repeatable.",
         autocompletion=completion.types,
     ),
 ]
@@ -71,63 +64,29 @@ CaseIds = Annotated[
     typer.Option(
         "--case",
         metavar="CASE",
-        help="Only this case, of any profile: its id, in which * and ? are wildcards; its JSON (see list --json); a "
-        "test-case directory (./DIR); or @FILE, a file of such lines.",
+        help="Only this id (* and ?: wildcards), JSON (list --json), test-case folder (./DIR), or @FILE of those; "
+        "repeatable.",
         autocompletion=completion.cases,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Run on the machines of a Dask cluster, tls://HOST:PORT; or on all processors of this one: local.",
     ),
 ]
 Jobs = Annotated[
     int,
     typer.Option(
-        "--jobs", "-j", metavar="N", min=1, max=1024, help="How many processes share the work; all cores without."
+        "--jobs",
+        "-j",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="Number of processes [default: all cores].",
+        show_default=False,
     ),
 ]
 CORES = processors()
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")]
 TargetsFile = Annotated[
     Path | None,
-    typer.Option("--targets-file", metavar="FILE", help="Named targets; ./targets.toml where there is one."),
+    typer.Option("--targets-file", metavar="FILE", help="Named targets [default: ./targets.toml]."),
 ]
-
-
-def by_noun(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options in place of parameters that are dataclasses: one for each of their fields, in a section
-    of the help that the dataclass names (``panel``)."""
-    kinds = get_type_hints(command, include_extras=True)
-    kinds.pop("return", None)
-    nouns: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
-    keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    options = [keyword(name, annotation=kind) for name, kind in kinds.items() if name not in nouns]
-    for kind in nouns.values():
-        hints = get_type_hints(kind, include_extras=True)
-        for field in fields(kind):
-            option = _in_panel(hints[field.name], kind.panel)
-            options.append(keyword(field.name, default=field.default, annotation=option))
-
-    @functools.wraps(command)
-    def with_options(**given: Any) -> None:
-        for name, kind in nouns.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-        command(**given)
-
-    with_options.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {option.name: option.annotation for option in options}
-    return with_options
-
-
-def _in_panel(hint: Any, panel: str) -> Any:
-    """The type of an option, with the section of the help that it stands in."""
-    option = copy(hint.__metadata__[0])
-    option.rich_help_panel = panel
-    return Annotated[hint.__origin__, option]
 
 
 def place_given(out: Path | None, what: str) -> Path:
@@ -149,13 +108,13 @@ def command_given() -> tuple[str, ...]:
     return "onnxspec", *(os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:])
 
 
-def targets_of(names: Iterable[str], file: Path | None, optimize: bool = False, wrap: str = "") -> list[Target]:
-    """The targets of these names, each once. A name may ask for a lane itself, as results name it."""
+def targets_of(names: Iterable[str], file: Path | None) -> list[Target]:
+    """Return the targets of these names, each once. Raises TargetError."""
     if file is None and Path("targets.toml").is_file():
         file = Path("targets.toml")
     by_name = {}
     for name in names:
-        target = named_target(name, file, optimize, wrap)
+        target = named_target(name, file)
         by_name[target.name] = target
     return list(by_name.values())
 

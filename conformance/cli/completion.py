@@ -16,14 +16,11 @@ def profiles(incomplete: str) -> list[str]:
 
 
 def operators(incomplete: str) -> list[str]:
-    """Operators that begin so, in whatever case."""
-    return [op for op in operator_names() if op.lower().startswith(incomplete.lower())]
-
-
-def versions(incomplete: str) -> list[str]:
-    """Operator versions that begin so."""
-    known = sorted({version for op in operator_names() for version in versions_of(op)})
-    return [text for text in map(str, known) if text.startswith(incomplete)]
+    """Operators that begin so, in whatever case; after a hyphen their versions."""
+    names = operator_names()
+    if "-" in incomplete:
+        names = tuple(f"{op}-{version}" for op in names for version in versions_of(op))
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 
 def types(incomplete: str) -> list[str]:

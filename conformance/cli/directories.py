@@ -18,7 +18,7 @@ from ..probes.selection import Selection, UnknownName, all_listed, select_probes
 from ..results.environment import version_of
 from ..results.support import counted
 from .application import app
-from .command import CaseIds, Ops, ProfileName, Types, Versions, place_given
+from .command import CaseIds, Ops, ProfileName, Types, place_given
 from .terminal import fail, put, say, warn, why
 
 _FLOAT = ("core", "full")
@@ -32,7 +32,6 @@ def generate_cases(
     ] = None,
     profile: ProfileName = "core",
     op: Ops = None,
-    since_version: Versions = None,
     type: Types = None,
     case: CaseIds = None,
     everything: Annotated[
@@ -50,7 +49,7 @@ def generate_cases(
     """
     folder = place_given(out, "folder are the cases")
     try:
-        chosen = selection_of(profile, op, since_version, type, case)
+        chosen = selection_of(profile, op, None, type, case)
         specs = _specs_of(all_listed(select_probes(chosen, operator_names(""))))
         if profile in _FLOAT and not chosen.cases and not chosen.directories:
             specs += _fair(chosen, {spec.digest for spec in specs})
@@ -98,13 +97,20 @@ def _specs_of(probes: Iterable[Probe]) -> list[Spec]:
 def options_of(chosen: Selection) -> list[str]:
     """The options that choose the same."""
     options = [
-        *([("--cases", chosen.directories)] if chosen.directories else [("--profile", (chosen.profile,))]),
-        ("--op", chosen.ops),
-        ("--since-version", map(str, chosen.versions)),
+        *([("--case", chosen.directories)] if chosen.directories else [("--profile", (chosen.profile,))]),
+        ("--op", _operators(chosen)),
         ("--type", chosen.types),
         ("--case", chosen.cases),
     ]
     return [word for option, values in options for value in values for word in (option, value)]
+
+
+def _operators(chosen: Selection) -> list[str]:
+    """The operators, with their versions where only some are chosen."""
+    if not chosen.versions:
+        return list(chosen.ops)
+    known = operator_versions(None)
+    return [f"{op}-{v}" for op, v in known if op in (chosen.ops or operator_names("")) and v in chosen.versions]
 
 
 def _command(chosen: Selection, everything: bool) -> str:
@@ -134,7 +140,6 @@ def verify_cases(
 def list_cases(
     profile: ProfileName = "core",
     op: Ops = None,
-    since_version: Versions = None,
     type: Types = None,
     case: CaseIds = None,
     features: Annotated[bool, typer.Option("--features", help="Show what each case contains.")] = False,
@@ -146,7 +151,7 @@ def list_cases(
     if features and as_json:
         fail("--features or --json: which is it?")
     try:
-        selection = selection_of(profile, op, since_version, type, case)
+        selection = selection_of(profile, op, None, type, case)
         probes = all_listed(select_probes(selection, operator_names("")))
     except UnknownName as error:
         fail(str(error))

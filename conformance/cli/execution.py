@@ -26,7 +26,7 @@ from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..workers.job import ClusterError
-from .ci import OutputOptions, as_json, github_marks, on_github, write_files
+from .ci import Output, as_json, github_marks, on_github, write_files
 from .display import RunDisplay, could_not_start, summarize
 from .terminal import console_on, fail, progress_lines, put, say, warn, why
 
@@ -44,10 +44,10 @@ def fresh_run() -> Path:
         fail(f"cannot keep results in runs: {why(error)}")
 
 
-def journal_in(folder: Path, resume: bool, overwrite: bool) -> Journal:
+def journal_in(folder: Path, resume: bool) -> Journal:
     """The journal of a folder, open. Ends the command where it cannot be."""
     try:
-        journal = Journal(folder, resume=resume, overwrite=overwrite)
+        journal = Journal(folder, resume=resume)
     except (OccupiedFolder, RunMismatch) as error:
         fail(str(error))
     except OSError as error:
@@ -61,7 +61,7 @@ def carry_out(
     plan: Plan,
     journal: Journal,
     update: bool,
-    wanted: OutputOptions,
+    wanted: Output,
     nodes: Sequence[NodeCase] = (),
     *,
     named: bool = True,
@@ -95,12 +95,10 @@ def carry_out(
         put(as_json(finished, page))
     elif not wanted.quiet:
         say("", f"results: {journal.folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
-    if plan.fail_fast and finished.lacking:
-        warn(f"ended with the first new failure; go on with: {_again(plan, journal.folder)}", "yellow")
     raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
-def _finished(plan: Plan, journal: Journal, wanted: OutputOptions, named: bool) -> tuple[Run, Path]:
+def _finished(plan: Plan, journal: Journal, wanted: Output, named: bool) -> tuple[Run, Path]:
     """The run once it is through, and its page. Ends the command where something cuts it off."""
     folder, console = journal.folder, console_on(sys.stdout)
     finished: Run | None = None
@@ -159,7 +157,7 @@ _ISSUES = 4
 """Titles of issues that are told."""
 
 
-def _update(finished: Run, wanted: OutputOptions) -> None:
+def _update(finished: Run, wanted: Output) -> None:
     """Write the targets' lists of known failures anew, and say what has changed in them."""
     try:
         for line in update_lists(finished):
@@ -183,10 +181,14 @@ def _warn_of(journal: Journal) -> None:
 
 def _again(plan: Plan, folder: Path) -> str:
     """The command that goes on with a run."""
-    given = [word for word in plan.command[2:] if word not in ("--resume", "--overwrite")]
+    given = [word for word in plan.command[2:] if word != "--resume"]
     drawn = fresh_profile(plan.selection.profile)
-    if drawn is not None and not any(word.startswith("--seed") for word in given):
-        given += ["--seed", drawn[1]]
+    if drawn is not None:  # a seed that was not given was made up
+        given = [
+            f"{drawn[0]}:{drawn[1]}" if before == "--random" else word
+            for before, word in zip(["", *given], given, strict=False)
+        ]
+        given = [f"--random={drawn[0]}:{drawn[1]}" if word.startswith("--random=") else word for word in given]
     named = any(word in ("--out", "-o") or word.startswith(("--out=", "-o")) for word in given)
     return shlex.join(["onnxspec", "run", *given, *([] if named else ["--out", str(folder)]), "--resume"])
 

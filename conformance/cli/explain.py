@@ -129,7 +129,7 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
     say(
         f"Scripts are for onnxruntime, onnx.reference and adapters. For {name} the case is in {folder} instead, in the "
         "form of ONNX's own test cases (model.onnx, inputs, expected outputs).",
-        f"Run model.onnx on the inputs and compare, or: onnxspec run --cases {folder} --target {name}",
+        f"Run model.onnx on the inputs and compare, or: onnxspec run --case ./{folder} --target {name}",
     )
 
 

@@ -22,13 +22,12 @@ from ..results.evidence import slug
 from ..results.expected.entries import ExpectedFailureError, applying, expectations_of
 from ..targets.target import TargetError
 from ..workers.hangs import HangBudget
-from ..workers.job import ClusterError
 from ..workers.pool import Pool
-from ..workers.process import TargetUnavailable
+from ..workers.process import TargetProcess, TargetUnavailable
 from .application import app
-from .command import CORES, Jobs, Ops, Scheduler, TargetsFile, Types, folder_named, process_at, targets_of
+from .command import CORES, Jobs, Ops, TargetsFile, Types, folder_named, targets_of
 from .display import could_not_start
-from .terminal import console_on, fail, say, warn, why
+from .terminal import console_on, fail, say, why
 
 _MINUTES = 1.0
 
@@ -61,7 +60,6 @@ def fuzz(
         typer.Option("--database", metavar="FILE", help="What is known; in the folder of --out where none is named."),
     ] = None,
     jobs: Jobs = CORES,
-    scheduler: Scheduler = None,
     targets_file: TargetsFile = None,
 ) -> None:
     """Search for failures beyond the profiles, and make each as small as it can be.
@@ -85,7 +83,7 @@ def fuzz(
     limits = Limits(float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES), examples)
     say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")
     interrupted, description, broken = False, dict[str, Any](), None
-    with process_at(scheduler) as start, start(chosen, hangs=HangBudget()) as process, Pool(jobs) as pool:
+    with TargetProcess(chosen, hangs=HangBudget()) as process, Pool(jobs) as pool:
         hunt = Hunt(chosen, process, versions, types, seed, illegal, known, process.at_once, pool)
         try:
             description = process.start()
@@ -95,11 +93,6 @@ def fuzz(
             if not hunt.done:
                 fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
             say(f"{chosen.name} does not start any more: {error}")
-        except ClusterError as error:
-            if not hunt.done:
-                fail(str(error), 3)
-            warn(f"{error}; what was found until then is kept", "red")
-            interrupted = True
         except KeyboardInterrupt:
             interrupted = True
         except Exception as error:  # a fault of ours: what was found until then must not go with it

@@ -27,7 +27,6 @@ def merge(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run; required.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again in a folder that holds a run.")] = False,
 ) -> NoReturn:
     """Put the shards of a run together, or several runs.
 
@@ -40,7 +39,7 @@ def merge(
     """
     to = place_given(out, "folder is the merged run")
     try:
-        run = merge_runs(runs, to, overwrite=overwrite, command=command_given())
+        run = merge_runs(runs, to, command=command_given())
         from ...reports.page import write_report  # the report needs its templates only now
 
         page = write_report([to], to / "report", warn=lambda line: warn(f"warning: {line}"))
@@ -66,5 +65,5 @@ def _missing(run: Run) -> Iterator[str]:
     if run.targets and not run.complete:
         plan = run.plan
         words = [word for target in plan.targets for word in ("--target", target.name)]
-        words += [*options_of(plan.selection), *([] if plan.expected else ["--no-expected"])]
+        words += [*options_of(plan.selection), *([] if plan.expected else ["--expected", "none"])]
         yield f"to have them: {shlex.join(['onnxspec', 'run', *words, '--resume', '--out', str(run.folder)])}"

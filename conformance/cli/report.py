@@ -28,7 +28,7 @@ TargetsFiles = Annotated[
     typer.Option(
         "--targets-file",
         metavar="FILE",
-        help="Named targets; ./targets.toml where there is one. May be repeated: the first that has a name counts.",
+        help="Named targets; ./targets.toml where there is one. repeatable: the first that has a name counts.",
     ),
 ]
 

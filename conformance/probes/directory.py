@@ -47,8 +47,6 @@ class DirectoryProbe:
         SHA-256 of its model and its tensors.
     documented
         Whether the model is one recurrent node, or several, that their documents allow.
-    most
-        Bytes that it may have.
     """
 
     folder: Path
@@ -66,7 +64,6 @@ class DirectoryProbe:
     traits: frozenset[str] = frozenset()
     size: tuple[float, int] = (0.0, 0)
     graded: bool = False
-    most: int = CASE_BYTES
 
     @property
     def text(self) -> str:
@@ -79,14 +76,14 @@ class DirectoryProbe:
 
         Raises DirectoryError where it cannot be read any more, or is not what it was.
         """
-        read = read_directory(self.folder, self.most)
+        read = read_directory(self.folder)
         if _digest(read) != self.digest:
             raise DirectoryError(f"{self.id}: was changed since the run began")
         return _by_document(self.id, read) if self.documented else _by_given(self.id, read)
 
     def repeat(self, target: str) -> list[str]:
         """``onnxspec run`` with this directory alone."""
-        return ["onnxspec", "run", "--cases", str(self.root), "--case", self.id, "--target", target]
+        return ["onnxspec", "run", "--case", self.text, "--target", target]
 
 
 def _by_given(key: str, read: CaseDirectory) -> Prepared:
@@ -118,14 +115,12 @@ def _by_document(key: str, read: CaseDirectory) -> Prepared:
 
 
 def probe_directories(
-    roots: Iterable[Path], complain: Callable[[str], None] = lambda line: None, most: int = CASE_BYTES
+    roots: Iterable[Path], complain: Callable[[str], None] = lambda line: None
 ) -> list[DirectoryProbe]:
     """The test cases at or below folders, in a fixed order.
 
     complain
-        Told of every directory that cannot be used, in one line each; the rest goes on.
-    most
-        Bytes that one of them may have.
+        Called with one line about every directory that cannot be used; the rest goes on.
 
     Raises NoTestCase where a root is no folder.
     """
@@ -138,7 +133,7 @@ def probe_directories(
                 complain(f"{name}: lies {DEPTH} folders deep, and nothing is looked for below")
                 continue
             try:
-                probe = replace(_probe(root, folder, read_directory(folder, most), most), most=most)
+                probe = _probe(root, folder, read_directory(folder))
             except DirectoryError as error:
                 complain(str(error))
                 continue
@@ -159,7 +154,7 @@ def digest_of_directories(probes: Iterable[Probe]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _probe(root: Path, folder: Path, read: CaseDirectory, most: int) -> DirectoryProbe:
+def _probe(root: Path, folder: Path, read: CaseDirectory) -> DirectoryProbe:
     parts = folder.relative_to(root).parts or (folder.resolve().name,)
     id = re.sub(r"[^\w.+=@~-]", "_", ".".join(parts), flags=re.ASCII)[:200]
     fed = [array for data in read.data_sets for array in data.inputs.values()]
@@ -171,12 +166,12 @@ def _probe(root: Path, folder: Path, read: CaseDirectory, most: int) -> Director
         folder, root, _digest(read), False, id, graph, read.opset, kind, traits=words, size=(elements, 0)
     )
     try:
-        return _documented(plain, read_any(read.model), read, most)
+        return _documented(plain, read_any(read.model), read)
     except (NotOneNode, IllegalNode, KeyError):
         return plain
 
 
-def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDirectory, most: int) -> DirectoryProbe:
+def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDirectory) -> DirectoryProbe:
     """The probe of a model of one recurrent node, or of several. Raises IllegalNode or KeyError where no document
     speaks of it, and DirectoryError where judging it would take too long."""
     trial = trials_of(plain.id, read.model, model, [data.inputs for data in read.data_sets])[0]
@@ -197,7 +192,7 @@ def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDir
         for feed in each.feeds:
             node, arrays = as_numbers(each.node, feed.inputs)
             own |= family_of(node.operator.known_as).node_features(node, arrays) | features_of_levels(each.node.bits)
-            _require_short(plain.id, resolve(node, arrays), most)
+            _require_short(plain.id, resolve(node, arrays))
         named = clauses_of(each.node.operator.known_as, each.node.since_version, own)
         clauses |= dict.fromkeys(clause.id for clause in named)
         features = features or own
@@ -219,14 +214,14 @@ def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDir
     )
 
 
-def _require_short(id: str, c: Resolved, most: int) -> None:
+def _require_short(id: str, c: Resolved) -> None:
     """Raise DirectoryError where a run has more steps or multiplications than are judged."""
-    steps = steps_in(most)
+    steps = steps_in(CASE_BYTES)
     if steps < c.T:
-        raise DirectoryError(f"{id}: has {c.T} steps, and {steps} are judged at most (--case-size raises that)")
+        raise DirectoryError(f"{id}: has {c.T} steps, and {steps} are judged at most")
     work = max(c.T, 1) * len(c.directions) * max(c.N, 1) * c.H * (c.I + c.H) * _MOST_GATES
-    if work > multiply_adds_in(most):
-        bound = f"{multiply_adds_in(most):.0e} at most (--case-size raises that)"
+    if work > multiply_adds_in(CASE_BYTES):
+        bound = f"{multiply_adds_in(CASE_BYTES):.0e} at most"
         raise DirectoryError(f"{id}: takes {work:.0e} multiplications to be judged, and may take {bound}")
 
 

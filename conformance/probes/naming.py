@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Sequence
+from glob import glob, has_magic
 from pathlib import Path
 
 from ...cases.directories.directory import DirectoryError
@@ -55,6 +56,11 @@ def is_portable(word: str) -> bool:
     return word.startswith("{") or "/" in word or os.sep in word or word in (".", "..")
 
 
+def is_folder(word: str) -> bool:
+    """Tell whether a word is the path of a directory, also of one that is not there."""
+    return is_portable(word) and not word.startswith("{")
+
+
 def expanded(words: Iterable[str], base: Path | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
     """The words with the lines of a file in the place of each ``@FILE``, and where each of those lines stands.
 
@@ -65,17 +71,23 @@ def expanded(words: Iterable[str], base: Path | None = None) -> tuple[tuple[str,
     origins: dict[str, str] = {}
     for word in words:
         if not word.startswith("@"):
-            given.append(_from(base, word))
+            given += _matching_folders(_from(base, word))
             continue
         path = (base or Path()) / word[1:]
         for number, line in enumerate(_lines(path), 1):
             text = line.strip()
             if not text or text.startswith("#"):
                 continue
-            text = _from(path.parent, text)
-            given.append(text)
-            origins.setdefault(text, f"{path}:{number}: ")
+            for name in _matching_folders(_from(path.parent, text)):
+                given.append(name)
+                origins.setdefault(name, f"{path}:{number}: ")
     return tuple(given), origins
+
+
+def _matching_folders(word: str) -> list[str]:
+    """Return the folders that a path with wildcards names; any other word as it is."""
+    found = sorted(glob(word)) if is_folder(word) and has_magic(word) and not os.path.exists(word) else []
+    return found or [word]
 
 
 def _from(base: Path | None, word: str) -> str:
@@ -104,9 +116,9 @@ def portable_probes(words: Iterable[str]) -> list[Probe]:
     """The probes of several, each once. Raises CaseError, also for two that have the same id and are not the same."""
     by_id: dict[str, Probe] = {}
     for word in dict.fromkeys(words):
-        probe = _of_text(word) if word.startswith("{") else _of_directory(word)
-        if by_id.setdefault(probe.id, probe) != probe:
-            raise CaseError(f"two cases that differ have the id {probe.id}: run them apart", word)
+        for probe in [_of_text(word)] if word.startswith("{") else _of_directory(word):
+            if by_id.setdefault(probe.id, probe) != probe:
+                raise CaseError(f"two cases that differ have the id {probe.id}: run them apart", word)
     return list(by_id.values())
 
 
@@ -120,7 +132,7 @@ def _of_text(text: str) -> Probe:
     return SpecProbe(spec, True)
 
 
-def _of_directory(word: str) -> Probe:
+def _of_directory(word: str) -> Sequence[Probe]:
     path = Path(word)
     complaints: list[str] = []
     try:
@@ -129,7 +141,4 @@ def _of_directory(word: str) -> Probe:
         raise CaseError(str(error), word) from None
     if not probes:
         raise CaseError(complaints[0] if complaints else f"{path}: no test-case directory", word)
-    if len(probes) > 1:
-        text = f"{path} holds {len(probes)} test cases; 'onnxspec run --cases {path}' runs them all"
-        raise CaseError(text, word)
-    return probes[0]
+    return probes

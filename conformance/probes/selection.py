@@ -15,7 +15,7 @@ from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
-from .naming import CaseError, UnknownName, expanded, is_portable, portable_probes
+from .naming import CaseError, UnknownName, expanded, is_folder, is_portable, portable_probes
 from .probe import Probe, SpecProbe
 from .unlisted import UnlistedProbe
 
@@ -46,10 +46,6 @@ class Selection:
         Where a name stands that came from a file, in front of what is said of it.
     directories
         Folders of test-case directories, which are run in place of a profile.
-    lacks
-        Traits that no random case has: features, and fields with their values.
-    legal
-        Whether models that the document forbids are left out.
     """
 
     profile: str = "core"
@@ -58,9 +54,7 @@ class Selection:
     types: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
-    legal: bool = False
 
     @property
     def chosen(self) -> bool:
@@ -84,18 +78,44 @@ def selection_of(
     cases: Iterable[str] | None = None,
     base: Path | None = None,
 ) -> Selection:
-    """The selection that texts ask for, whoever gives them: a command, Python, pytest.
+    """Return the selection that texts ask for, given by a command, Python or pytest.
 
+    ops
+        Operators, or versions of them, like ``GRU-22``.
+    cases
+        As in Selection. Where all of them are folders, these are run in place of the profile.
     base
         The folder that paths of cases, and of files of cases, count from.
 
     Raises UnknownName for a version that is no number, and for a file of cases that cannot be read.
     """
     names, origins = expanded(cases or (), base)
-    numbers = _version_numbers(versions or ())
-    return Selection(
-        profile, tuple(map(operator_called, ops or ())), numbers, tuple(types or ()), names, origins=origins
-    )
+    chosen, numbers = _operators_and_versions(list(ops or ()), _version_numbers(versions or ()))
+    selection = Selection(profile, chosen, numbers, tuple(types or ()))
+    if names and not origins and all(map(is_folder, names)):
+        return replace(selection, profile="directories", directories=names)
+    return replace(selection, cases=names, origins=origins)
+
+
+def operator_version_called(text: str) -> tuple[str, str]:
+    """Return the operator and the version, empty for all, that a text like ``GRU`` or ``GRU-22`` names."""
+    name, dash, number = text.rpartition("-")
+    return (operator_called(name), number) if dash and number.isdecimal() else (operator_called(text), "")
+
+
+def _operators_and_versions(texts: Sequence[str], versions: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the operators and their versions. Raises CaseError for texts like LSTM-7 and GRU-14 together: a selection
+    has each version of each operator."""
+    pairs = [operator_version_called(text) for text in texts]
+    ops = tuple(dict.fromkeys(op for op, _ in pairs))
+    numbers = _version_numbers(dict.fromkeys(number for _, number in pairs if number))
+    if not numbers:
+        return ops, versions
+    existing = list(operator_versions(None))
+    asked = {(op, v) for op, v in existing for name, number in pairs if op == name and number in ("", str(v))}
+    if asked != {(op, v) for op, v in existing if op in ops and v in numbers}:
+        raise CaseError(f"{', '.join(texts)}: different versions of different operators: run them one after another")
+    return ops, (*versions, *(number for number in numbers if number not in versions))
 
 
 def _version_numbers(versions: Iterable[str]) -> tuple[int, ...]:
@@ -121,8 +141,8 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
     Raises UnknownName for anything that does not exist or leaves nothing.
     """
-    if selection.legal:
-        return _legal(select_probes(replace(selection, legal=False), about))
+    if selection.directories:
+        return narrow(selection, portable_probes(selection.directories))
     profile_name, nonce = split_nonce(selection.profile)
     if nonce:
         pinned = select_probes(replace(selection, profile=profile_name), about)
@@ -134,7 +154,7 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
         if fresh_cases is not None and not selection.cases:
             count, seed = fresh_cases
             ops = selection.ops or tuple(op for op in about if op in drawn_operators()) or tuple(about)
-            return drawn_probes(count, seed, ops, selection.versions, selection.types, selection.lacks)
+            return drawn_probes(count, seed, ops, selection.versions, selection.types)
         named = tuple(word for word in selection.cases if not is_portable(word))
         given = portable_probes(word for word in selection.cases if is_portable(word))
         given = narrow(replace(selection, cases=()), given, " among the cases given") if given else []
@@ -164,14 +184,6 @@ def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
         if isinstance(probe, UnlistedProbe):
             raise CaseError(probe.complaint)
     return probes
-
-
-def _legal(probes: Sequence[Probe]) -> list[Probe]:
-    """The cases that no document forbids. Raises CaseError where there are none: a run of nothing would pass."""
-    kept = [probe for probe in probes if "illegal" not in probe.features]
-    if not kept:
-        raise CaseError("the document forbids every case that was chosen, and forbidden models were to be left out")
-    return kept
 
 
 def _each_once(probes: Sequence[Probe]) -> list[Probe]:
@@ -288,8 +300,6 @@ def _of_opset(opset: int, ops: Sequence[str]) -> str:
 def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among the directories") -> list[Probe]:
     """The probes that operators, versions, types and case patterns leave. Raises UnknownName for a name that
     none of them has; `among` says in words what they are."""
-    if selection.legal:
-        return _legal(narrow(replace(selection, legal=False), probes, among))
     axes: tuple[tuple[str, Sequence[object], Callable[[Probe], object]], ...] = (
         ("operator", selection.ops, lambda p: p.op),
         ("operator version", selection.versions, lambda p: p.version),

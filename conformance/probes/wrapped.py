@@ -128,12 +128,12 @@ def wrap_lane(target: Target, name: str) -> Target:
     return replace(target, name=f"{target.name}+{name}", wrap=name, options=options)
 
 
-def named_target(name: str, file: Path | None = None, optimize: bool = False, wrap: str = "") -> Target:
-    """The target of that name, as :func:`.target.parse_target` has it, in the lanes that are asked for: a name may ask
-    for one itself, as results name it. Raises TargetError."""
-    given, own_wrap = split_wrap(name)
+def named_target(name: str, file: Path | None = None) -> Target:
+    """Return the target of that name, as :func:`.target.parse_target` has it, in the variant that its suffixes ask for:
+    ``+optimized``, and a wrap's. Raises TargetError."""
+    given, wrap = split_wrap(name)
     plain = given.removesuffix(OPTIMIZED)
-    target = lane(parse_target(plain, file), optimize or plain != given)
+    target = lane(parse_target(plain, file), plain != given)
     if plain != given and target.name != given:
         raise TargetError(f"target {plain!r} has no lane {OPTIMIZED}: only onnxruntime has")
-    return wrap_lane(target, own_wrap or wrap) if own_wrap or wrap else target
+    return wrap_lane(target, wrap) if wrap else target

@@ -63,18 +63,18 @@ class Journal:
         What is amiss with it, a line each, for the person who goes on with it.
     """
 
-    def __init__(self, folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
-        """Open the journal. Nothing that is there is changed yet, unless it is to be overwritten.
+    def __init__(self, folder: Path, *, resume: bool = False) -> None:
+        """Open the journal. Nothing that is there is changed yet.
 
-        Raises OccupiedFolder where the folder holds a run and neither `resume` nor `overwrite` is meant, where it holds
-        something else and no run, or where another process is writing to it; RunMismatch where it holds what this
-        version cannot go on with; OSError where it cannot be made.
+        Raises OccupiedFolder where the folder holds a run that is not to be resumed, where it holds something else and
+        no run, or where another process is writing to it; RunMismatch where it holds what this version cannot go on
+        with; OSError where it cannot be made.
         """
         self.folder = folder
         self._path = folder / JOURNAL
         there = [name for name in (JOURNAL, RESULTS, RUN) if (folder / name).exists()]
-        if there and not (resume or overwrite):
-            raise OccupiedFolder(f"{folder} already holds a run: go on with --resume, or start again with --overwrite")
+        if there and not resume:
+            raise OccupiedFolder(f"{folder} already holds a run: go on with --resume, or name another folder")
         if resume and there and JOURNAL not in there:
             raise RunMismatch(
                 f"{folder} holds {' and '.join(there)} and no {JOURNAL}, so it is no run that this version can go on "
@@ -87,10 +87,6 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = _opened(self._path)
         try:
-            if overwrite:
-                for name in (RESULTS, RUN, PAGE, CUT):
-                    (folder / name).unlink(missing_ok=True)
-                os.ftruncate(self._file, 0)
             self.held = held_in(self._path)
         except NoRun as error:
             os.close(self._file)
@@ -127,8 +123,7 @@ class Journal:
         if not self.held.begun:
             if self.held.size:
                 raise RunMismatch(
-                    f"{self.folder / JOURNAL}: no line says of what run it is; it is left alone: give a new folder, or "
-                    "start again with --overwrite"
+                    f"{self.folder / JOURNAL}: no line says of what run it is; it is left alone: give a new folder"
                 )
             return
         earlier = self.held.begun[-1]

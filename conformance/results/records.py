@@ -181,12 +181,9 @@ class _SelectionAlways(TypedDict):
 
 
 class SelectionRecord(_SelectionAlways, total=False):
-    """Bounds that a profile was narrowed to; empty lists mean all. ``lacks`` has the features and values that no random
-    case has, ``legal`` is true where forbidden models were left out."""
+    """Bounds that a profile was narrowed to; empty lists mean all."""
 
     directories: list[str]
-    lacks: list[str]
-    legal: bool
 
 
 class EnvironmentRecord(TypedDict):

@@ -35,10 +35,6 @@ def description_of(run: Run) -> RunRecord:
     }
     if selection.directories:
         narrowed["directories"] = list(selection.directories)
-    if selection.lacks:
-        narrowed["lacks"] = sorted(set(selection.lacks))
-    if selection.legal:
-        narrowed["legal"] = True
     record: RunRecord = {
         "schema": SCHEMA,
         "onnxspec": version_of("onnxspec") or "",

@@ -15,7 +15,6 @@ from ..results.folder import Held
 from ..results.journal import Journal, RunMismatch
 from ..results.recorded import CASE, FRESH, Recorder
 from ..results.result import Result
-from ..workers.hangs import HangBudget
 from ..workers.pool import Pool
 from .description import description_of
 from .events import CaseJudged, Event, RunBegun, SampleTried, TargetAtWork
@@ -35,7 +34,7 @@ def execute(plan: Plan, journal: Journal, observe: Callable[[Event], None] = lam
     a full disk); results.jsonl and run.json are up to date even then, as far as they can be written.
     """
     run = Run(plan, journal.folder, datetime.now(timezone.utc), [])
-    run.targets += [TargetRun(target, hangs=HangBudget(plan.hang_budget)) for target in plan.targets]
+    run.targets += [TargetRun(target) for target in plan.targets]
     journal.same_run(begun := lines.begun_of(description_of(run)))
     run.plan = plan = _filled_again(plan, journal.held)
     if strange := stranger_among(journal.held.results.values(), plan):
@@ -125,6 +124,4 @@ def run_events(run: Run) -> Events:
     yield RunBegun(run)
     for target_run in run.targets:
         yield from Turn(run, target_run).events()
-        if run.plan.fail_fast and target_run.unexpected:
-            break
     run.complete = not run.lacking

@@ -51,7 +51,7 @@ def require_lists(targets: Iterable[Target]) -> None:
     files: dict[str, str] = {}
     for target in targets:
         if not target.expected:
-            problem = f"target {target.name!r} has no list of its own; name one with --expected-file"
+            problem = f"target {target.name!r} has no list of its own; name one with --expected FILE"
             raise ExpectedFailureError(f"--update-expected: {problem}")
         if (other := files.setdefault(target.expected, target.name)) != target.name:
             problem = f"targets {other!r} and {target.name!r} have one list; give each its own"

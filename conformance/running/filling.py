@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 from ...cases import Spec
 from ...cases.profiles.random_cases import random_stream, traits_of
@@ -22,7 +21,6 @@ from ..judging.judgement import DECLINED, UNTRIED, Verdict
 from ..probes.naming import CaseError, portable_probes
 from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import CaseProbe
-from ..results.folder import NoRun, read_folder
 from ..results.records import FillingRecord
 from ..results.result import Result
 from ..targets.target import Target
@@ -117,13 +115,3 @@ def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Pla
     known = {probe.id for probe in there}
     added = (*there, *(probe for probe in probes if probe.id not in known))
     return replace(plan, filled={**plan.filled, target.name: added}) if added else plan
-
-
-def lacks_of(folder: Path) -> tuple[str, ...]:
-    """Return the traits that a run found its targets to lack, in whatever operator. Raises NoRun for a folder that
-    holds no run, or one that does not say."""
-    info = read_folder(folder).info
-    records = [target["filling"] for target in (info["targets"] if info else ()) if "filling" in target]
-    if not records:
-        raise NoRun(f"{folder}: does not say what its targets lack; whole operators of core or full do")
-    return tuple(sorted({trait for record in records for traits in record["lacks"].values() for trait in traits}))

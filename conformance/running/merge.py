@@ -34,8 +34,6 @@ from .run import Plan, Run, TargetRun, stranger_among
 _SAME = ("onnxspec", "profile")
 _SELECTED = {
     "directories": "{} are about other test-case directories",
-    "lacks": "{} have fresh cases of other parts of what there is",
-    "legal": "one of {} was run with --no-illegal: run both alike",
 }
 
 
@@ -43,7 +41,7 @@ class MergeError(ValueError):
     """The runs cannot be merged; the text says why, in one line."""
 
 
-def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command: Sequence[str] = ()) -> Run:
+def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> Run:
     """Merge run folders into the folder `to`, which becomes a run like any other, and can be gone on with.
 
     What is amiss with a folder (a damaged line, a doubled result) is in ``problems`` of the run that is returned.
@@ -57,7 +55,7 @@ def merge(folders: Sequence[Path], to: Path, *, overwrite: bool = False, command
     if any(to.resolve() == part.path.resolve() for part in parts):
         raise MergeError(f"{to} is one of the runs that are to be merged: give a new folder")
     run = _together(parts, _plan(parts, command), to)
-    with Journal(to, overwrite=overwrite) as journal, Recorder(to) as recorder:
+    with Journal(to) as journal, Recorder(to) as recorder:
         forget_evidence(to)
         journal.begin(lines.begun_of(description_of(run)))
         for target_run in run.targets:
@@ -128,7 +126,7 @@ def _compare(first: DescribedRun, other: DescribedRun) -> None:
     where = f"{first.path} and {other.path}"
     if first.info["expected_failures"] != other.info["expected_failures"]:
         without, used = (other, first) if first.info["expected_failures"] else (first, other)
-        raise MergeError(f"{without.path} was run with --no-expected, {used.path} was not: run both alike")
+        raise MergeError(f"{without.path} was run with --expected none, {used.path} was not: run both alike")
     for key in _SAME:
         a, b = dict(first.info)[key], dict(other.info)[key]
         if a != b:
@@ -214,8 +212,6 @@ def _selection(part: DescribedRun) -> Selection:
         tuple(given["type"]),
         tuple(given["case"]),
         tuple(given.get("directories", ())),
-        tuple(given.get("lacks", ())),
-        legal=given.get("legal", False),
     )
 
 

@@ -10,15 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...cases.directories.directory import DirectoryError
-from ...cases.directories.room import CASE_BYTES
 from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
-from ..probes.drawn import fresh_profile
 from ..probes.naming import CaseError
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, narrow, operator_types, select_probes
 from ..probes.shard import ShardError, parse_shard
 from ..targets.target import Target
-from .filling import lacks_of
 from .run import Plan
 
 SPECIAL_VALUES = "special-values"
@@ -29,35 +26,28 @@ def planned(
     selection: Selection,
     targets: Sequence[Target],
     *,
-    within: Path | None = None,
-    most: int = CASE_BYTES,
     skipped: Callable[[str], None] = lambda line: None,
     shard: str | None = None,
     require: Sequence[str] = (),
 ) -> Plan:
     """The plan of what was asked for, to be conducted as a run is by default; whoever has it otherwise replaces that.
 
-    within
-        The folder of a run: fresh cases have nothing that its targets lack.
-    most, skipped
-        Of directories: the bytes that one of them may have, and what is called with a line for each that cannot be run.
+    skipped
+        Called with a line for each directory that cannot be run.
     shard
         Which part of it is run, as ``K/N``.
     require
         What must be supported: operator versions with types, like ``LSTM-14:float32``, and `SPECIAL_VALUES`.
 
-    Raises UnknownName for what there is not or leaves a target without cases, DirectoryError, ShardError, and NoRun for
-    a folder that holds no run.
+    Raises UnknownName for what there is not or leaves a target without cases, DirectoryError and ShardError.
     """
-    if fresh_profile(selection.profile) is not None:
-        selection = replace(selection, lacks=lacks_of(within) if within is not None else ())
     lines: list[str] = []
 
     def skip(line: str) -> None:
         lines.append(line)
         skipped(line)
 
-    probes, digest = chosen_probes(selection, targets, most, skip)
+    probes, digest = chosen_probes(selection, targets, skip)
     plan = Plan(selection, probes, tuple(targets), digest=digest, skipped=tuple(lines))
     _require_cases(plan)
     if shard is not None:
@@ -71,7 +61,6 @@ def planned(
 def chosen_probes(
     selection: Selection,
     targets: Iterable[Target],
-    most: int = CASE_BYTES,
     skipped: Callable[[str], None] = lambda line: None,
 ) -> tuple[tuple[Probe, ...], str]:
     """Probes that a selection chooses, and the digest of what of it lies in directories, empty where nothing does.
@@ -83,7 +72,7 @@ def chosen_probes(
         probes = tuple(select_probes(selection, operators))
         lie = any(isinstance(probe, DirectoryProbe) for probe in probes)
         return probes, digest_of_directories(probes) if lie else ""
-    there = probe_directories([Path(root) for root in selection.directories], skipped, most)
+    there = probe_directories([Path(root) for root in selection.directories], skipped)
     if not there:
         raise DirectoryError(f"no test case that can be run in {', '.join(selection.directories)}")
     return tuple(narrow(selection, there)), digest_of_directories(there)

@@ -26,7 +26,7 @@ from ..results.journal import RunMismatch
 from ..results.records import EvidenceRecord, FillingRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
-from ..workers.hangs import HANGS, HangBudget
+from ..workers.hangs import HangBudget
 from ..workers.job import ClusterError
 from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
@@ -53,12 +53,8 @@ class Plan:
         The part of all this that is run; None for all of it.
     record
         Whether everything that the targets did is kept, bit for bit.
-    hang_budget
-        Hangs that are waited for on each target.
     shrinks
         Whether each target is asked, by experiments, for the smallest case of each of its failures.
-    fail_fast
-        Whether the run ends with the first failing result that no list names.
     process
         What a target is put to work with, here or on the machines of a cluster.
     fills
@@ -88,9 +84,7 @@ class Plan:
     skipped: tuple[str, ...] = ()
     shard: Shard | None = None
     record: bool = False
-    hang_budget: int = HANGS
     shrinks: bool = True
-    fail_fast: bool = False
     process: Callable[..., TargetProcess] = field(default=TargetProcess, repr=False, compare=False)
     function: str = ""
     fills: bool = False

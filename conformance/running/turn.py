@@ -122,8 +122,6 @@ class Turn:
                         self._kept.offer(judged.one)
                         self._sample.offer(judged.one)
                     yield self._taken(judged)
-                    if self._plan.fail_fast and self._is_news(judged.result):
-                        return
 
     def _unavailable(self, why: str) -> Events:
         """Every case that is left, of a target that is gone."""

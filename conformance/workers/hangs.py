@@ -56,13 +56,13 @@ class HangBudget:
         """The reason for which a case is not to be run, or not now; empty where it is."""
         count = len(self._hung)
         if count >= _BEYOND * self.hangs:
-            return f"not run: {count} cases have hung, more than twice the budget of {self.hangs} (--hang-budget)"
+            return f"not run: {count} cases have hung, more than twice the budget of {self.hangs}"
         if count < min(_WARY, self.hangs) or (self.last and not self.spent):
             return ""
         shared = self._shared(traits)
         if not shared:
             return ""
-        return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs} (--hang-budget)"
+        return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs}"
 
     def _shared(self, traits: Traits) -> str:
         """Features that a case shares with one that hung and with none that did not; a pair where nothing single is."""

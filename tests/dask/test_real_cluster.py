@@ -159,7 +159,7 @@ def test_a_case_that_kills_every_worker_is_found_and_the_others_are_judged(ran: 
 
 def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path: Path) -> None:
     cases = naming(pick(150))  # enough that the run still goes on when the signal comes
-    plain = ("run", "-t", "backend:lengths_ignored", *cases, "--no-shrink")
+    plain = ("run", "-t", "backend:lengths_ignored", *cases, "--no-extra")
     words = (*plain, "--scheduler", address, "--out", str(tmp_path / "run"))
     start = command_line(*words)
     start[2] = HEEDING + start[2]

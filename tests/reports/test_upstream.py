@@ -48,7 +48,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     places = {}
     for spec in (RAGGED, BFLOAT16, TWO_RUNS, FORBIDDEN):
         places[spec.id] = tmp_path_factory.mktemp("upstream") / "run"
-        words = ["run", "--target", "onnx-reference", "--case", case_text(spec), "--no-shrink"]
+        words = ["run", "--target", "onnx-reference", "--case", case_text(spec), "--no-extra"]
         done = CliRunner().invoke(app, [*words, "--out", str(places[spec.id])])
         assert done.exit_code in (0, 1), done.output
     return places
@@ -145,7 +145,7 @@ def test_an_issue_about_the_second_of_two_nodes_says_so_and_its_script_shows_it(
     case = case_text(CaseSpec("RNN", 14, T=2, N=1, I=2, H=2, outputs=("Y", "Y_h")))
     (tmp_path / "targets.toml").write_text('[mixed-up]\nadapter = "mixed_up.py"\n')
     target = ("--targets-file", "targets.toml", "--target", "mixed-up+chain")
-    words = command_line("run", *target, "--case", case, "--no-shrink", "--out", "run")
+    words = command_line("run", *target, "--case", case, "--no-extra", "--out", "run")
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     text = asked(tmp_path / "run", "--issue", "1")

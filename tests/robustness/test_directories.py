@@ -177,7 +177,7 @@ def test_each_costs_itself_and_not_the_good_ones_beside_it(onnxspec: Command, tm
         write(root / f"{number:02}_{name}")
     put(root / "aa_good", *lstm())
     put(root / "zz_good", *lstm(T=4))
-    arguments = command_line("run", "--target", "onnx-reference", "--cases", root, "--out", "o")
+    arguments = command_line("run", "--target", "onnx-reference", "--case", root, "--out", "o")
     done = subprocess.run(
         arguments,
         cwd=tmp_path,
@@ -195,16 +195,6 @@ def test_each_costs_itself_and_not_the_good_ones_beside_it(onnxspec: Command, tm
     assert ran["aa_good"] == ran["zz_good"] == "pass"
     assert len(lines) == len(HOSTILE), done.stderr
     assert len(ran) == 2
-
-
-def test_the_option_makes_room(onnxspec: Command, tmp_path: Path) -> None:
-    put(tmp_path / "cases" / "large", model((1 << 19,)), {"X": np.zeros(1 << 19, np.float32)})
-    arguments = ["run", "--target", "onnx-reference", "--cases", "cases", "--out", "o"]
-    done = onnxspec(*arguments, "--case-size", "1")
-    assert done.code == 2
-    assert "large/test_data_set_0/input_0.pb: the file: 2097" in done.err
-    # It runs, and in a node of which no document speaks nothing can be judged.
-    assert onnxspec(*arguments, "--case-size", "3").code == 1
 
 
 def test_a_directory_that_changes_or_goes_away_is_not_run_and_the_rest_is(onnxspec: Command, tmp_path: Path) -> None:
@@ -230,7 +220,7 @@ class Adapter:
     big = np.zeros(1 << 21, np.float32)
     put(tmp_path / "cases" / "0", model((1 << 21,)), {"X": big})
     put(tmp_path / "cases" / "1", model((1 << 21,)), {"X": big})
-    done = onnxspec("run", "--target", "echo", "--cases", "cases", "--out", "o")
+    done = onnxspec("run", "--target", "echo", "--case", "./cases", "--out", "o")
     verdicts = {r["case"]: r["verdict"] for r in read_results(tmp_path / "o")}
     assert verdicts.keys() == {"0", "1", "a", "b", "c"}
     assert verdicts["b"] == "not-run"

@@ -18,18 +18,18 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
         "list": ("list", *OP),
         "run": ("run", *OP, "--target", "right", "--target", "wrong", *of, "--out", tmp_path / "run",
                 "--junit", tmp_path / "junit.xml"),
-        "right": ("run", *OP, "--target", "right", *of, "--record", "--no-illegal",
+        "right": ("run", *OP, "--target", "right", *of, "--record",
                   "--out", tmp_path / "right"),
         "certify": ("certify", tmp_path / "right", "--out", tmp_path / "p.zip", "--product", "toy", "--vendor", "no"),
         "generate": ("generate", "--out", tmp_path / "cases", *OP, "--all"),
         "prove": ("prove", *OP, "-j", "1", "--out", tmp_path / "proof.csv", "--fault", "leaky.start.one"),
         "explain": ("explain", "toy.example.lstm-1.float32.T7.", "--target", "wrong", *of),
         "clauses": ("clauses", "toy.example::LSTM"),
-        "other": ("list", "--op", "LSTM", "--profile", "smoke", "--since-version", "22"),
+        "other": ("list", "--op", "LSTM-22", "--profile", "smoke"),
     }  # fmt: skip
     done = dict(zip(words, commands("tests.toy.several", *words.values()), strict=True))
     assert {name: one["code"] for name, one in done.items()} == dict.fromkeys(words, 0) | dict.fromkeys(
-        ("run", "certify"), 1
+        ("run", "right", "certify"), 1
     ), done
     ids = done["list"]["printed"].split()[:5]
     assert all(id.startswith("toy.example.lstm-1.float32.T") for id in ids)

@@ -127,6 +127,6 @@ def test_its_directories_are_generated_and_run(targets: Path, tmp_path: Path) ->
     manifest = json.loads((folder / "manifest.json").read_text())
     assert len(manifest["cases"]) == 4
     both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
-    command("run", "--cases", folder, *both, "--out", out, code=1)
+    command("run", "--case", folder, *both, "--out", out, code=1)
     verdicts = {(target, row["domain"]): row["verdict"] for (target, _), row in results(out).items()}
     assert verdicts == {("right", "toy.example"): "pass", ("wrong", "toy.example"): "wrong"}

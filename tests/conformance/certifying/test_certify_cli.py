@@ -44,14 +44,14 @@ def test_a_target_is_certified_in_one_go_and_its_package_verified(inside: Inside
 
 
 def test_a_part_of_an_operator_is_a_trial_since_nobody_counts_what_its_cases_show(inside: Inside) -> None:
-    few = ["--op", "RNN", "--since-version", "7", "--type", "float32", "--nonce", "4711"]
+    few = ["--op", "RNN-7", "--type", "float32", "--nonce", "4711"]
     done = inside("certify", "--target", "onnxruntime", *few, *WHO, "--out", "p.zip")
     assert done.code == 1
-    assert "run whole operators, without --since-version and --type" in done.out
+    assert "run whole operators, without a version in --op and without --type" in done.out
 
 
 def test_shards_are_packed_together_and_a_small_profile_is_a_trial(inside: Inside, tmp_path: Path) -> None:
-    few = ["--op", "RNN", "--since-version", "7", "--type", "float32", "--profile", "smoke", "--nonce", "a"]
+    few = ["--op", "RNN-7", "--type", "float32", "--profile", "smoke", "--nonce", "a"]
     for number in (1, 2):
         assert inside("run", *few, "--shard", f"{number}/2", "--out", f"s{number}").code in (0, 1)
     done = inside("certify", "s1", "s2", *WHO, "--out", "p.zip")
@@ -83,7 +83,7 @@ def test_what_cannot_be_packed_is_said_in_a_line(inside: Inside, tmp_path: Path,
 def test_a_run_that_is_not_recorded_or_was_edited_is_not_packed(
     inside: Inside, tmp_path: Path, certified_run: Path
 ) -> None:
-    few = ["--op", "RNN", "--since-version", "7", "--type", "float32", "--profile", "smoke"]
+    few = ["--op", "RNN-7", "--type", "float32", "--profile", "smoke"]
     assert inside("run", *few, "--out", "plain").code in (0, 1)
     assert "--record" in inside("certify", "plain", *WHO, "--out", "p.zip").complaint
     journal = (certified_run / "journal.jsonl").read_bytes()

@@ -112,14 +112,9 @@ def other_version(info: dict[str, Any]) -> None:
     info["onnxspec"] = "0.1"
 
 
-def forbidden_left_out(info: dict[str, Any]) -> None:
-    info["selection"]["legal"] = True
-
-
 RETOLD: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "another provider than was asked for": (other_provider, f"the provider {NPU}, and the runtime names"),
     "cases that another version has run": (other_version, "the cases were run by onnxspec 0.1, and packed by"),
-    "forbidden models left out": (forbidden_left_out, "run it without --no-illegal"),
 }
 
 
@@ -148,7 +143,7 @@ def unfilled(folder: Path) -> Callable[[Rows], Rows]:
 
 @pytest.mark.long
 def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> None:
-    """As run --no-fill leaves it."""
+    """As run --no-extra leaves it."""
 
     def told(info: dict[str, Any]) -> None:
         info["targets"][0]["filling"].update(left_out="it was not asked for", cases=[])
@@ -159,7 +154,7 @@ def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> 
     assert "cases that its results ask for were left out: it was not asked for" in told_so
 
 
-OF_WHOLE = {"cases that follow left out, as by --no-fill"}
+OF_WHOLE = {"cases that follow left out, as by --no-extra"}
 
 
 # What nobody can find
@@ -192,7 +187,7 @@ def changes_emptied(rows: Rows) -> Rows:
 @pytest.mark.long
 def test_a_second_output_that_was_dropped_is_found_or_owned_up_to(inside: Inside, tmp_path: Path) -> None:
     few = CASES[:6]  # three cases
-    assert inside("run", "--target", "backend:unstable", *few, "--record", "--no-shrink", "--out", "r").code == 1
+    assert inside("run", "--target", "backend:unstable", *few, "--record", "--no-extra", "--out", "r").code == 1
     honest = derived(tmp_path / "r")
     unstable = honest.counts["unstable"]
     assert unstable
@@ -205,7 +200,7 @@ def test_a_second_output_that_was_dropped_is_found_or_owned_up_to(inside: Inside
 
 
 def test_changes_of_inputs_that_were_dropped_are_owned_up_to(inside: Inside, tmp_path: Path) -> None:
-    assert inside("run", "--target", "backend:modifying", *CASES, "--record", "--no-shrink", "--out", "r").code == 1
+    assert inside("run", "--target", "backend:modifying", *CASES, "--record", "--no-extra", "--out", "r").code == 1
     honest = derived(tmp_path / "r")
     modified = honest.counts["input-modified"]
     assert modified
@@ -257,7 +252,7 @@ def retold_as_refused(rows: Rows) -> Rows:
 
 def test_a_forbidden_model_that_ran_can_be_retold_as_refused(inside: Inside, tmp_path: Path) -> None:
     forbidden = naming(pick(2, lambda s: bool(s.illegal)))
-    assert inside("run", "--target", "onnxruntime", *forbidden, "--record", "--no-shrink", "--out", "r").code in (0, 1)
+    assert inside("run", "--target", "onnxruntime", *forbidden, "--record", "--no-extra", "--out", "r").code in (0, 1)
     place = forged(tmp_path / "r", tmp_path / "ran", taken)
     ran = derived(place)
     assert ran.counts["not-rejected"] == 1

@@ -53,7 +53,7 @@ def test_a_user_of_a_device_comes_as_far_as_the_device(
         (tmp_path / "bin" / program).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
-    few = ["--op", "RNN", "--since-version", "7", "--type", "float32"]
+    few = ["--op", "RNN-7", "--type", "float32"]
     for command in ("run", "certify"):
         done = inside(*(("17" if word == "NUMBER" else word) for word in told(name, command)), *few)
         assert done.code == 3, done.out + done.err

@@ -21,7 +21,7 @@ from ..miniatures import Command, Finished, command_line, complaints, naming, pi
 
 Inside = Callable[..., Finished]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
-PLAIN = ["--profile", "smoke", "--op", "LSTM", "--since-version", "14", "--type", "float32"]
+PLAIN = ["--profile", "smoke", "--op", "LSTM-14", "--type", "float32"]
 
 # Those of the contract.
 KEYS = {
@@ -91,7 +91,7 @@ def test_without_out_the_folder_is_fresh_and_dated(inside: Inside, tmp_path: Pat
 def test_known_failures_end_with_0_and_without_the_lists_with_1(inside: Inside, tmp_path: Path) -> None:
     known = naming(pick(1, lambda s: s.N == 0))
     assert inside("run", *known, "--out", "with").code == 0
-    done = inside("run", *known, "--out", "without", "--no-expected")
+    done = inside("run", *known, "--out", "without", "--expected", "none")
     assert done.code == 1
     assert "\n  fails " in done.out, "nobody knows whether it is new where no list was asked"
     assert "NEW" not in done.out
@@ -103,7 +103,7 @@ def test_known_failures_end_with_0_and_without_the_lists_with_1(inside: Inside, 
 
 
 def test_a_refusal_fails_only_where_it_is_required(inside: Inside) -> None:
-    refused = ["run", *PLAIN, "--since-version", "1"]
+    refused = ["run", *PLAIN, "--op", "LSTM-1"]
     assert inside(*refused, "--out", "a").code == 0
     done = inside(*refused, "--out", "b", "--require", "LSTM-1:float32")
     assert done.code == 1
@@ -137,10 +137,7 @@ def test_the_second_lane_is_a_target_of_its_own_by_the_name_that_results_give_it
     inside: Inside, tmp_path: Path
 ) -> None:
     case = naming(pick(1, ignoring_layout))
-    assert inside("run", *case, "--optimize", "--out", "a").code == 0
-    (result,) = read_results(tmp_path / "a")
-    assert result["target"] == "onnxruntime+optimized"
-    both = inside("run", *case, "--target", "onnxruntime", "--target", result["target"], "--out", "b")
+    both = inside("run", *case, "--target", "onnxruntime", "--target", "onnxruntime+optimized", "--out", "b")
     assert both.code == 0
     names = [r["target"] for r in read_results(tmp_path / "b")]
     assert names == ["onnxruntime", "onnxruntime+optimized"]
@@ -157,7 +154,7 @@ def test_options_narrow_the_cases(inside: Inside) -> None:
         return inside("list", *options).out.split()
 
     assert 0 < len(listed("--profile", "smoke")) <= 60
-    assert {name.split(".")[0] for name in listed("--op", "LSTM", "--since-version", "7")} == {"lstm-7"}
+    assert {name.split(".")[0] for name in listed("--op", "LSTM-7")} == {"lstm-7"}
     assert {name.split(".")[1] for name in listed("--type", "float16", "--type", "float64")} == {"float16", "float64"}
     ragged = listed("--case", "*lengths-ragged*", "--type", "float32")
     assert ragged
@@ -174,7 +171,7 @@ def test_features_are_listed_on_request(inside: Inside) -> None:
 
 def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_path: Path) -> None:
     assert inside("generate", "--out", "cases", *naming(pick(1, ignoring_layout)), "--all").code == 0
-    done = inside("run", "--cases", "cases", "--wrap", "neg", "--out", "o")
+    done = inside("run", "--case", "./cases", "--target", "onnxruntime+neg", "--out", "o")
     assert done.code == 2
     assert "can be put in the wrap 'neg'" in done.complaint
     both = ["--target", "onnxruntime", "--target", "quark", "--type", "float16"]
@@ -185,13 +182,11 @@ def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_pat
 
 
 def test_quantized_cases_are_generated_without_float_ones(inside: Inside, tmp_path: Path) -> None:
-    arguments = ("--profile", "quantized", "--op", "RNN", "--since-version", "7")
+    arguments = ("--profile", "quantized", "--op", "RNN-7")
     assert inside("generate", "--out", "cases", *arguments).code == 0
     manifest = json.loads((tmp_path / "cases" / "manifest.json").read_text(encoding="utf-8"))
     cases = [entry["case"] for entry in (*manifest["cases"], *manifest["left_out"])]
-    assert len(cases) == len(
-        inside("list", "--profile", "quantized", "--op", "RNN", "--since-version", "7").out.split()
-    )
+    assert len(cases) == len(inside("list", "--profile", "quantized", "--op", "RNN-7").out.split())
     assert all(re.search(r"\.[us](8|16)\.", case) for case in cases)
 
 
@@ -207,7 +202,7 @@ def test_going_on_with_nothing_is_told(inside: Inside) -> None:
     case = naming(pick(1, ignoring_layout))
     assert inside("run", *case, "--out", "o", "--resume").complaint == "nothing to go on with in o: a new run starts"
     assert complaints(inside("run", *case, "--out", "o", "--resume").err) == []
-    other = inside("run", *case, "--no-expected", "--out", "o", "--resume")
+    other = inside("run", *case, "--expected", "none", "--out", "o", "--resume")
     assert other.complaint.endswith(f"it was made by: onnxspec run {' '.join(case)} --out o --resume")
 
 
@@ -225,15 +220,17 @@ def test_going_on_with_nothing_is_told(inside: Inside) -> None:
         (["--profile", "cor"], "'cor'", "core"),
         (["--op", "LTSM"], "'LTSM'", "LSTM"),
         (["--op", "lstm"], "'lstm'", "LSTM"),
-        (["--since-version", "15"], "'15'", "14"),
-        (["--since-version", "fourteen"], "'fourteen'", "14"),
-        (["--since-version", "-1"], "'-1'", "1"),
+        (["--op", "LSTM-15"], "'15'", "14"),
+        (["--op", "LSTM-fourteen"], "'LSTM-fourteen'", "LSTM"),
+        (["--op", "LSTM-7", "--op", "GRU-14"], "LSTM-7, GRU-14", "run them one after another"),
+        (["--op", "LSTM-7", "--op", "GRU"], "LSTM-7, GRU", "run them one after another"),
+        (["--random", "0"], "'0'", "N:SEED"),
+        (["--random", "ten"], "'ten'", "N:SEED"),
         (["--type", "fp32"], "'fp32'", "float32"),
         (["--type", "Float64"], "'Float64'", "float64"),
-        (["--type", "bfloat16", "--since-version", "14"], "'*-14:bfloat16'", "LSTM-22:bfloat16"),
+        (["--type", "bfloat16", "--op", "LSTM-14"], "'LSTM-14:bfloat16'", "LSTM-22:bfloat16"),
         (["--targets-file", "nowhere.toml"], "nowhere.toml", ""),
         (["--resume"], "--resume", "--out"),
-        (["--resume", "--overwrite", "--out", "x"], "--overwrite", ""),
         (["--taget", "onnxruntime"], "--taget", "--target"),
         (["--out"], "--out", ""),
     ],
@@ -251,26 +248,24 @@ def test_a_wrong_word_is_answered_in_one_line_that_names_the_right_ones(
 
 def test_an_unknown_case_is_named_with_the_nearest(inside: Inside) -> None:
     (name,) = pick(1)
-    done = inside("run", "--since-version", "14", "--type", "float32", "--case", name[:-1] + "_" + "\n" + "x" * 9)
+    op = name.partition("-")[0].upper()
+    done = inside("run", "--op", f"{op}-14", "--type", "float32", "--case", name[:-1] + "_" + "\n" + "x" * 9)
     assert done.code == 2
     assert name in done.complaint
-    excluded = inside("list", "--since-version", "22", "--type", "float32", "--case", name)
+    excluded = inside("list", "--op", f"{op}-22", "--type", "float32", "--case", name)
     assert excluded.code == 2
-    assert "*-22:float32" in excluded.complaint
-    assert len(inside("list", "--since-version", "22", "--case", "z" * 100_000).complaint) < 2000
+    assert f"{op}-22:float32" in excluded.complaint
+    assert len(inside("list", "--op", "LSTM-22", "--case", "z" * 100_000).complaint) < 2000
 
 
-def test_an_occupied_folder_is_left_alone_unless_told(inside: Inside, tmp_path: Path) -> None:
+def test_an_occupied_folder_is_left_alone(inside: Inside, tmp_path: Path) -> None:
     first, second = pick(2, ignoring_layout)
     assert inside("run", "--case", first, "--out", "here").code == 0
     before = (tmp_path / "here" / "results.jsonl").read_bytes()
     done = inside("run", "--case", second, "--out", "here")
     assert done.code == 2
     assert "--resume" in done.complaint
-    assert "--overwrite" in done.complaint
     assert (tmp_path / "here" / "results.jsonl").read_bytes() == before
-    assert inside("run", "--case", second, "--out", "here", "--overwrite").code == 0
-    assert [r["case"] for r in read_results(tmp_path / "here")] == [second]
 
 
 @posix
@@ -295,7 +290,7 @@ def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path)
     name = "my [bold]target[/] \u2603 :boom: $(x)"
     (tmp_path / "lab.toml").write_text(f"['{name}']\nadapter = 'onnxruntime'\n", encoding="utf-8")
     known = naming(pick(1, lambda s: s.N == 0))
-    options = (*known, "--no-expected", "--no-shrink", "--out", "o")
+    options = (*known, "--expected", "none", "--no-extra", "--out", "o")
     done = onnxspec("run", "--targets-file", "lab.toml", "--target", name, *options)
     assert done.code == 1
     assert name in done.out
@@ -365,7 +360,7 @@ def test_a_reader_that_has_enough_ends_the_list_without_a_word(kin: dict[str, st
 @posix
 def test_nobody_listening_changes_nothing_of_a_run(kin: dict[str, str], tmp_path: Path) -> None:
     known = naming(pick(1, lambda s: s.N == 0))
-    arguments = command_line("run", *known, "--no-expected", "--no-shrink", "--out", "o")
+    arguments = command_line("run", *known, "--expected", "none", "--no-extra", "--out", "o")
     reading, writing = os.pipe()
     os.close(reading)
     process = subprocess.run(
@@ -424,7 +419,7 @@ def test_a_narrow_terminal_is_not_overrun(
     master, slave = terminal
     environment = {k: v for k, v in kin.items() if k not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")}
     environment |= {"TERM": "xterm-256color"} | ({} if colour else {"NO_COLOR": "1"})
-    arguments = command_line("run", *PLAIN, "--no-expected", "--out", "o")
+    arguments = command_line("run", *PLAIN, "--expected", "none", "--out", "o")
     process = subprocess.Popen(arguments, env=environment, cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave)
     shown = bytearray()
     ended = False
@@ -446,5 +441,5 @@ def test_a_narrow_terminal_is_not_overrun(
 def test_a_run_leaves_no_half_made_files(inside: Inside, tmp_path: Path) -> None:
     assert inside("run", *naming(pick(1, ignoring_layout)), "--out", "o").code == 0
     left = sorted(path.name for path in (tmp_path / "o").iterdir() if path.is_file())
-    assert left == ["journal.jsonl", "results.jsonl", "run.json"]
+    assert left == ["journal.jsonl", "results.jsonl", "run.json", "summary.md"]
     assert [path.name for path in (tmp_path / "o" / "report").glob("*index*")] == ["index.html"]

@@ -20,8 +20,8 @@ RUNNER = CliRunner()
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on a runtime that ignores sequence_lens, among other things."""
     folder = tmp_path_factory.mktemp("gallery") / "run"
-    options = ("--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM", "--since-version", "14", "--quiet")
-    RUNNER.invoke(app, ["run", "--out", str(folder), *options, "--no-shrink"], catch_exceptions=False)
+    options = ("--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM-14", "--quiet")
+    RUNNER.invoke(app, ["run", "--out", str(folder), *options, "--no-extra"], catch_exceptions=False)
     return folder
 
 

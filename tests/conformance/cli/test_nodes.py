@@ -92,7 +92,7 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     explained = onnxspec(folder, "explain", case, "--target", "onnx-reference")
     assert explained.returncode == 0, explained.stderr
     assert "gru.activations" in explained.stdout
-    again = onnxspec(folder, "run", "--cases", "run/cases", "--out", "again")
+    again = onnxspec(folder, "run", "--case", "./run/cases", "--out", "again")
     assert again.returncode == 0, again.stderr
 
 
@@ -214,7 +214,7 @@ def test_outputs_are_computed_for_those_who_keep_the_cases_alone(folder: Path) -
     assert done.returncode == 0, done.stderr
     assert len([*(folder / "run" / "cases").glob("*/test_data_set_*/input_0.pb")]) == 9
     assert not [*(folder / "run" / "cases").glob("*/test_data_set_*/output_*.pb")]
-    again = onnxspec(folder, "run", "--cases", "run/cases", "--out", "again")
+    again = onnxspec(folder, "run", "--case", "./run/cases", "--out", "again")
     assert again.returncode == 0, again.stderr
     assert "3 pass" in again.stdout
 
@@ -264,11 +264,11 @@ def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(folder:
         (["--model", "model.onnx", "--inputs", "model.onnx"], "onnxspec: model.onnx holds no arrays of numbers"),
         (["--model", "model.onnx", "--inputs", "none.npz"], "onnxspec: none.npz cannot be read"),
         (["--model", "model.onnx", "--profile", "core"], "onnxspec: --model runs in place of a profile"),
-        (["--model", "model.onnx", "--cases", "."], "onnxspec: --model and --cases name"),
+        (["--model", "model.onnx", "--case", "."], "onnxspec: --model and --case name"),
         (["model.onnx", "--model", "model.onnx"], "onnxspec: --model model.onnx and model.onnx: run one model"),
-        (["model.onnx", "--cases", "."], "onnxspec: --model and --cases name"),
+        (["model.onnx", "--case", "."], "onnxspec: --model and --case name"),
         (["none.onnx"], "onnxspec: none.onnx does not exist"),
-        (["."], "onnxspec: . is a folder: --cases runs"),
+        (["."], "onnxspec: . is a folder: --case ./ runs"),
         (["--keep", "kept"], "onnxspec: --inputs and --keep belong to --model"),
     ],
 )

@@ -26,8 +26,7 @@ def named(folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str,
         "target",
         "--targets-file",
         str(folder / "targets.toml"),
-        "--no-shrink",
-        "--no-fill",
+        "--no-extra",
         "--quiet",
     ]
     with pytest.raises(SystemExit) as ended:

@@ -169,7 +169,17 @@ def test_explain_says_what_is_forbidden(target: list[str]) -> None:
 
 def test_a_run_leaves_evidence_of_what_was_accepted(tmp_path: Path) -> None:
     spec = case_of("shapes.initial-h").spec
-    command = ["run", "--target", "onnx-reference", "--case", spec.id, "--no-expected", "--out", str(tmp_path / "run")]
+    command = [
+        "run",
+        "--target",
+        "onnx-reference",
+        "--case",
+        spec.id,
+        "--expected",
+        "none",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 1, done.output
     (target,) = json.loads((tmp_path / "run" / "run.json").read_text())["targets"]

@@ -33,7 +33,7 @@ Inside = Callable[..., Finished]
 Results = dict[str, dict[str, Any]]
 
 
-_LSTM_14 = ("--op", "LSTM", "--since-version", "14")
+_LSTM_14 = ("--op", "LSTM-14")
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +66,13 @@ def runs(work: Path) -> dict[tuple[str, str], Results]:
     fair = fair.values() if isinstance(fair, dict) else fair
     for target in ("onnxruntime", "onnx-reference"):
         for name, what in {
-            "fair": ("--cases", work / "fair"),
-            "all": ("--cases", work / "all"),
+            "fair": ("--case", work / "fair"),
+            "all": ("--case", work / "all"),
             "cases of fair": [word for one in fair for word in ("--case", json.dumps(one["spec"]))],
             "cases of all": ("--profile", "smoke"),
         }.items():
             out = work / f"{name}-{target}"
-            assert command("run", *what, "--target", target, "--no-shrink", "--out", out) == 0
+            assert command("run", *what, "--target", target, "--no-extra", "--out", out) == 0
             results[name, target] = results_of(out)
     return results
 
@@ -103,7 +103,7 @@ def test_a_run_over_directories_agrees_with_a_run_of_the_cases(
 @pytest.mark.long
 def test_results_of_directories_say_how_to_repeat_them(work: Path, runs: dict[tuple[str, str], Results]) -> None:
     for case, result in runs["fair", "onnxruntime"].items():
-        assert result["repeat"] == f"onnxspec run --cases {work / 'fair'} --case {case} --target onnxruntime"
+        assert result["repeat"] == f"onnxspec run --case {work / 'fair' / case} --target onnxruntime"
         assert result["features"] is not None
     description = json.loads((work / "fair-onnxruntime" / "run.json").read_text())
     assert description["profile"] == "directories"
@@ -270,7 +270,7 @@ def onnx_cases(work: Path) -> Path:
 
 
 def test_the_cases_of_onnx(onnx_cases: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("run", "--cases", onnx_cases, "--out", work / "onnx-run") == 0
+    assert command("run", "--case", onnx_cases, "--out", work / "onnx-run") == 0
     results = results_of(work / "onnx-run")
     lstm = {case: r for case, r in results.items() if case.startswith("node.test_lstm_")}
     # A sequence is no tensor; that directory is named, the rest goes on.
@@ -318,7 +318,7 @@ def test_other_models_are_judged_by_the_outputs_given(
     shutil.copytree(onnx_cases / "node" / "test_add", tmp_path / "cases" / "none")
     (tmp_path / "cases" / "none" / "test_data_set_0" / "output_0.pb").unlink()
 
-    assert command("run", "--cases", tmp_path / "cases", "--no-shrink", "--out", tmp_path / "run") == 1
+    assert command("run", "--case", tmp_path / "cases", "--no-extra", "--out", tmp_path / "run") == 1
     results = results_of(tmp_path / "run")
     verdicts = {case: (r["verdict"], r["reason"]) for case, r in results.items()}
     assert verdicts == {
@@ -351,7 +351,7 @@ def test_a_recurrent_model_is_judged_by_our_radius_and_not_by_the_outputs_given(
         "Backend = zoo.spoiling(spoil)\n"
     )
     monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
-    run = ("run", "--cases", tmp_path / "cases", "--no-shrink", "--out")
+    run = ("run", "--case", tmp_path / "cases", "--no-extra", "--out")
     assert command(*run, tmp_path / "right") == 0
     assert command(*run, tmp_path / "off", "--target", "backend:slightly", "--target", "backend:conforming") == 1
     right, off = results_of(tmp_path / "right"), read_results(tmp_path / "off")
@@ -376,7 +376,7 @@ def test_a_node_that_its_document_does_not_allow_is_judged_by_the_outputs_given(
     graph = onnx.load(str(folder / "model.onnx")).graph
     position = [v.name for v in graph.input].index("sequence_lens")
     spoil(folder, lambda a: a + np.int32(99), f"input_{position}.pb")
-    command("run", "--cases", folder, "--out", tmp_path / "run")
+    command("run", "--case", folder, "--out", tmp_path / "run")
     (result,) = read_results(tmp_path / "run")
     assert (result["case"], result["op"], result["clauses"]) == ("long", "case", [])
 
@@ -405,7 +405,7 @@ def test_directories_that_cannot_be_used_take_a_line_each_and_the_rest_goes_on(
     tensor.external_data.add(key="location", value="../../secret")
     (tree / "outside" / "model.onnx").write_bytes(model.SerializeToString())
 
-    done = inside("run", "--cases", "tree", "--out", "run")
+    done = inside("run", "--case", "./tree", "--out", "run")
     assert done.code == 0
     lines = done.err.splitlines()
     assert len(lines) == 4
@@ -427,28 +427,28 @@ def test_what_cannot_be_asked_for(work: Path, tmp_path: Path, inside: Inside) ->
     (tmp_path / "empty").mkdir()
     fair = work / "fair"
     for arguments, complaint in {
-        ("--cases", "nowhere"): "nowhere is no folder",
-        ("--cases", fair, "--profile", "smoke"): "leave --profile out",
-        ("--cases", fair, "--op", "LSTN"): "unknown operator 'LSTN' among the directories; nearest: LSTM",
-        ("--cases", fair, "--type", "float17"): "unknown type 'float17' among the directories; nearest: float16",
-        ("--cases", fair, "--since-version", "15"): "unknown operator version '15' among the directories",
-        ("--cases", fair, "--case", "test_lstm-15*"): "unknown case 'test_lstm-15*' among the directories",
+        ("--case", "./nowhere"): "nowhere is no folder",
+        ("--case", fair, "--profile", "smoke"): "leave --profile out",
+        ("--case", fair, "--op", "LSTN"): "unknown operator 'LSTN' among the directories; nearest: LSTM",
+        ("--case", fair, "--type", "float17"): "unknown type 'float17' among the directories; nearest: float16",
+        ("--case", fair, "--op", "LSTM-15"): "unknown operator version '15' among the directories",
+        ("--case", f"{fair}/test_lstm-15*"): "test_lstm-15* is no folder",
     }.items():
         done = inside("run", *arguments)
         assert done.code == 2, arguments
         assert complaint in done.complaint
-    done = inside("run", "--cases", "empty")
+    done = inside("run", "--case", "./empty")
     assert done.code == 2
-    assert done.err.splitlines()[-1] == "onnxspec: no test case that can be run in empty"
+    assert done.err.splitlines()[-1] == "onnxspec: no test case that can be run in ./empty"
     assert not (tmp_path / "runs").exists()
 
 
 def test_directories_are_narrowed_like_cases(work: Path, inside: Inside, tmp_path: Path) -> None:
     fair = work / "fair"
-    done = inside("run", "--cases", fair, "--type", "float16", "--since-version", "14", "--out", "half")
+    done = inside("run", "--case", fair, "--type", "float16", "--op", "LSTM-14", "--out", "half")
     assert done.code == 0, done.err
     assert {r["type"] for r in read_results(tmp_path / "half")} == {"float16"}
-    done = inside("run", "--cases", fair, "--case", "*peepholes*", "--require", "LSTM-14:float32", "--out", "pattern")
+    done = inside("run", "--case", f"{fair}/*peepholes*", "--require", "LSTM-14:float32", "--out", "pattern")
     assert all("peepholes" in r["case"] for r in read_results(tmp_path / "pattern"))
 
 
@@ -456,7 +456,7 @@ def test_directories_of_the_same_name_are_told_apart(work: Path, inside: Inside,
     name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
     for root in ("one", "other"):
         shutil.copytree(work / "fair" / name, tmp_path / root / "test_it")
-    assert inside("run", "--cases", "one", "--cases", "other", "--out", "run").code == 0
+    assert inside("run", "--case", "./one", "--case", "./other", "--out", "run").code == 0
     assert [r["case"] for r in read_results(tmp_path / "run")] == ["test_it", "test_it-2"]
 
 
@@ -464,7 +464,7 @@ def test_a_run_over_directories_goes_on_only_over_the_same_bytes(work: Path, ins
     names = [p.name for p in sorted((work / "fair").glob("test_lstm-14.float32.forward.*"))[:3]]
     for name in names:
         shutil.copytree(work / "fair" / name, tmp_path / "tree" / name)
-    run = ("run", "--cases", "tree", "--out", "run")
+    run = ("run", "--case", "./tree", "--out", "run")
     inside(*run)
     whole = (tmp_path / "run" / "journal.jsonl").read_bytes()
     (tmp_path / "run" / "journal.jsonl").write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
@@ -480,11 +480,11 @@ def test_a_run_over_directories_goes_on_only_over_the_same_bytes(work: Path, ins
 
 
 def test_generating_and_verifying(inside: Inside, tmp_path: Path) -> None:
-    done = inside("generate", "--out", "tree", "--type", "float32", "--since-version", "14", "--case", "*forward.bias*")
+    done = inside("generate", "--out", "tree", "--type", "float32", "--op", "LSTM-14", "--case", "*forward.bias*")
     assert done.code == 0, done.err
     manifest = json.loads((tmp_path / "tree" / "manifest.json").read_text())
     assert manifest["made"]["command"] == (
-        "onnxspec generate --out DIR --profile core --since-version 14 --type float32 --case '*forward.bias*'"
+        "onnxspec generate --out DIR --profile core --op LSTM-14 --type float32 --case '*forward.bias*'"
     )
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
     assert written

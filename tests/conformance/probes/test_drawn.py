@@ -3,10 +3,8 @@
 import pytest
 
 from onnxspec.cases import operator_versions, profile
-from onnxspec.cases.profiles.random_cases import traits_of
 from onnxspec.conformance.probes.drawn import drawn_probes, fresh_profile, fresh_profile_name, some_seed
 from onnxspec.conformance.probes.naming import UnknownName
-from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.results.expected.entries import decidable_entries
 
@@ -64,15 +62,3 @@ def test_a_name_stands_for_them_wherever_a_profile_does() -> None:
 def test_each_is_repeated_by_its_own_text() -> None:
     (probe,) = drawn_probes(1, "0")
     assert probe.repeat("onnxruntime")[2] == probe.text
-
-
-def test_what_is_lacking_is_not_drawn() -> None:
-    lacks = ("clip", "layout=1", "activations", "initial-state", "type=bfloat16", "direction=reverse")
-    drawn = drawn_probes(30, "0", lacks=lacks)
-    for probe in drawn:
-        assert isinstance(probe, SpecProbe)
-        assert not traits_of(probe.spec, probe.features) & set(lacks)
-    assert len(drawn) == 30
-    assert [p.id for p in drawn_probes(30, "0", lacks=lacks[::-1])] == [p.id for p in drawn]
-    with pytest.raises(UnknownName, match="of fresh cases without layout=0, layout=1"):
-        drawn_probes(3, "0", lacks=("layout=0", "layout=1"))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from onnxspec.cases import PROFILES, operator_versions, profile
-from onnxspec.conformance.probes.naming import CaseError, UnknownName
-from onnxspec.conformance.probes.selection import Selection, narrow, operator_types, select, select_probes
+from onnxspec.conformance.probes.naming import UnknownName
+from onnxspec.conformance.probes.selection import Selection, operator_types, select
 
 from ...counting import calls
 
@@ -94,14 +92,3 @@ def test_requirements_can_be_made_of_every_version_and_type() -> None:
     assert {f"{s.op}-{s.version}:{s.type}" for s in select(Selection())} == {
         name for name in known if not name.startswith(("ExtendedLSTM", "DynamicQuantizeLSTM"))
     }
-
-
-def test_forbidden_models_can_be_left_out() -> None:
-    chosen = Selection("core", ("GRU",), (14,), ("float32",))
-    every, legal = select_probes(chosen, ("GRU",)), select_probes(replace(chosen, legal=True), ("GRU",))
-    assert legal == [probe for probe in every if "illegal" not in probe.features]
-    assert 0 < len(legal) < len(every)
-    assert narrow(replace(chosen, legal=True), every) == legal
-    forbidden = tuple(probe.id for probe in every if probe not in legal)
-    with pytest.raises(CaseError, match="the document forbids every case"):
-        select_probes(Selection(cases=forbidden, legal=True), ("GRU",))

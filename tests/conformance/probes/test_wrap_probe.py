@@ -139,9 +139,6 @@ def test_the_command_runs_lanes_and_repeats_their_cases(tmp_path: Path, capsys: 
     assert "They part nowhere." in capsys.readouterr().out
 
 
-def test_wrap_is_an_option_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["run", "--profile", "smoke", "--case", "rnn-14.float32.*numerics*", "--out", str(tmp_path / "run")]
-    assert run(*words, "--wrap", "neg") == 0
-    assert "onnxruntime+neg" in capsys.readouterr().out
-    assert run(*words, "--wrap", "foil") == 2
-    assert "there is no wrap 'foil'; one of neg, cast, qdq, layers" in capsys.readouterr().err
+def test_a_wrap_that_there_is_not_is_an_unknown_target(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "--case", "rnn-14.float32.*numerics*", "--target", "onnxruntime+foil") == 2
+    assert "unknown target 'onnxruntime+foil'; nearest: onnxruntime" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def wrong(kin: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> t
     """A run of a backend that ignores sequence_lens, and the smallest case of its finding."""
     folder = tmp_path_factory.mktemp("wrong")
     command = Command(kin, folder)
-    command("run", "-t", "backend:lengths_ignored", *naming(pick(3, ragged)), "--no-shrink", "--out", folder / "run")
+    command("run", "-t", "backend:lengths_ignored", *naming(pick(3, ragged)), "--no-extra", "--out", folder / "run")
     smallest = json.loads((folder / "run" / "run.json").read_text())["targets"][0]["findings"][0]["smallest"]
     return folder / "run", smallest
 
@@ -111,7 +111,7 @@ def test_its_files_are_the_case(wrong: tuple[Path, str]) -> None:
 
 def test_its_script_shows_the_finding_on_the_same_target(inside: Inside, tmp_path: Path) -> None:
     (case,) = pick(1, ragged)
-    inside("run", "-t", "onnx-reference", *naming([case]), "--no-shrink", "--no-fill", "--out", tmp_path / "run")
+    inside("run", "-t", "onnx-reference", *naming([case]), "--no-extra", "--out", tmp_path / "run")
     script = tmp_path / "run" / record_of(tmp_path / "run")["folders"][case] / "script.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=590)
     assert done.returncode == 1, done.stderr
@@ -125,7 +125,7 @@ def test_a_backend_module_has_the_test_case_directory_and_no_script(wrong: tuple
 
 def test_a_crash_keeps_what_the_runtime_said(inside: Inside, tmp_path: Path) -> None:
     cases = pick(1, lambda s: s.direction == "bidirectional" and s.data == "dense" and "Y" in s.outputs)
-    inside("run", "-t", "backend:aborting", *naming(cases), "--no-shrink", "--out", tmp_path / "run")
+    inside("run", "-t", "backend:aborting", *naming(cases), "--no-extra", "--out", tmp_path / "run")
     shown = exhibit(tmp_path / "run", cases[0])
     assert shown["process"]["status"] == "crashed"
     assert shown["process"]["signal"] == "SIGABRT"
@@ -141,7 +141,7 @@ def test_what_passes_leaves_nothing(inside: Inside, tmp_path: Path) -> None:
 
 def test_a_run_that_goes_on_has_the_evidence_of_before_and_runs_the_rest_again(inside: Inside, tmp_path: Path) -> None:
     cases = naming(pick(2, ragged))
-    arguments = ("run", "-t", "backend:lengths_ignored", *cases, "--no-shrink", "--out", tmp_path / "run")
+    arguments = ("run", "-t", "backend:lengths_ignored", *cases, "--no-extra", "--out", tmp_path / "run")
     inside(*arguments)
     before = record_of(tmp_path / "run")
     name, *_ = before["folders"].values()
@@ -154,19 +154,6 @@ def test_a_run_that_goes_on_has_the_evidence_of_before_and_runs_the_rest_again(i
     assert "numbers" in json.loads((tmp_path / "run" / name / "evidence.json").read_text())
 
 
-def test_starting_again_leaves_no_old_evidence(inside: Inside, tmp_path: Path) -> None:
-    cases = naming(pick(2, ragged))
-    out = ("--no-shrink", "--out", tmp_path / "run", "--overwrite")
-    inside("run", "-t", "backend:lengths_ignored", *cases, *out)
-    (tmp_path / "run" / "evidence" / "notes.txt").write_text("mine")
-    inside("run", "-t", "backend:gates_swapped", *cases[:2], *out)
-    there = (tmp_path / "run" / "evidence").rglob("evidence.json")
-    assert {path.parent.relative_to(tmp_path / "run").as_posix() for path in there} == set(
-        record_of(tmp_path / "run")["folders"].values()
-    )
-    assert (tmp_path / "run" / "evidence" / "notes.txt").read_text() == "mine"
-
-
 def test_evidence_that_cannot_be_written_costs_no_result(
     inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +162,7 @@ def test_evidence_that_cannot_be_written_costs_no_result(
 
     monkeypatch.setattr(module, "write_directory", full)
     cases = naming(pick(2, ragged))
-    done = inside("run", "-t", "backend:lengths_ignored", *cases, "--no-shrink", "--out", tmp_path / "run")
+    done = inside("run", "-t", "backend:lengths_ignored", *cases, "--no-extra", "--out", tmp_path / "run")
     assert done.code == 1
     assert [r["verdict"] for r in read_results(tmp_path / "run")] == ["wrong", "wrong"]
     evidence = record_of(tmp_path / "run")

@@ -438,12 +438,9 @@ def test_a_list_that_is_made_holds_for_the_next_run(inside: Callable[..., Finish
         "--target",
         "backend:lengths_ignored",
         *cases,
-        "--overwrite",
-        "--out",
-        "o",
-        "--expected-file",
+        "--expected",
         "l.toml",
-        "--no-shrink",
+        "--no-extra",
     ]
     assert "l.toml: cannot be read" in inside(*run).complaint
     made = inside(*run, "--update-expected")
@@ -462,18 +459,18 @@ def test_a_list_that_is_made_holds_for_the_next_run(inside: Callable[..., Finish
 
 def test_a_list_goes_with_one_target_that_has_it(inside: Callable[..., Finished]) -> None:
     case = naming(pick(1))
-    assert "name one with --expected-file" in inside("run", *case, "--update-expected").complaint
+    assert "name one with --expected" in inside("run", *case, "--update-expected").complaint
     both = [
         "--target",
         "backend:conforming",
         "--target",
         "backend:jittery",
-        "--expected-file",
+        "--expected",
         "l.toml",
         "--update-expected",
     ]
     assert "give each its own" in inside("run", *case, *both).complaint
-    assert "--no-expected" in inside("run", *case, "--no-expected", "--expected-file", "l.toml").complaint
+    assert "--expected", "none" in inside("run", *case, "--expected", "none", "--expected", "l.toml").complaint
 
 
 def test_a_small_profile_calls_nothing_stale_that_a_larger_one_may_need() -> None:

@@ -246,22 +246,10 @@ def test_a_result_that_is_there_twice_counts_once(tmp_path: Path, second: Result
 @pytest.mark.parametrize("left", ["journal.jsonl", "results.jsonl", "run.json"])
 def test_a_folder_that_holds_a_run_is_not_touched(tmp_path: Path, left: str) -> None:
     (tmp_path / left).write_text("precious")
-    with pytest.raises(OccupiedFolder, match="--overwrite"):
+    with pytest.raises(OccupiedFolder, match="--resume"):
         Journal(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [left]
     assert (tmp_path / left).read_text() == "precious"
-
-
-def test_overwriting_leaves_nothing_of_the_old_run_and_all_that_is_not_of_it(tmp_path: Path) -> None:
-    started(tmp_path, result(1))
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report" / "index.html").write_text("old")
-    (tmp_path / "journal.jsonl.cut").write_text("old")
-    (tmp_path / "notes.txt").write_text("mine")
-    with Journal(tmp_path, overwrite=True) as journal:
-        assert journal.done == []
-        assert content(tmp_path) == {"journal.jsonl": b"", "notes.txt": b"mine"}
-        assert not (tmp_path / "report" / "index.html").exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs locks")

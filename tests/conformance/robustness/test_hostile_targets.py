@@ -187,7 +187,7 @@ def staged(backends: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
     limits = "time_limit = 4\nmemory_limit = 2_000_000_000"
     (folder / "targets.toml").write_text(f'[faulty]\nadapter = "backend"\n{limits}\noptions.module = "faulty"\n')
     named = naming([spec.id for spec in chosen])  # no smaller case has their checksums
-    arguments = command_line("run", "--target", "faulty", *named, "--no-shrink", "--out", "o")
+    arguments = command_line("run", "--target", "faulty", *named, "--no-extra", "--out", "o")
     environment = {**backends, "FAULTS": json.dumps(by_checksum), "MARK": str(folder)}
     done = subprocess.run(arguments, env=environment, cwd=folder, capture_output=True, text=True, timeout=590)
     assert (done.returncode, complaints(done.stderr)) == (1, [])
@@ -295,7 +295,7 @@ SHRINKING = "while evidence is written"
 
 
 def of_nine(point: str) -> list[str]:
-    return NINE if point == SHRINKING else [*NINE, "--no-shrink"]
+    return NINE if point == SHRINKING else [*NINE, "--no-extra"]
 
 
 @pytest.fixture(scope="module")
@@ -376,7 +376,7 @@ def test_an_older_journal_is_not_harmed_by_a_run_that_cannot_start(inside: Insid
     assert inside("run", "--target", "backend:conforming", *case, "--out", "o").code == 0
     before = {path: path.read_bytes() for path in (tmp_path / "o").rglob("*") if path.is_file()}
     assert inside("run", "--target", "backend:conforming", *case, "--out", "o").code == 2
-    assert inside("run", "--target", "nothing", *case, "--out", "o", "--overwrite").code == 2
+    assert inside("run", "--target", "nothing", *case, "--out", "o").code == 2
     assert {path: path.read_bytes() for path in (tmp_path / "o").rglob("*") if path.is_file()} == before
 
 

@@ -65,7 +65,7 @@ class Zoo:
         kind_of = {pick(1, wanted)[0]: kind for kind, wanted in KINDS.items() if kind in kinds}
         assert len(kind_of) == len(kinds)
         named = [word for name in targets for word in ("--target", f"backend:{name}")]
-        arguments = command_line("run", *named, *naming(list(kind_of)), "--no-shrink", "--out", folder / "o")
+        arguments = command_line("run", *named, *naming(list(kind_of)), "--no-extra", "--out", folder / "o")
         done = subprocess.run(arguments, env=kin, capture_output=True, text=True, check=False, timeout=590)
         assert complaints(done.stderr) == []
         self.code, self.out = done.returncode, done.stdout
@@ -189,7 +189,7 @@ def test_a_backend_that_cannot_be_imported_is_unavailable(zoo: Zoo) -> None:
 
 def test_numbers_that_overflow_a_mean_do_not_end_the_run(onnxspec: Command, tmp_path: Path) -> None:
     case = naming(pick(1, KINDS["numerics"], types=("float64",)))
-    done = onnxspec("run", "--target", "backend:enormous", *case, "--no-shrink", "--out", "o")
+    done = onnxspec("run", "--target", "backend:enormous", *case, "--no-extra", "--out", "o")
     assert (done.code, done.err) == (1, "")
     (result,) = read_results(tmp_path / "o")
     assert (result["verdict"], result["error_sums"]) == ("wrong", [])
@@ -259,7 +259,7 @@ class UnderWay:
     def __init__(self, kin: Mapping[str, str], folder: Path, prelude: str = "", **options: Any) -> None:
         self.out = folder / "my results"
         self._gate = folder / "gate"
-        command = command_line(*LONG, "--out", self.out, "--overwrite")
+        command = command_line(*LONG, "--out", self.out)
         command[2] = (prelude or HEEDING) + command[2]
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         self.process = subprocess.Popen(command, env={**kin, "GATE": str(self._gate)}, cwd=folder, **options)
@@ -384,10 +384,9 @@ def test_a_killed_run_goes_on_without_loss_or_repetition(
 @posix
 def test_two_runs_do_not_share_a_folder(inside: Inside, kin: dict[str, str], tmp_path: Path) -> None:
     with UnderWay(kin, tmp_path) as run:
-        for option in ("--resume", "--overwrite"):
-            done = inside(*LONG, "--out", run.out, option)
-            assert done.code == 2
-            assert "another onnxspec" in done.complaint
+        done = inside(*LONG, "--out", run.out, "--resume")
+        assert done.code == 2
+        assert "another onnxspec" in done.complaint
         assert len(read_results(run.out)) == 4
 
 
@@ -452,7 +451,7 @@ def test_resume_takes_an_added_target_and_refuses_anything_else(inside: Inside, 
         (other, "backend:conforming"),
         ([*conforming, "--type", "float32", "--resume"], "selection"),
         ([*conforming, "--profile", "smoke", "--resume"], "profile"),
-        ([*conforming, "--no-expected", "--resume"], "expected failures"),
+        ([*conforming, "--expected", "none", "--resume"], "expected failures"),
         (["run", "--target", "backend:conforming", *naming(pick(3, plain)), "--out", "o", "--resume"], "selection"),
     ):
         done = inside(*words)

@@ -11,18 +11,15 @@ import pytest
 from msgspec import structs
 
 from onnxspec.cases.profiles.random_cases import traits_of
-from onnxspec.conformance.border.strict_json import encode
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.probes.probe import Probe, SpecProbe
+from onnxspec.conformance.probes.probe import Probe
 from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.probes.wrapped import CaseProbe
 from onnxspec.conformance.results.expected.entries import Entry
-from onnxspec.conformance.results.folder import NoRun
 from onnxspec.conformance.results.records import FillingRecord
 from onnxspec.conformance.running import filling, planning
 from onnxspec.conformance.running.conclusion import no_longer_needed
-from onnxspec.conformance.running.description import description_of
-from onnxspec.conformance.running.filling import MOST, cases_to_add, filling_record, lacks_of, with_filled
+from onnxspec.conformance.running.filling import MOST, cases_to_add, filling_record, with_filled
 from onnxspec.conformance.running.loop import judged_result
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
 from onnxspec.conformance.targets.target import Target
@@ -154,17 +151,6 @@ def test_only_whole_operators_of_core_and_full_are_filled_up() -> None:
     assert not fills(Selection("core", cases=("rnn-*",)))
 
 
-def test_random_cases_keep_to_what_a_run_has_found(device: tuple[Run, FillingRecord], tmp_path: Path) -> None:
-    run, record = device
-    (tmp_path / "run.json").write_text(encode(description_of(run)), encoding="utf-8")
-    (tmp_path / "results.jsonl").write_text("", encoding="utf-8")
-    assert lacks_of(tmp_path) == tuple(record["lacks"]["RNN"])
-    with pytest.raises(NoRun):
-        lacks_of(tmp_path / "nowhere")
-    drawn = select_probes(Selection("random-20-seed-1", ("RNN",), lacks=lacks_of(tmp_path)), ("RNN",))
-    assert not any(isinstance(p, SpecProbe) and p.spec.clip is not None for p in drawn)
-
-
 LACKING = """
 def spoil(prepared, inputs, outputs):
     if inputs["X"].dtype != np.float32 or "clip" in prepared.node.attributes:
@@ -184,7 +170,7 @@ def test_the_command_fills_up_and_goes_on(
     monkeypatch.setattr(filling, "MOST", 6)
     few = [p for p in CORE if "illegal" not in p.features][::4]
     monkeypatch.setattr(planning, "select_probes", lambda *words: few)
-    words = ("run", "--target", "backend:lacking", "--op", "RNN", "--no-shrink", "--no-expected", "--out", "out")
+    words = ("run", "--target", "backend:lacking", "--op", "RNN", "--expected", "none", "--out", "out")
     done = inside(*words)
     info = json.loads((tmp_path / "out" / "run.json").read_text())
     record: FillingRecord = info["targets"][0]["filling"]
@@ -210,6 +196,6 @@ def test_the_command_fills_up_and_goes_on(
     assert inside("merge", "out", "--out", "merged").code == done.code
     merged = json.loads((tmp_path / "merged" / "run.json").read_text())
     assert merged["targets"][0]["filling"]["cases"] == record["cases"]
-    inside(*words[:-1], "plain", "--no-fill")
+    inside(*words[:-1], "plain", "--no-extra")
     plain = json.loads((tmp_path / "plain" / "run.json").read_text())
     assert plain["targets"][0]["filling"]["left_out"] == "it was not asked for"

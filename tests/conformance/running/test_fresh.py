@@ -83,7 +83,7 @@ def test_what_depends_on_earlier_cases_shows_in_a_fresh_process(
 ) -> None:
     cases = pick(12, lambda s: plain(s) and s.lengths != "empty")  # whose states are given back as they came
     environment = {"STEP": step}
-    words = ("run", "--target", "backend:remembering", *naming(cases), "--no-shrink", "--out", "o")
+    words = ("run", "--target", "backend:remembering", *naming(cases), "--no-extra", "--out", "o")
     done = command(*words, environment=environment)
     assert complaints(done.err) == []
     results = read_results(tmp_path / "o")
@@ -107,7 +107,7 @@ def test_memory_that_nobody_has_written_shows(command: Command, tmp_path: Path) 
     )
     if not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
         pytest.skip("needs the GNU C library")
-    done = command("run", "--target", "backend:unwritten", *naming(cases), "--no-shrink", "--out", "o")
+    done = command("run", "--target", "backend:unwritten", *naming(cases), "--no-extra", "--out", "o")
     assert complaints(done.err) == []
     flagged = {r["case"] for r in read_results(tmp_path / "o") if "nondeterministic" in r["flags"]}
     assert flagged == set(cases)

@@ -26,7 +26,7 @@ def plain(spec: CaseSpec) -> bool:
 
 
 CASES = naming([*pick(5, plain), *pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs)])
-RUN = ["run", "--target", "backend:lengths_ignored", *CASES, "--no-shrink"]  # what is found depends on the shard
+RUN = ["run", "--target", "backend:lengths_ignored", *CASES, "--no-extra"]  # what is found depends on the shard
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_a_line_that_a_kill_cut_off_is_no_result(inside: Inside, shards: list[Pa
         (lambda info: info.update(profile="smoke"), "profile: 'core' and 'smoke'"),
         (lambda info: info.update(onnxspec="0.0.1"), "onnxspec"),
         (lambda info: info["digests"].update({"LSTM-14": "other"}), r"\(digests\) for LSTM-14"),
-        (lambda info: info.update(expected_failures=False), "s3 was run with --no-expected, .*s1 was not"),
+        (lambda info: info.update(expected_failures=False), "s3 was run with --expected none, .*s1 was not"),
         (lambda info: info["targets"][0].update(options={"module": "x"}), "their options differs"),
         (lambda info: info["targets"][0].update({"class": "tf32"}), "their class differs"),
         (lambda info: info["targets"][0]["description"].update(version="9"), "version is .* and '9'"),
@@ -194,7 +194,7 @@ def test_what_is_no_run_or_already_one_is_told(inside: Inside, shards: list[Path
     shutil.copy(shards[0] / "results.jsonl", lone)
     assert "lone: run.json is missing" in inside("merge", *shards, lone, "--out", "m").complaint
     assert "already holds a run" in inside("merge", shards[1], "--out", shards[2]).complaint
-    assert "is one of the runs" in inside("merge", shards[1], "--out", shards[1], "--overwrite").complaint
+    assert "is one of the runs" in inside("merge", shards[1], "--out", shards[1]).complaint
     assert len(told(shards[1])) > 0
     assert inside("merge", shards[1]).code == 2
 
@@ -219,7 +219,7 @@ def test_shards_of_cases_of_another_domain_are_merged(inside: Inside, tmp_path: 
 
 
 def test_a_merged_wrap_lane_is_one(inside: Inside, tmp_path: Path) -> None:
-    wrapped = [*naming(pick(3, plain)), "--target", "onnxruntime", "--wrap", "neg"]
+    wrapped = [*naming(pick(3, plain)), "--target", "onnxruntime+neg"]
     for number in (1, 2):
         assert inside("run", *wrapped, "--shard", f"{number}/2", "--out", f"w{number}").code == 0
     assert inside("merge", "w1", "w2", "--out", "merged").code == 0

@@ -259,7 +259,7 @@ def test_a_target_without_a_script_gets_the_test_case_directory(
     assert said.exit_code == 0, said.output
     (folder,) = tmp_path.iterdir()
     assert {path.name for path in folder.iterdir()} == {"model.onnx", "test_data_set_0"}
-    assert f"onnxspec run --cases {folder.name} --target backend:some.module" in " ".join(said.output.split())
+    assert f"onnxspec run --case ./{folder.name} --target backend:some.module" in " ".join(said.output.split())
     assert CliRunner().invoke(app, command).exit_code == 2
 
 

@@ -119,7 +119,7 @@ def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
     assert command("generate", "--out", folder, "--op", "ExtendedLSTM", "--all", *chosen(abouts)) == 0
     assert "--all" not in capsys.readouterr().out
     targets = ("--targets-file", tables, "--target", "plain", "--target", "amd")
-    assert command("run", "--cases", folder, *targets, "--out", out) == 1
+    assert command("run", "--case", folder, *targets, "--out", out) == 1
     rows = read_results(out)
     assert {(row["domain"], row["op"], row["version"]) for row in rows} == {("com.amd.quark", "ExtendedLSTM", 1)}
     verdicts = {(row["target"], about_of(row["case"]), row["verdict"]) for row in rows}

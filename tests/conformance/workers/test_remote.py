@@ -306,7 +306,7 @@ def test_a_real_runtime_there_gets_the_verdicts_that_it_gets_here(inside: Inside
     file = tmp_path / "far.toml"
     file.write_text(f'[box]\nadapter = "onnxruntime"\ncommand = {json.dumps(box.command)}\n')
     cases = naming([*pick(3), *pick(2, types=("float16",)), *pick(1, lambda s: s.N == 0)])
-    plain = ("--no-expected", "--no-shrink")
+    plain = ("--expected", "none", "--no-extra")
     codes = [
         inside("run", "--targets-file", file, "--target", name, *cases, "--out", name, *plain).code
         for name in ("box", "onnxruntime")
