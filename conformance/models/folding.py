@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto
+from onnx import NodeProto, helper
 
 from ...reference.documents.quantizing import quantizes
 from .content import ModelError, Unreadable
-from .operations import Call, NotFolded, bytes_of_result, is_folded, outputs_of
+from .operations import FOLDED, NotFolded, bytes_of_result, outputs_of
 from .scope import Scope, domain_of, shown_name
 
 Array = NDArray[Any]
@@ -32,6 +32,9 @@ _KEPT = 1 << 16
 
 _REPEATING = ("Expand", "Tile", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Flatten")
 """Operators whose result holds no other numbers than their first input does, but for a cast."""
+
+_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+"""Attributes of a Constant that are numbers, and their types."""
 
 
 class NotConstant(ValueError):
@@ -165,41 +168,32 @@ class _Folder:
             if node.op_type == "If":
                 return self._branch(scope, number, place, depth)
         meant = quantizes(domain, node.op_type) if domain else node.op_type
-        if not is_folded(meant):
+        if meant not in FOLDED:
             what = f"{domain}::{node.op_type}" if domain else node.op_type
             raise NotConstant(f"is computed by {shown_name(what)}")
-        given = [self.value(scope, name, depth + 1) if name else None for name in node.input]
-        opset = scope.opsets.get("", 1)
+        inputs = [self.value(scope, name, depth + 1) if name else None for name in node.input]
+        tensors = _tensors(scope, node, self.most)
         if domain:
             node = _renamed(node, meant)
-        return self._computed(Call(node, given, _tensors(scope, node, self.most)), opset, place)
-
-    def _computed(self, call: Call, opset: int, place: int) -> Array:
-        what = shown_name(call.node.op_type)
+        what = shown_name(node.op_type)
         try:
-            if bytes_of_result(call) > self.most:
-                raise NotConstant(f"would take more than the {self.most} bytes that are folded")
+            if bytes_of_result(node.op_type, inputs) > self.most:
+                raise NotFolded(f"would take more than the {self.most} bytes that are folded")
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return outputs_of(call, opset)[place]
+                return outputs_of(node, inputs, tensors, scope.opsets.get("", 1))[place]
         except NotFolded as error:
             raise NotConstant(f"comes from a {what} that {error}") from None
-        except NotConstant:
-            raise
         except Exception as error:  # onnx.reference says what does not fit in many ways
             why = " ".join(str(error).split())[:100]
             raise NotConstant(f"comes from a {what} that cannot be computed: {why}") from None
 
     def _constant(self, scope: Scope, node: NodeProto) -> Array:
-        tensors = _tensors(scope, node, self.most)
-        if "value" in tensors:
-            return tensors["value"]
-        call = Call(node, (), tensors)
-        for names, kind in ((("value_int", "value_ints"), np.int64), (("value_float", "value_floats"), np.float32)):
-            for name in names:
-                given = call.attribute(name)
-                if given is not None:
-                    return np.array(given, kind)
+        for attribute in node.attribute:
+            if attribute.name == "value" and attribute.HasField("t"):
+                return _tensors(scope, node, self.most)["value"]
+            if attribute.name in _NUMBERS:
+                return np.array(helper.get_attribute_value(attribute), _NUMBERS[attribute.name])
         raise NotConstant("is a Constant that holds no tensor of numbers")
 
     def _shape(self, scope: Scope, node: NodeProto) -> Array:

@@ -7,8 +7,7 @@ nor what has a tensor among its attributes, which it might read from a file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -18,157 +17,107 @@ from onnx import NodeProto, TensorProto, helper
 
 Array = NDArray[Any]
 
+_BROADCASTING = ("Add", "Sub", "Mul", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or")
+_QUANTIZING = ("DequantizeLinear", "QuantizeLinear")
+_QUANTIZING_OPSET = 21
+"""The opset whose forms of both know all types of levels; other domains have them beside older opsets."""
+
+FOLDED = frozenset(
+    {
+        *("Identity", "Reshape", "Squeeze", "Flatten", "Transpose", "Concat", "Slice", "Gather", "Split"),
+        *("Expand", "Tile", "Size", "Range", "Neg", "Abs", "Floor", "Ceil", "Not", "Mod", "Min", "Max", "Where"),
+        *("ReduceProd", "Unsqueeze", "Cast", "ConstantOfShape", *_BROADCASTING, *_QUANTIZING),
+    }
+)
+"""Operators that constants are computed through: none does more work than its result has elements."""
+
+_REFUSED = {
+    # Before version 7 shapes were broadcast otherwise.
+    **dict.fromkeys(_BROADCASTING, ("broadcast", "axis")),
+    **dict.fromkeys(_QUANTIZING, ("block_size", "output_dtype", "precision")),
+}
+"""Attributes with which an operator is not computed here."""
+
 
 class NotFolded(ValueError):
     """A form of an operator that is not computed here; the text says which."""
 
 
-@dataclass(frozen=True)
-class Call:
-    """A node with what its inputs are.
+def outputs_of(
+    node: NodeProto, inputs: Sequence[Array | None], tensors: Mapping[str, Array], opset: int
+) -> list[Array]:
+    """Compute a node of an operator that is folded, by its version in an opset.
 
     inputs
         By position; None where one is left out.
     tensors
         Arrays of those attributes that hold tensors.
+
+    Raises NotFolded, and whatever comes of inputs that do not fit.
     """
-
-    node: NodeProto
-    inputs: Sequence[Array | None]
-    tensors: Mapping[str, Array]
-
-    @property
-    def first(self) -> Array:
-        """The first input."""
-        return self.needed(0)
-
-    def needed(self, place: int) -> Array:
-        """The input at a place. Raises NotFolded where there is none."""
-        array = self.optional(place)
-        if array is None:
-            raise NotFolded(f"has no input {place}")
-        return array
-
-    def optional(self, place: int) -> Array | None:
-        return self.inputs[place] if place < len(self.inputs) else None
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        attribute = next((a for a in self.node.attribute if a.name == name), None)
-        return default if attribute is None else helper.get_attribute_value(attribute)
-
-    def numbers(self, name: str, place: int) -> list[int]:
-        """Whole numbers that are an attribute or, in later versions, an input; none where they are neither."""
-        array = self.optional(place)
-        return [int(n) for n in (self.attribute(name, ()) if array is None else np.ravel(array))]
-
-    def refuse(self, *names: str) -> None:
-        """Raise NotFolded where one of these attributes is there."""
-        for name in names:
-            if any(a.name == name for a in self.node.attribute):
-                raise NotFolded(f"has the attribute {name}")
-
-
-def is_folded(op_type: str) -> bool:
-    """Tell whether constants are computed through an operator of ONNX's own domain."""
-    return op_type in EVALUATED or op_type in _OPERATIONS
-
-
-def outputs_of(call: Call, opset: int) -> list[Array]:
-    """The outputs of a call, by the version of its operator in an opset. Raises NotFolded, and whatever comes of inputs
-    that do not fit."""
-    operation = _OPERATIONS.get(call.node.op_type)
-    return operation(call) if operation is not None else _evaluated(call, opset)
-
-
-def _evaluated(call: Call, opset: int) -> list[Array]:
+    there = [array for array in inputs if array is not None]
+    if not inputs or inputs[0] is None:
+        raise NotFolded("has no input 0")
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name not in tensors}
+    for name in _REFUSED.get(node.op_type, ()):
+        if name in attributes:
+            raise NotFolded(f"has the attribute {name}")
+    if node.op_type == "Cast":
+        return [_cast(inputs[0], attributes.get("to"))]
+    if node.op_type == "ConstantOfShape":
+        value = tensors.get("value", np.zeros(1, np.float32))
+        return [np.broadcast_to(value.reshape(()), tuple(int(n) for n in inputs[0]))]
+    # Whole numbers that are an attribute or, in later versions, an input.
+    if node.op_type == "Unsqueeze":  # which onnx.reference does not do for several axes that are an attribute
+        axes = attributes.get("axes", ()) if len(there) < 2 else there[1].ravel()
+        return [np.expand_dims(inputs[0], tuple(int(axis) for axis in axes))]
+    if node.op_type == "Split":
+        sizes = attributes.get("split", ()) if len(there) < 2 else there[1].ravel()
+        if len(sizes) and sum(sizes) != inputs[0].shape[attributes.get("axis", 0)]:
+            raise NotFolded("splits into parts that do not add up")
+    if node.op_type in ("Div", "Mod") and there[1].dtype.kind in "iu" and not there[1].all():
+        raise NotFolded("divides whole numbers by zero")
+    if node.op_type in _QUANTIZING:
+        _require_plain_codec(there)
+        opset = max(opset, _QUANTIZING_OPSET)
     from onnx.reference import ReferenceEvaluator  # which takes seconds to load
 
-    op, there = call.node.op_type, [array for array in call.inputs if array is not None]
-    if op in _BROADCASTING:
-        call.refuse("broadcast", "axis")  # before version 7 shapes were broadcast otherwise
-    if op in ("Div", "Mod") and call.needed(1).dtype.kind in "iu" and not call.needed(1).all():
-        raise NotFolded("divides whole numbers by zero")
-    sizes = call.numbers("split", 1) if op == "Split" else []
-    if sizes and sum(sizes) != call.first.shape[call.attribute("axis", 0)]:
-        raise NotFolded("splits into parts that do not add up")
-    if op in _QUANTIZING:
-        call.refuse("block_size", "output_dtype", "precision")
-        if any(array.ndim > 1 for array in there[1:]):
-            raise NotFolded("has a scale for each block")
-        if any(array.dtype.kind not in "iu" for array in there[2:]):
-            raise NotFolded("has levels that are no integers")
-        opset = max(opset, _QUANTIZING_OPSET)
-    names = [name for name in call.node.input if name]
-    evaluator = ReferenceEvaluator(call.node, opsets={"": opset})
-    given = dict(zip(names, there, strict=True))
-    return [np.asarray(output) for output in evaluator.run(None, given)]
+    given = dict(zip((name for name in node.input if name), there, strict=True))
+    return [np.asarray(output) for output in ReferenceEvaluator(node, opsets={"": opset}).run(None, given)]
 
 
-Operation = Callable[[Call], list[Array]]
-_OPERATIONS: dict[str, Operation] = {}
-"""Operators that are written here, by name."""
-
-_BROADCASTING = ("Add", "Sub", "Mul", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or")
-
-_QUANTIZING = ("DequantizeLinear", "QuantizeLinear")
-_QUANTIZING_OPSET = 21
-"""The opset whose forms of both know all types of levels; other domains have them beside older opsets."""
-
-EVALUATED = frozenset(
-    {
-        *("Identity", "Reshape", "Squeeze", "Flatten", "Transpose", "Concat", "Slice", "Gather", "Split"),
-        *("Expand", "Tile", "Size", "Range", "Neg", "Abs", "Floor", "Ceil", "Not", "Mod", "Min", "Max", "Where"),
-        *("ReduceProd", *_BROADCASTING, *_QUANTIZING),
-    }
-)
-"""Operators that onnx.reference evaluates: none does more work than its result has elements."""
-
-
-def _operation(*names: str) -> Callable[[Operation], Operation]:
-    def register(operation: Operation) -> Operation:
-        _OPERATIONS.update(dict.fromkeys(names, operation))
-        return operation
-
-    return register
-
-
-@_operation("Unsqueeze")  # which onnx.reference does not do for several axes that are an attribute
-def _unsqueeze(call: Call) -> list[Array]:
-    return [np.expand_dims(call.first, tuple(call.numbers("axes", 1)))]
-
-
-@_operation("Cast")
-def _cast(call: Call) -> list[Array]:
-    to = call.attribute("to")
+def _cast(array: Array, to: Any) -> Array:
     if not isinstance(to, int):  # version 1 has a name there
         raise NotFolded("is of version 1")
     kind = ml_dtypes.bfloat16 if to == TensorProto.BFLOAT16 else helper.tensor_dtype_to_np_dtype(to)
     if np.dtype(kind).kind not in "fiub" and kind is not ml_dtypes.bfloat16:
         raise NotFolded(f"casts to {TensorProto.DataType.Name(to)}")
-    return [call.first.astype(kind)]
+    return array.astype(kind)
 
 
-@_operation("ConstantOfShape")
-def _constant_of_shape(call: Call) -> list[Array]:
-    value = call.tensors.get("value", np.zeros(1, np.float32))
-    return [np.broadcast_to(value.reshape(()), tuple(int(n) for n in call.first))]
+def _require_plain_codec(inputs: Sequence[Array]) -> None:
+    """Raise NotFolded for levels that are no integers, and for a scale for each block."""
+    if any(array.ndim > 1 for array in inputs[1:]):
+        raise NotFolded("has a scale for each block")
+    if any(array.dtype.kind not in "iu" for array in inputs[2:]):
+        raise NotFolded(f"quantizes to {inputs[2].dtype.name}")
 
 
-def bytes_of_result(call: Call) -> float:
-    """At most so many bytes the outputs of a call take; looked at before anything is computed."""
-    there = [array for array in call.inputs if array is not None]
+def bytes_of_result(op_type: str, inputs: Sequence[Array | None]) -> float:
+    """Return at most how many bytes the outputs of an operator take; looked at before anything is computed."""
+    there = [array for array in inputs if array is not None]
     if not there:
         return 0.0
-    each, op = float(max(8, *(array.itemsize for array in there))), call.node.op_type
-    if op == "ConstantOfShape":
-        return each * math.prod(max(int(n), 0) for n in np.ravel(call.first)[:64])
-    if op in ("Expand", "Tile"):
-        return each * there[0].size * math.prod(max(int(n), 1) for n in np.ravel(there[-1])[:64])
-    if op == "Range":
-        start, limit, delta = (float(call.needed(k).reshape(())) for k in range(3))
-        return each * abs((limit - start) / delta) if delta else 0.0
-    if op == "Gather":
-        return each * there[0].size * max(there[1].size, 1)
-    if op in _BROADCASTING or op in ("Where", "Min", "Max", "Mod"):
-        return each * math.prod(np.broadcast_shapes(*(array.shape for array in there)))
-    return each * sum(array.size for array in there)
+    width = float(max(8, *(array.itemsize for array in there)))
+    if op_type == "ConstantOfShape":
+        return width * math.prod(max(int(n), 0) for n in np.ravel(there[0])[:64])
+    if op_type in ("Expand", "Tile"):
+        return width * there[0].size * math.prod(max(int(n), 1) for n in np.ravel(there[-1])[:64])
+    if op_type == "Range":
+        start, limit, delta = (float(array.reshape(())) for array in there)
+        return width * abs((limit - start) / delta) if delta else 0.0
+    if op_type == "Gather":
+        return width * there[0].size * max(there[1].size, 1)
+    if op_type in _BROADCASTING or op_type in ("Where", "Min", "Max", "Mod"):
+        return width * math.prod(np.broadcast_shapes(*(array.shape for array in there)))
+    return width * sum(array.size for array in there)
