@@ -126,6 +126,16 @@ class Finding:
         return word(self.verdict or self.kind)
 
     @property
+    def possible(self) -> bool:
+        """Tell whether the fault is a hypothesis only."""
+        return self.title.startswith("Consistent with")
+
+    @property
+    def refused(self) -> str:
+        """What a target refuses, in words."""
+        return "no common condition" if self.title.startswith("Refuses, ") else self.title.removeprefix("Refuses ")
+
+    @property
     def anchor(self) -> str:
         return f"finding-{self.number}"
 

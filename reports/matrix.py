@@ -43,13 +43,18 @@ Line = tuple[Subject, tuple[Cell, ...]]
 
 
 class Table(Struct, frozen=True):
-    """The matrix of one operator. ``rows`` are (feature group, lines), so that targets stand below one another:
-    versions are few, and targets may be many. ``page`` is where the document is."""
+    """The matrix of one operator.
+
+    ``rows`` are (feature group, lines): versions are few, targets may be many, so these stand below one another.
+    ``page`` is the address of the specification. ``refused`` are versions and feature groups of which every target
+    refuses every case; they have no column or row.
+    """
 
     operator: str
     versions: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Line, ...]], ...]
     page: str = ""
+    refused: tuple[str, ...] = ()
 
 
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
@@ -57,25 +62,38 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
     tallies: dict[tuple[str, str, int], Tally] = {}
     versions: dict[str, set[tuple[int, str]]] = {}
     features: defaultdict[str, set[str]] = defaultdict(set)
+    refused: defaultdict[str, set[str]] = defaultdict(set)
     for subject in subjects:
-        tallies |= {(ALL, version, subject.number): tally for version, tally in subject.by_version.items()}
-        tallies |= {(group, version, subject.number): tally for (group, version), tally in subject.by_feature.items()}
+        for version in subject.by_version:
+            versions.setdefault(version.rpartition("-")[0], set())
+        tallies |= {(group or ALL, version, subject.number): t for (group, version), t in subject.features.items()}
     for group, version, _ in tallies:
         operator, _, number = version.rpartition("-")
-        versions.setdefault(operator, set()).add((int(number), version))
-        features[operator].add(group)
+        versions[operator].add((int(number), version))
+        some = [tallies.get((group, version, subject.number)) for subject in subjects]
+        if all(tally is None or tally.declined == tally.total for tally in some):
+            refused[operator].add(group)
+        else:
+            features[operator].add(group)
     tables = []
     for operator in sorted(versions):
         names = tuple(name for _, name in sorted(versions[operator]))
         rows = []
-        for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold)):
+        for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold)) if names else ():
             lines = []
             for subject in subjects:
                 own = [(name, tallies.get((group, name, subject.number))) for name in names]
                 lines.append((subject, tuple(_cell(name, group, subject, tally) for name, tally in own)))
             rows.append((group, tuple(lines)))
-        tables.append(Table(operator, names, tuple(rows), _page_of(operator)))
+        tried = {version for subject in subjects for version in subject.by_version}
+        missing = sorted({v for v in tried if v.rpartition("-")[0] == operator} - {*names}, key=_number)
+        nowhere = sorted(refused[operator] - features[operator], key=str.casefold)
+        tables.append(Table(operator, names, tuple(rows), _page_of(operator), (*missing, *nowhere)))
     return tables
+
+
+def _number(version: str) -> int:
+    return int(version.rpartition("-")[2])
 
 
 def _page_of(operator: str) -> str:

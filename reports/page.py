@@ -17,7 +17,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
-from ..conformance.judging.vocabulary import DECLINES, STATES, STATUS_WORDS, VERDICTS, word
+from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, VERDICTS, word
 from ..reference import document_saying
 from . import presentation
 from .answers import LACKS, SHOWN, told_of
@@ -38,6 +38,7 @@ from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Clause, Finding, f
 from .markdown import versions_of
 from .matrix import matrix
 from .picture import BANDS, heat_map, panels
+from .refusals import refusals_of
 from .run import Run, read_runs
 from .subject import Subject, subjects_of
 from .table import table_json
@@ -196,6 +197,7 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "word": word,
+        "refusals_of": refusals_of,
         "heat_map": heat_map,
         "panels": panels,
         "plane_of": plane_of,
@@ -221,26 +223,19 @@ def _finalized(value: Any) -> Any:
 
 
 SECTIONS = (
-    (NEW, "New", "On no list of known failures: these make the run fail."),
-    (KNOWN, "Known", "On the target's list of known failures, each with its reason; they do not fail the run."),
+    (NEW, "New failures", "Not on the list of known failures: they fail the run."),
+    (KNOWN, "Known failures", "On the target's list of known failures, with the reason; they do not fail the run."),
     (
         VALIDATION,
-        "Input validation",
-        "Models that the document forbids and that ran all the same: whoever has legal models is not hit by these. "
-        "Those that no list names fail the run.",
+        "Invalid models that were accepted",
+        "Valid models are not affected. New ones fail the run.",
     ),
     (
         ASIDE,
-        "Worth knowing",
-        "No result fails for these: a convention broken where the documents are silent, NaN lost, two answers to "
-        "one open question, errors that lean to one side.",
+        "Other observations",
+        "They fail no case: broken conventions, lost NaN, two answers to one open question, biased errors.",
     ),
-    (
-        REFUSED,
-        STATES[DECLINES].capitalize(),
-        "Legal models that the target declined with a clean error, or left to another provider; "
-        "no arithmetic was wrong, and none was shown to be right.",
-    ),
+    (REFUSED, "Refused", "Valid models that the target refused with a clean error, or left to another provider."),
 )
 """(section of a finding, heading, what it means), in the order of the page."""
 

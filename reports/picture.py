@@ -279,6 +279,11 @@ class LevelPicture(Struct, frozen=True):
     base: int
     bars: tuple[Bar, ...]
 
+    @property
+    def different(self) -> bool:
+        """Tell whether some output differs from its correct levels."""
+        return any(bar.held or bar.wrong for bar in self.bars[1:])
+
 
 def pictures_of_levels(records: Sequence[LevelsRecord]) -> list[LevelPicture]:
     """One picture for each operator and number of bits."""

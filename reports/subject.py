@@ -91,6 +91,23 @@ class Subject:
         return {result.case: result for result in self.results}
 
     @cached_property
+    def refused(self) -> frozenset[str]:
+        """Operator versions and element types of which the target runs nothing."""
+        tallies = {**self.by_version, **self.by_type}
+        return frozenset(name for name, tally in tallies.items() if tally.declined == tally.total)
+
+    @cached_property
+    def features(self) -> dict[tuple[str, str], Tally]:
+        """Counts by feature group and operator version, empty for all; without versions and types that are refused."""
+        return self._tallied(
+            lambda result: (
+                [(group, version_of(result)) for group in ("", *groups_of(result))]
+                if self.refused.isdisjoint((version_of(result), result.type))
+                else ()
+            )
+        )
+
+    @cached_property
     def tally(self) -> Tally:
         return self._tallied(lambda result: ("",)).get("", Tally())
 

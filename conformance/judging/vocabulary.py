@@ -123,11 +123,10 @@ _WORDS = (
         Verdict.INCONCLUSIVE.value,
         "Too few elements could be judged, so nothing is claimed.",
         happens={
-            "wide": "rounding alone may move these numbers by more than 1 % of their size, so that they agree shows "
-            "nothing",
+            "wide": "not checkable: rounding alone could change these values by more than 1 %",
             "memory": "there is not enough memory here to judge them",
             "graded": "numbers are graded and not judged, as the target's accuracy class asks",
-            "inconclusive": "right and wrong cannot be told apart in these numbers",
+            "inconclusive": "this data cannot distinguish a correct result from a wrong one",
         },
     ),
     Word(Verdict.UNAVAILABLE.value, "The target could not start."),

@@ -14,8 +14,6 @@ from .support import Lack, ResultsAlike, ShortFinding, counted, support_of
 
 _RIGHT = frozenset({Verdict.PASS})
 
-_NOTHING_NEW = "no failure beyond it"
-
 _LOOK = "smoke"
 """The profile, with or without a nonce behind it, that says little of a target by being right: some 60 cases."""
 
@@ -57,7 +55,7 @@ class Answer:
     @property
     def who(self) -> str:
         """The heading of what fails."""
-        return "What fails" if self.chosen else "It affects you if your model uses"
+        return "What is wrong"
 
     @property
     def who_of_shared(self) -> str:
@@ -71,10 +69,8 @@ class Answer:
 
     @property
     def comparison(self) -> str:
-        """The line on its list of known failures; empty where that has nothing to say: nothing failed, or the cases
-        were chosen."""
-        nothing = self.chosen or self.state in ("conforms", "open")
-        return "" if nothing and self.since == _NOTHING_NEW else self.since
+        """The line on the list of known failures; empty where nothing failed and no entry is stale."""
+        return self.since
 
     @property
     def relied_on(self) -> tuple[Hit, ...]:
@@ -121,9 +117,9 @@ def answer_of(
     state, badge, conforms = _conclusion(counts, look, chosen)
     if any(t.random_weights for t in tried):
         badge, conforms = f"{badge}, with random weights", f"{conforms}, with random weights"
-    since = _since(counts.new, counts.known, stale)
+    since = _since(counts.new + counts.known, counts.new, stale)
     if not lists_used:
-        since = "not compared, lists of known failures were left out"
+        since = "not compared (--no-expected)"
     supports, lacks = support_of(tried, problems)
     hits = tuple(hits_of(problems, tried))
     return Answer(
@@ -166,7 +162,7 @@ class _Counts(Struct, frozen=True):
     @property
     def open(self) -> list[str]:
         """The results that nobody knows, in words."""
-        words = [f"{self.left_out:,} were not run"] if self.left_out else []
+        words = [f"{self.left_out:,} not run"] if self.left_out else []
         return words + ([f"{self.unjudged:,} could not be judged"] if self.unjudged else [])
 
 
@@ -198,49 +194,53 @@ def _conclusion(counts: _Counts, look: str, chosen: bool) -> tuple[str, str, str
         return _departing(counts, chosen)
     if not counts.telling:
         badge = "Nothing was judged" if counts.started else "Could not start"
-        return "open", badge, f"unknown, {'nothing was judged' if counts.started else 'it could not start'}"
+        return "open", badge, f"unknown: {'nothing could be judged' if counts.started else 'could not start'}"
     if counts.open or counts.broke:
         return _unknown(counts)
-    right = f"all {counts.judged:,} judged are right" if counts.judged > 1 else "the one judged is right"
+    right = _all_right(counts)
     if chosen and counts.declined:
         lacking = f"{counts.declined:,} of {counts.judged + counts.declined:,} not supported"
         return "lacks", lacking, f"{lacking}, {right}"
     if look:
-        badge, conforms = f"Conforms in {look}", f"passes {look}, a small sample ({right}; run core)"
-    elif chosen:
-        badge, conforms = "Right", right
-    else:
-        badge, conforms = "Conforms", f"yes ({right})"
-    return "conforms", f"{badge}, {counts.judged:,} judged", conforms
+        return "conforms", f"Conforms in {look}", f"yes in {look}, a small sample: {right}; run core"
+    if chosen:
+        return "conforms", f"{counts.judged:,} of {counts.judged:,} correct", right
+    return "conforms", f"Conforms in {counted(counts.judged)}", f"yes: {right}"
+
+
+def _all_right(counts: _Counts) -> str:
+    return (
+        f"all {counts.judged:,} checked cases are correct" if counts.judged > 1 else "the one checked case is correct"
+    )
 
 
 def _departing(counts: _Counts, chosen: bool) -> tuple[str, str, str]:
     """The conclusion where something failed."""
     few = counts.compared and not counts.new and counts.failed <= FEW * counts.judged
-    remark = ""
-    if counts.compared and not counts.new:
-        remark = ", all known"
-    elif counts.compared:
-        remark = ", all new" if counts.new >= counts.failed > 1 else f", {counts.new:,} new"
-    badge = f"{_percent(counts.failed, counts.judged)} fail{remark}".capitalize()
-    words = [f"{counts.failed:,} of {counts.judged:,} judged {'fails' if counts.failed == 1 else 'fail'}", *counts.open]
+    share = _percent(counts.failed, counts.judged)
+    badge = f"{counts.failed:,} of {counts.judged:,} fail" if share == "all" else f"{share} fail".capitalize()
+    if counts.compared:
+        mixed = 0 < counts.new < counts.failed
+        badge += f", {counts.new:,} new" if mixed else f" ({'none' if counts.new else 'all'} known)"
+    checked = f"{counts.failed:,} of {counted(counts.judged, 'checked case')}"
+    words = [f"{checked} {'fails' if counts.failed == 1 else 'fail'}", *counts.open]
     if chosen and counts.declined:
         words.append(f"{counts.declined:,} not supported")
     failing = ", ".join(words)
-    return "few" if few else "departs", badge, failing if chosen else f"no ({failing})"
+    return "few" if few else "departs", badge, failing if chosen else f"no: {failing}"
 
 
 def _unknown(counts: _Counts) -> tuple[str, str, str]:
     """The conclusion where nothing failed, and not all is known."""
     words = list(counts.open)
     if counts.broke:
-        words.append(f"{counts.broke:,} broke off in place of a clean refusal")
-    badge = f"Unknown, {counts.broke:,} broke off"
+        words.append(f"{counts.broke:,} ended without a clean refusal")
+    badge = f"Unknown, {counts.broke:,} ended early"
     if counts.left_out:
         badge = f"{counts.left_out:,} not run"
     if counts.unjudged:
         badge = f"{counts.unjudged:,} not judged"
-    return "open", badge, f"unknown ({', '.join(words)}, all {counts.judged:,} judged are right)"
+    return "open", badge, f"unknown: {', '.join(words)}; {_all_right(counts)}"
 
 
 def look_of(profile: str, chosen: Sequence[str]) -> str:
@@ -254,10 +254,13 @@ def _percent(part: int, whole: int) -> str:
     return "all" if part == whole else "under 1 %" if share < 1 else f"{min(round(share), 99)} %"
 
 
-def _since(new: int, known: int, stale: int) -> str:
-    words = _NOTHING_NEW
+def _since(failed: int, new: int, stale: int) -> str:
+    words = []
     if new:
-        words = f"{counted(new, 'new failure')}, {f'{known:,} known' if known else 'none known before'}"
+        missing = f"{new:,} of them not" if new < failed else "none of them" if new > 1 else "not"
+        words.append(f"{counted(max(failed, new), 'failure')}, {missing} on the list")
+    elif failed:
+        words.append("every failure is on the list")
     if stale:
-        words += f"; {stale} known failure{' no longer shows' if stale == 1 else 's no longer show'}"
-    return words
+        words.append(f"{counted(stale, 'entry', 'entries')} no longer {'fails' if stale == 1 else 'fail'}")
+    return "; ".join(words)

@@ -198,9 +198,9 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
-def counted(count: int, noun: str = "case") -> str:
-    """A number of things: ``1 case``, ``1,781 cases``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str = "case", many: str = "") -> str:
+    """Return a number of things: ``1 case``, ``1,781 cases``."""
+    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def refused_words(conditions: str) -> str:

@@ -27,9 +27,9 @@ from ..workers.worker import one_line
 
 _WORDS = 160  # characters of what a runtime says of what it declines
 
-KNOWN = "Against the list of known failures"
-RUNS = "Runs, right or wrong"
-VALIDATION = "Input validation, of models that the document forbids and that ran:"
+KNOWN = "Known failures"
+RUNS = "Accepts"
+VALIDATION = "Invalid models that were accepted:"
 
 NEW, FAILS = "NEW", "fails"
 """Labels of failures that are on no list, and of all where no list was asked: nobody knows whether those are new."""
@@ -99,7 +99,7 @@ def screen_of(answer: Answer, findings: Sequence[Finding], results: Sequence[Res
     yield from (shelf for shelf in shelves if shelf.remarks)
 
 
-_NONE, _UNSEARCHED = "; no known fault explains it", "; not all known faults were tried on it"
+_NONE, _UNSEARCHED = "; cause unknown", "; cause not found in the time allowed"
 
 
 def hits_of(hits: Iterable[Hit], findings: Sequence[Finding], news: str = NEW) -> Iterator[Remark]:

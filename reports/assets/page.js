@@ -126,10 +126,8 @@
     const cells = { verdict: chip(row), case: title, op: row.op, type: row.type, target: data.targets[row.target],
       worst, message: cut, ms: String(Number(row.ms.toPrecision(2))) };
     const element = make("tr");
-    element.setAttribute("role", "row");
     for (const heading of table.tHead.querySelectorAll("button")) {
       const name = heading.dataset.sort, cell = make(name === "case" ? "th" : "td", `c-${name}`, cells[name]);
-      cell.setAttribute("role", name === "case" ? "rowheader" : "cell");
       cell.dataset.label = heading.textContent;
       element.append(cell);
     }

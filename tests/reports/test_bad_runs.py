@@ -29,7 +29,7 @@ def test_each_bad_directory_costs_one_line(sample: Path, tmp_path: Path) -> None
         "holds a run of onnxspec '0.2.0' in form 1, this version reads and writes form 3; left out.",
     ]
     assert all(" ".join(line.split()) in " ".join(page.whole.split()) for line in lines)
-    assert "no (39 of 240 judged fail)" in page.text("answer")
+    assert "no: 39 of 240 checked cases fail" in page.text("answer")
 
 
 def test_with_no_readable_run_there_is_still_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

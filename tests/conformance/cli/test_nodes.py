@@ -82,8 +82,8 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     assert nodes[9] == f"{several}  (your data, one run; W, R and B from the model)"
     assert "  first wrong node on onnx-reference: /encoder/first" in nodes
     assert "  only recurrent nodes were tested" in nodes
-    assert "  Of these cases: 2 of 3 judged fail" in lines
-    assert not [line for line in lines if line.startswith("  Runs, right or wrong")]
+    assert "  Of these cases: 2 of 3 checked cases fail" in lines
+    assert not [line for line in lines if line.startswith("  Accepts")]
     assert done.returncode == 1
     assert (folder / "run" / "report" / "index.html").is_file()
     assert "encoder.first" in (folder / "run" / "report" / "index.html").read_text(encoding="utf-8")
@@ -158,7 +158,7 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     done = onnxspec(tmp_path, "run", "--model", "model.onnx", "--out", "run")
     assert done.returncode == 1, done.stdout
     lines = done.stdout.splitlines()
-    assert "  Of these cases: 2 of 3 not supported, the one judged is right" in lines
+    assert "  Of these cases: 2 of 3 not supported, the one checked case is correct" in lines
     assert not [line for line in lines if "list of known failures" in line]  # which excuses nothing here
     # The two together are refused as the second is, and of the first nothing is said.
     sizes = f"3 runs, all of seq_length {T} and batch_size {N}"

@@ -1,0 +1,35 @@
+"""Refusals with the same message are one line, and messages are cut to the part that differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onnxspec.reports.refusals import shortened_messages
+
+from .conftest import finding, result, sample_info, write_run
+from .test_report import report
+
+
+def test_messages_are_cut_to_the_part_that_differs() -> None:
+    start = "Fail: Exception during initialization of the node:"
+    assert shortened_messages([f"{start} clip > 0 was false", f"{start} layout == 0 was false", "no kernel"]) == [
+        "\N{HORIZONTAL ELLIPSIS} clip > 0 was false",
+        "\N{HORIZONTAL ELLIPSIS} layout == 0 was false",
+        "no kernel",
+    ]
+
+
+def test_refusals_with_one_message_are_one_line(tmp_path: Path) -> None:
+    rows = [result("right")]
+    findings = []
+    for name in ("Relu", "Elu", "Softplus"):
+        rows.append(result(name, verdict="unsupported", message=f"Unknown activation function '{name}'."))
+        refusal = finding(f"refuses {name}", "unsupported", [], [name], conditions=name, message=rows[-1]["message"])
+        findings.append(refusal)
+    info = sample_info(rows)
+    info["targets"][0]["findings"] = findings
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
+    text = page.text("findings")
+    assert text.count("Unknown activation function") == 1
+    assert "Relu, Elu, Softplus 3 cases" in text
+    assert [page.text(f"finding-{number}") for number in (1, 2, 3)] == ["Relu", "Elu", "Softplus"]
