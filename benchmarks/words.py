@@ -1,7 +1,7 @@
 """Words of the documents and docstrings, and how often "what" stands in 1,000 of them: ``python -m benchmarks.words``.
 
 "What" as a noun ("what is not said") is the mark of prose that is hard to read; the goal is at most 2 in 1,000 words.
-Pages are counted whole (as ``wc -w`` counts them); the rate is that of their prose, without blocks of code.
+Pages are counted whole, but for the rules of tables; the rate is that of their prose, without blocks of code.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ def rate(text: str) -> tuple[int, float]:
     return len(words), 1000 * words.count("what") / max(len(words), 1)
 
 
+def length(text: str) -> int:
+    """Return the number of words of a page, those of its code included."""
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
 def docstrings(folder: Path) -> Iterator[str]:
     """Yield every docstring of modules, classes and functions below a folder."""
     for path in sorted(folder.rglob("*.py")):
@@ -42,9 +47,9 @@ def main(root: Path) -> None:
         text = path.read_text(encoding="utf-8")
         without_code = FENCED.sub("", text)
         prose.append(without_code)
-        print(f"{path.relative_to(root).as_posix():34}{len(text.split()):>8}{rate(without_code)[1]:>16.1f}")
+        print(f"{path.relative_to(root).as_posix():34}{length(text):>8}{rate(without_code)[1]:>16.1f}")
     in_docs = [path for path in pages if path.parent.name == "docs"]
-    total = sum(len(path.read_text(encoding="utf-8").split()) for path in in_docs)
+    total = sum(length(path.read_text(encoding="utf-8")) for path in in_docs)
     print(f"{'docs':34}{total:>8}{rate(' '.join(prose[: len(in_docs)]))[1]:>16.1f}\n")
     print(f"{'docstrings of':34}{'words':>8}{'what per 1,000':>16}")
     for package in PACKAGES:
