@@ -20,12 +20,12 @@ Evaluation = Callable[[Activation, Array, Format], Array]
 
 
 def _exact(activation: Activation, x: Array, form: Format) -> Array:
-    """The function itself, rounded once."""
+    """Return the function, rounded once."""
     return activation(x.astype(np.float64)).astype(x.dtype)
 
 
 def _formulas(activation: Activation, x: Array) -> dict[str, Callable[[], Array]]:
-    """The documents' formulas, every operation rounded to the work format, coefficients too."""
+    """Evaluate the documents' formulas, with every operation and coefficient rounded to the work format."""
     kind = x.dtype.type
     a, b, one = kind(activation.alpha.value), kind(activation.beta.value), kind(1)
     return {
@@ -71,7 +71,7 @@ def _logistic(activation: Activation, x: Array, form: Format) -> Array:
 
 
 def _noise(x: Array) -> NDArray[np.float64]:
-    """Numbers in [-1, 1) with mean zero that depend on every bit of x: the finalizer of splitmix64."""
+    """Return numbers in [-1, 1) with mean zero that depend on every bit of x: the finalizer of splitmix64."""
     with np.errstate(over="ignore"):
         z = x.astype(np.float64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -110,7 +110,7 @@ def _edge(activation: Activation, x: Array, form: Format) -> Array:
 
 
 def _beside(x: Array, gaps: int, noise: Array) -> Array:
-    """Numbers that many places of their format away, to a side that `noise` says; what is not finite stays."""
+    """Return numbers that many places of their format away, on the side of the sign of `noise`; non-finite ones stay."""
     towards = np.where(noise < 0, -np.inf, np.inf).astype(x.dtype)
     moved = x
     for _ in range(gaps):
@@ -119,7 +119,7 @@ def _beside(x: Array, gaps: int, noise: Array) -> Array:
 
 
 def _faithful(exact: NDArray[np.float64], x: Array) -> Array:
-    """One of the two neighbours of a number in the format of x, not always the nearer one: an error below 1 ulp."""
+    """Return one of the two neighbours of a number in the format of x, not always the nearer one: an error below 1 ulp."""
     nearest: Array = exact.astype(x.dtype)
     if x.dtype.itemsize == 8:  # the oracle's own exp is no better known than to a neighbour
         return nearest
@@ -134,7 +134,7 @@ def _faithful(exact: NDArray[np.float64], x: Array) -> Array:
 
 
 def _by_division(activation: Activation, x: Array, form: Format, divided: Callable[[Array, Array], Array]) -> Array:
-    """The documents' formulas with another division and an e^x within 1 ulp."""
+    """Evaluate the documents' formulas with another division and an e^x within 1 ulp."""
     one = x.dtype.type(1)
     if activation.name in ("Tanh", "Sigmoid"):
         # From the side where e^x is small: the quotient neither overflows nor ends in its reciprocal's subnormals.

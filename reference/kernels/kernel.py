@@ -1,7 +1,7 @@
-"""Conforming implementations: kernels that are right, with the roundings that real ones have.
+"""Conforming implementations: correct kernels with the roundings of real ones.
 
-None of them may ever be accused, whatever the case: that is what makes a radius sound. Each is the reference's own scan
-and cell in another arithmetic, one that rounds as a *style* says.
+None of them may ever fail a case: that makes radii sound. Each is the reference's own scan and cell in another
+arithmetic, which rounds according to a *style*.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def rounded(x: Array, form: Format | str) -> Array:
 
 
 def _through(x: Array, form: Format) -> Array:
-    """The same, where NumPy has been told already that numbers may overflow. Those of the format's own type, which
-    float32 alone can be here, are rounded already."""
+    """Round to a format inside a context in which NumPy ignores overflow. Numbers of the format's own type (only
+    float32 here) are rounded already."""
     return x if x.dtype == form.dtype else x.astype(form.dtype).astype(np.float64)
 
 
@@ -56,14 +56,14 @@ def _cut(x: Array, form: Format) -> Array:
 
 
 class Product(Struct, eq=False):
-    """A matrix product not yet summed: x (..., K) and weights (K, G).
+    """Matrix product before its sum: x (..., K) and weights (K, G).
 
     whole, steps
-        The product that this one is some steps of, and which; None where it is no part of one.
+        The product of which this one has some steps, and these steps; None if it is a whole one.
     total
-        The sums, once somebody has asked for them: those of all steps are worked out together.
+        The sums, once they were needed: those of all steps are computed together.
     blocks
-        The products with some columns of the weights, by what these are.
+        The products with some columns of the weights, by these columns.
     """
 
     x: Array
@@ -74,11 +74,11 @@ class Product(Struct, eq=False):
     blocks: dict[tuple[Any, Any], Product] = {}
 
     def of_steps(self, steps: Any) -> Product:
-        """The product of some steps."""
+        """Return the product of some steps."""
         return Product(self.x[steps], self.weights, self, steps)
 
     def of_block(self, block: slice) -> Product:
-        """The product with some columns of the weights."""
+        """Return the product with some columns of the weights."""
         if self.whole is not None:
             return self.whole.of_block(block).of_steps(self.steps)
         key = block.start, block.stop
@@ -88,7 +88,7 @@ class Product(Struct, eq=False):
 
 
 class Groups(Struct, frozen=True):
-    """A sum whose groups are still apart; the kernel decides the order when it needs the number."""
+    """Sum with separate groups; the kernel decides the order when it needs the number."""
 
     parts: tuple[Any, ...]
     kernel: Kernel
@@ -143,7 +143,7 @@ class Kernel(Joining):
         return np.where(np.abs(x) < (form or self.form).least_normal, np.zeros_like(x), x)
 
     def stored(self, x: Array) -> Array:
-        """Numbers as the tensor's type holds them, in that type."""
+        """Return numbers in the tensor's type."""
         if self.style.truncates:
             x = _cut(x.astype(np.float64), self.form)
         if self.style.saturates:
@@ -157,7 +157,7 @@ class Kernel(Joining):
         return self.exact(value)
 
     def feedback(self, hidden: Array) -> Array:
-        """The hidden state as it goes into the next step of a free run."""
+        """Return the hidden state for the next step of a free run."""
         return self.carry_state(hidden)
 
     def carry_state(self, state: Array) -> Array:
@@ -202,7 +202,7 @@ class Kernel(Joining):
         return self.style.order == "fused" and self.work.name != "float64"
 
     def reset(self, gate: Array, groups: Groups) -> Array | Groups:
-        """A gate times a sum, to be added to another one."""
+        """Return a gate times a sum, as a term of another sum."""
         if self.style.reset == "apart":
             each = [self.summed(Groups((part,), self)) if isinstance(part, Product) else part for part in groups.parts]
             return Groups(tuple(self._flushed(gate * part) for part in each), self)
@@ -238,7 +238,7 @@ class Kernel(Joining):
         return np.stack(states)
 
     def summed(self, groups: Groups) -> Array:
-        """The number that a sum comes to, in the work format."""
+        """Return the value of a sum, in the work format."""
         products = [p for p in groups.parts if isinstance(p, Product)]
         biases = [p.astype(np.float64) for p in groups.parts if not isinstance(p, Product)]
         sums, between = [self._flushed(self._dot(p)) for p in products], self.accumulator
@@ -254,7 +254,7 @@ class Kernel(Joining):
         return self._flushed(total).astype(self.work.dtype)
 
     def _dot(self, product: Product) -> Array:
-        """The sums of a product, by :meth:`_added`."""
+        """Return the sums of a product, by :meth:`_added`."""
         if product.total is None:
             whole = product.whole
             product.total = self._added(product) if whole is None else self._dot(whole)[product.steps]
@@ -315,7 +315,7 @@ def run_kernel(
     *,
     arithmetic: type[Kernel] = Kernel,
 ) -> dict[str, Array]:
-    """All outputs that the node asks for, in its type, as a kernel of that style computes them."""
+    """Return all outputs that the node asks for, in its type, as a kernel of that style computes them."""
     computation = computation_of(node, inputs, interpretations)
     configuration = computation.configuration
     kernel = arithmetic(style, configuration.format)

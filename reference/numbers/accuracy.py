@@ -1,7 +1,7 @@
-"""Accuracy classes: the arithmetic that a target is judged by, and what its every operation may cost.
+"""Accuracy classes: the arithmetic that a target claims, and the cost of its operations.
 
 A class says which roundings a conforming implementation may make. A *budget* is a class applied to one tensor type: the
-plain numbers that :mod:`.bounded` computes with.
+plain numbers with which :mod:`.bounded` computes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["ACCURACY_CLASSES", "WIDER_PRESETS", "AccuracyClass", "Budget", "accu
 
 
 class AccuracyClass(Struct, frozen=True):
-    """(operands, accumulator, storage, activation envelope, subnormals) of an arithmetic.
+    """Accuracy class: the roundings that a conforming implementation may make.
 
     operands, accumulator, storage
         Names of formats, or None: the tensor's own type, except that half types accumulate in float32. ``tf32`` is
@@ -27,21 +27,21 @@ class AccuracyClass(Struct, frozen=True):
     activation
         (a, b): a primitive function (tanh, exp, sigmoid) with exact value f may be off by (a|f| + b)u.
     float32_activation
-        The same where float32 is stored. Kernels approximate functions there, and not all that are in wide use and
-        meant to be right keep to (4, 4). The new gate of onnxruntime's GRU, whose functions no other gate or operator
-        has, returns -5u for a Sigmoid of 0.04u, and Tanh 10.1u off; tract's stop short of their limits, Sigmoid by 7.5u
-        and Tanh by 10u (docs/accuracy.md).
+        The same where float32 is stored. Kernels in wide use exceed (4, 4) there: the new gate of onnxruntime's GRU
+        returns -5u for a Sigmoid of 0.04u, and its Tanh is 10.1u off; tract's Sigmoid stops 7.5u short of its limit,
+        its Tanh 10u (docs/accuracy.md).
     division
         d: a quotient inside a function may be off by du of itself. OpenCL's full profile, WGSL and SPIR-V for Vulkan
-        allow 2.5 ulp, of at most 2u each; who multiplies by a reciprocal within that rounds the product, too: 6u.
+        allow 2.5 ulp, of at most 2u each; a multiplication by such a reciprocal also rounds the product: 6u.
     flushes
-        Whether subnormal numbers may be taken for zero.
+        Whether subnormal numbers may become zero.
     biased
-        Whether errors may lean to one side, as where digits are cut off: each lies within its bound all the same.
+        Whether errors may lean to one side, as where digits are truncated; each result is within its bound all the
+        same.
     steps
-        By how many levels a quantized output may be off beyond what its bounds leave open.
+        Number of levels that a quantized output may be off beyond its bounds.
     judges
-        Whether numbers are right or wrong by it. Where not, they are compared as by ``standard`` and told, no more.
+        Whether numbers are judged. If not, they are compared as by ``standard`` and only reported.
     """
 
     name: str
@@ -59,8 +59,8 @@ class AccuracyClass(Struct, frozen=True):
 
 
 QDQ_STEPS = (1, 2, 4, 16, 64)
-"""Number of levels that quantized outputs may be off in the classes ``qdq-1`` and so on: kernels that hold gates and
-states in 8 or 16 bits round inside, which no document allows, so a target declares it."""
+"""Number of levels that quantized outputs may be off in the classes ``qdq-1`` and so on. Kernels that hold gates and
+states in 8 or 16 bits round inside; no specification allows that, so a target declares it."""
 
 ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     c.name: c
@@ -115,29 +115,28 @@ _TF32 = Format("tf32", 11, -126, FORMATS["float32"].largest, 0)
 
 @dataclass(frozen=True)
 class Budget:
-    """The error that one operation may cost in one accuracy class and one tensor type; all plain floats.
+    """Errors that operations may cost in one accuracy class and one tensor type; all plain floats.
 
     unit, floor
         One storage rounding of v costs at most unit*|v| + floor.
     operand_unit, operand_floor
-        What rounding an operand of a matrix product costs before it is multiplied; 0 where operands are taken as
-        they are.
+        Cost of rounding an operand of a matrix product before the multiplication; 0 if operands are not rounded.
     accumulator_unit, accumulator_floor
         One rounding inside a sum of products.
     input_floor
-        What a flushing target may take from every input, weight and stored state.
+        Largest change by a flushing target of an input, weight or stored state.
     a, b
         The activation envelope.
     division
-        What a quotient inside a function may be off, in units of itself.
+        Error of a quotient inside a function, in units of itself.
     largest
         Beyond this, a sum or product may have become infinite.
     coefficient_unit
-        How a kernel may round a coefficient or a clip threshold, which are float32 attributes.
+        Rounding of a coefficient or a clip threshold, which are float32 attributes.
     exact_possible
-        Whether what the tensors' own format holds exactly is never rounded in this class.
+        Whether numbers that the tensors' format holds exactly are never rounded in this class.
     tensor
-        The format of the tensors themselves, in which results are shown.
+        The format of the tensors, in which results are returned.
     """
 
     name: str
@@ -177,8 +176,8 @@ _FUNCTIONS_OFF = "functions-off-"
 
 
 def with_functions_off(units: int) -> str:
-    """The name of a class that is `standard` but for functions, which may be off by so many u. Nobody is judged by it:
-    faults are tried with functions as a target has them."""
+    """Return the name of `standard` with functions that may be off by `units` u. No target is judged by it; faults are
+    tried with functions as inaccurate as a target's own."""
     return f"{_FUNCTIONS_OFF}{units}"
 
 
@@ -186,13 +185,13 @@ _ANY_OF = "any-of-"
 
 
 def any_of(names: Sequence[str]) -> str:
-    """The name of a class within whose bounds everything lies that lies within those of one of these. Nobody is judged
-    by it: what it does not hold, none of them does, which is one question for many."""
+    """Return the name of the union of several classes, for a fast check: a result outside the union is outside every
+    class in it. No target is judged by it."""
     return _ANY_OF + "+".join(names)
 
 
 def accuracy_class(name: str) -> AccuracyClass:
-    """The class of that name. Raises ValueError naming the classes there are."""
+    """Return a class by name. Raise ValueError with the known names."""
     if name.startswith(_FUNCTIONS_OFF):
         units = int(name.removeprefix(_FUNCTIONS_OFF))
         return AccuracyClass(name, (4, units), (4, units))
@@ -208,7 +207,8 @@ def _coarser(first: Format, second: Format | None) -> Format:
 
 @cache
 def budget(class_name: str, type_name: str) -> Budget:
-    """The budget of an accuracy class for a tensor type (``float32``, ...). Raises ValueError for an unknown class."""
+    """Return the budget of an accuracy class for a tensor type (``float32``, ...). Raise ValueError for an unknown
+    class."""
     if class_name.startswith(_ANY_OF):
         each = [budget(name, type_name) for name in class_name.removeprefix(_ANY_OF).split("+")]
         return _any_of(class_name, each)
@@ -261,11 +261,11 @@ _COSTS = (
 
 
 def _any_of(name: str, each: Sequence[Budget]) -> Budget:
-    """A budget in which every operation may cost what it may in any of these.
+    """Return a budget in which each operation may cost the most that it may in any of these.
 
-    No step from costs to bounds subtracts one: sums, products, hulls of intervals, and the least of a bound and a
-    constant. So a radius grows with each cost, and so does what is in doubt, with smaller ranges too; values are the
-    same. What is exact in a class has a radius of zero there, and need not have one here.
+    No step from costs to bounds subtracts a cost: sums, products, hulls of intervals, and the least of a bound and a
+    constant. So radii and doubtful elements only grow with each cost and with smaller ranges; values are the same.
+    Numbers that are exact in a class, with radius zero, need not be exact here.
     """
 
     costs = {cost: _MORE * max(getattr(one, cost) for one in each) for cost in _COSTS}

@@ -1,7 +1,7 @@
-"""The eleven activation functions of the recurrent operators, and what each may cost.
+"""The eleven activation functions of the recurrent operators, and their costs.
 
-One class per function: its value in float64, the places where it is not monotone, and a bound on what a conforming
-kernel's own evaluation of it may add. Names, equations: the operators' documents, section "Activation functions".
+One class per function: its value in float64, the places where it is not monotone, and a bound on the error of a
+conforming kernel's own evaluation. Names and equations: the operators' documents, section "Activation functions".
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ class Coefficient:
 
     @staticmethod
     def of(value: float) -> Coefficient:
-        """A default as documents print it. 0.01 has no exact float32: kernels hold either neighbour of it."""
+        """Return a default as documents print it. 0.01 has no exact float32: kernels hold either neighbour."""
         single = float(np.float32(value))
         return Coefficient(single, abs(single - value))
 
 
 @dataclass(frozen=True)
 class ActivationKind:
-    """One function of the documents' list.
+    """Activation function of the documents' list.
 
     value(x, alpha, beta)
         The function, on float64 arrays.
     cost(low, high, image, alpha, beta, budget)
-        Bound on a conforming kernel's own error, given exact input in [low, high] whose image is within +-image;
-        alpha and beta are Coefficients.
+        Bound on a conforming kernel's own error, for exact input in [low, high] whose image is within +-image; alpha
+        and beta are Coefficients.
     corners(alpha)
-        (place, value) pairs that belong to the image of an interval around `place`, for functions that are not
-        monotone or not continuous.
+        (place, value) pairs that belong to the image of an interval around `place`, for functions that are not monotone
+        or not continuous.
     slope, curvature
-        For smooth functions: |f'| from the function's own value and a number that is 1, or above it by what |f'| is to
-        be above itself; and a bound on |f''|. They bound the image of an interval without two more evaluations.
+        For smooth functions: |f'| from the function's own value and a factor of at least 1; and a bound on |f''|. They
+        bound the image of an interval without two more evaluations.
     overflows
-        True where the document's own formula has an intermediate (e^x) that overflows before its result does.
+        Whether the document's formula has an intermediate (e^x) that overflows before its result does.
     """
 
     name: str
@@ -145,7 +145,7 @@ def _free(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coeff
 
 
 def _rounded(error: Array, magnitude: Array, w: Budget) -> Array:
-    """The error after one more rounding of a number that is `magnitude` at most, and `error` off already."""
+    """Return the error after one more rounding of a number of at most `magnitude`, already off by `error`."""
     return error + w.unit * (magnitude + error) + w.floor
 
 
@@ -276,11 +276,11 @@ class Activation:
         return self.kind.name
 
     def __call__(self, x: Array) -> Array:
-        """The function's value on a float64 array of any shape."""
+        """Return the function's value on a float64 array of any shape."""
         return self.kind.value(x, self.alpha.value, self.beta.value)
 
     def widen(self, w: Budget) -> Activation:
-        """The same function with coefficients that a kernel of this budget may have rounded."""
+        """Return the function with coefficients that a kernel of this budget may have rounded."""
         unit = w.coefficient_unit
         if not unit or not (self.kind.uses_alpha or self.kind.uses_beta):
             return self
@@ -291,8 +291,7 @@ class Activation:
         return Activation(self.kind, alpha, beta)
 
     def interval_image(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
-        """Value and radius of the function on [low, high]: the image of the interval, and a conforming kernel's
-        error."""
+        """Return value and radius of the function on [low, high]: the interval's image and a conforming kernel's error."""
         if self.kind.slope is not None:
             return self.slope_image(value, np.maximum(high - value, value - low), w)
         first, centre, last = self(low), self(value), self(high)
@@ -334,7 +333,7 @@ _ONE_IN_SINGLE = 1 + 2.0**-22
 
 
 def kind_named(name: str) -> ActivationKind | None:
-    """The function of that name in any letter case (see the interpretation `letter-case`), or None."""
+    """Return the function of that name in any letter case (interpretation `letter-case`), or None."""
     return _BY_LOWER_CASE.get(name.lower()) if isinstance(name, str) else None
 
 

@@ -1,6 +1,6 @@
 """Affine quantization to integers, as ONNX's QuantizeLinear and AMD Quark's documents describe it.
 
-A number x is held as the level ``round(x / scale) + zero_point``, rounded half to even and saturated to the type's
+A number x is stored as the level ``round(x / scale) + zero_point``, rounded half to even and saturated to the type's
 range; a level q stands for the number ``(q - zero_point) * scale``.
 """
 
@@ -86,30 +86,29 @@ class Affine:
         return (self.highest - self.zero_point) * self.scale
 
     def levels(self, x: NDArray[Any]) -> NDArray[np.int64]:
-        """The levels of numbers, int64. Infinities saturate; NaN, for which no level is defined, gives the zero point.
+        """Return the levels of numbers, as int64. Infinities saturate; NaN, which has no level, gives the zero point.
 
         For float32 numbers the quotient decides ties as the exact one does: x/scale and a tie differ, if at all, by
-        2^-41 of x/scale or more (24 bits over 24 bits against 17), which float64 tells apart.
+        2^-41 of x/scale or more (24 bits over 24 bits against 17), and float64 distinguishes these.
         """
         return self._saturated(self.nearest(self._quotient(x)))
 
     def dequantized(self, levels: NDArray[Any]) -> NDArray[np.float64]:
-        """The numbers that levels stand for: exact in float64 where levels have 29 bits at most, since those times 24
-        fit."""
+        """Return the numbers of levels; exact in float64 if levels have at most 29 bits, since those times 24 fit."""
         numbers: NDArray[np.float64] = (levels - self.zero_point) * self.scale
         return numbers
 
     def rounded(self, x: NDArray[Any]) -> NDArray[np.float64]:
-        """Numbers quantized and dequantized."""
+        """Return numbers quantized and dequantized."""
         return self.dequantized(self.levels(x))
 
     def between(
         self, low: NDArray[Any], high: NDArray[Any], relative: float = 2.0**-22
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The lowest and the highest level that a number between two others may be given.
+        """Return the lowest and the highest level that a number between two others may get.
 
         relative
-            By how much the quotient may be off, beside the number: see :meth:`undecided`.
+            Relative error of the quotient, beside the number's: see :meth:`undecided`.
         """
         ends = (self._quotient(low), -1.0), (self._quotient(high), 1.0)
         lowest, highest = (self._saturated(self.nearest(end + side * relative * np.abs(end))) for end, side in ends)
@@ -127,11 +126,11 @@ class Affine:
         return np.clip(levels, self.lowest, self.highest)
 
     def undecided(self, x: NDArray[Any], relative: float = 2.0**-23) -> NDArray[np.bool_]:
-        """The numbers that lie so near to a tie that a conforming implementation may choose the other level.
+        """Return a mask of the numbers so near to a tie that a conforming implementation may choose the other level.
 
         relative
-            By how much the quotient that is rounded may be off: float32 division costs 2^-24, multiplication with a
-            reciprocal that was rounded itself 2^-23.
+            Relative error of the quotient before rounding: float32 division costs 2^-24, multiplication with a rounded
+            reciprocal 2^-23.
         """
         quotient = np.clip(self._quotient(x), -_FAR, _FAR)
         reach = np.abs(quotient) * relative

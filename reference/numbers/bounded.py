@@ -2,11 +2,11 @@
 
 A :class:`Bounded` is a float64 array of values, each with a *radius*: every conforming implementation of the class in
 the :class:`~.accuracy.Budget` holds a number within that radius. A :class:`Sum` is a sum whose terms an implementation
-may add in any order; it becomes a Bounded when something is done with it. Where a conforming implementation may hold
-anything at all (overflow inside a sum, inf - inf, NaN), the element is *in doubt*: its value and radius are finite
-numbers without meaning and the mask ``doubt`` says so. So a radius is never NaN.
+may add in any order; it becomes a Bounded when an operation needs its value. If a conforming implementation may hold
+any number (overflow inside a sum, inf - inf, NaN), the element is *in doubt*: its value and radius are finite numbers
+without meaning, and the mask ``doubt`` marks it. So a radius is never NaN.
 
-The cells know nothing of this: ``+``, ``*`` and an activation mean here what they mean for plain arrays.
+The cells do not depend on this: ``+``, ``*`` and an activation mean the same here as for plain arrays.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _aligned(parts: Radii, dimensions: int) -> Radii:
 
 
 def _spread(doubt: Mask, value: Array) -> Mask:
-    """The mask with an entry for every element: a bias has fewer axes than the sum that it takes part in."""
+    """Return the mask with an entry for every element: a bias has fewer axes than the sum that it belongs to."""
     return doubt if doubt is None or doubt.shape == value.shape else np.broadcast_to(doubt, value.shape)
 
 
@@ -72,8 +72,8 @@ class Bounded:
 
     @staticmethod
     def in_range(value: Array, radius: Radii, doubt: Mask, reach: Radii, budget: Budget) -> Bounded:
-        """A number with those elements in doubt whose `reach` may have left the class's range; their value and radius
-        then mean nothing, and are zero."""
+        """Return a number with those elements in doubt whose `reach` may have left the class's range; their value and
+        radius are zero."""
         if reach.size and not reach.max() < budget.largest:
             beyond = ~(reach < budget.largest)
             value, radius = np.where(beyond, 0.0, value), np.where(beyond, 0.0, radius)
@@ -90,7 +90,7 @@ class Bounded:
         return Bounded(self.value[index], self.radius[index], self.budget, doubt, proportion)
 
     def transpose(self, *axes: int) -> Bounded:
-        """The number with its axes in another order, as NumPy's."""
+        """Return the number with its axes in another order, as NumPy does."""
         doubt = None if self.doubt is None else self.doubt.transpose(*axes)
         return Bounded(self.value.transpose(*axes), self.radius.transpose(*axes), self.budget, doubt)
 
@@ -113,7 +113,7 @@ class Bounded:
         return self._rounded(number - self.value, self.radius.copy(), self.doubt)
 
     def _rounded(self, value: Array, radius: Radii, doubt: Mask) -> Bounded:
-        """One storage rounding; whatever may have left the range is in doubt."""
+        """Return the number after one storage rounding; elements that may have left the range are in doubt."""
         w = self.budget
         magnitude = size_like(radius, value)
         magnitude += radius
@@ -123,20 +123,20 @@ class Bounded:
 
 
 class Sum:
-    """A sum of groups (matrix products, biases, peepholes) that may be added in any order, and partly stored.
+    """Sum of groups (matrix products, biases, peepholes) that may be added in any order, and partly stored.
 
     value
         The sum.
     parts
-        (3, ...): error, magnitude and spread, in one array, since a cell takes sums apart and adds them gate by gate,
-        and three small arrays cost three times as much as one.
+        (3, ...): error, magnitude and spread, in one array, because a cell splits and adds sums gate by gate, and three
+        small arrays cost three times as much as one.
     error
-        What the terms' own radii amount to.
+        Error that follows from the terms' own radii.
     magnitude
-        The sum of the absolute values of all single terms; ``terms`` counts those of one element.
+        Sum of the absolute values of all single terms; ``terms`` counts those of one element.
     spread
-        The sum of the absolute values of the groups; ``groups`` counts them. Every partial sum of whole groups lies
-        within it.
+        Sum of the absolute values of the groups; ``groups`` counts them. Every partial sum of whole groups lies within
+        it.
     """
 
     __slots__ = ("budget", "doubt", "groups", "parts", "terms", "value")
@@ -147,7 +147,7 @@ class Sum:
 
     @staticmethod
     def of(number: Bounded) -> Sum:
-        """A number as a sum of one."""
+        """Return a number as a sum of one group."""
         parts = np.empty((3, *number.value.shape), number.radius.dtype)
         parts[0], parts[1:] = number.radius, np.abs(number.value)
         return Sum(number.value, parts, 1, 1, number.budget, number.doubt)
@@ -200,7 +200,7 @@ class Sum:
         return len(self.value)
 
     def with_error(self, error: Radii) -> Sum:
-        """The same sum, whose terms' own radii amount to something else."""
+        """Return the sum with another error of its terms."""
         parts = self.parts.copy()
         parts[0] = error
         return Sum(self.value, parts, self.terms, self.groups, self.budget, self.doubt)
@@ -222,11 +222,11 @@ class Sum:
         return Sum(value, parts, self.groups, self.groups, w, doubt)
 
     def settled(self) -> Bounded:
-        """The sum as a number.
+        """Return the sum as a number.
 
         Any order of n terms costs gamma_n of the sum of their absolute values in the accumulator. Kernels also store:
-        each group once, and each of the partial sums of whole groups, that is 2m - 1 roundings for m groups, of which
-        those of the groups themselves amount to u * spread and the m - 1 others to u * spread each, at most.
+        each group once, and each partial sum of whole groups. That is 2m - 1 roundings for m groups: those of the
+        groups cost u * spread together, and the m - 1 others at most u * spread each.
         """
         w = self.budget
         gamma = w.gamma(self.terms)

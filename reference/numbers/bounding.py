@@ -1,4 +1,4 @@
-"""The arithmetic of bounded numbers: how the scan makes, joins and takes apart what the cells compute with."""
+"""Arithmetic of bounded numbers: products, sums and activations with error bounds."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _EACH_STEP = {np.dtype(np.float64): 1.0, np.dtype(np.float32): 1 + 2.0**-21}
 
 
 def in_double(number: Bounded, budget: Budget) -> Bounded:
-    """A number with radii in float32, as it is without them, in the class itself.
+    """Return a number whose radii were float32 as one with float64 radii, with the class's own bounds.
 
-    What is below float32's range is lost on the way, 2^-149 an operation, and is not made up for. So such radii are for
-    numbers that are products and sums of functions, each of which is off by 2^-52 or more (:func:`._primitive`): no
-    radius is below 2^-104 then. What is lost of a sum, up to 2^-149 n times weights of 2^50, goes into a function.
+    Numbers below float32's range are lost on the way, 2^-149 an operation, without compensation. So such radii are only
+    for products and sums of functions that are off by 2^-52 or more (:func:`._primitive`): no radius is then below
+    2^-104. The loss in a sum, up to 2^-149 n times weights of 2^50, enters a function.
     """
     return replace(number, radius=number.radius.astype(np.float64) * _SINGLE_SLACK, budget=budget)
 
 
 class Weights(Struct, frozen=True, dict=True):
-    """A weight matrix (rows, columns), prepared once for many products.
+    """Weight matrix (rows, columns), prepared once for many products.
 
     transposed, absolute, sums
         W^T, |W|^T, and the sums of |W| along columns.
     doubt
-        Rows that hold what is not finite, or too large for the class's operands.
+        Rows with numbers that are not finite, or too large for the class's operands.
     single
         Whether |W| may be multiplied in float32.
     """
@@ -70,16 +70,16 @@ class Weights(Struct, frozen=True, dict=True):
 
 
 class Bounding:
-    """The arithmetic of bounded numbers: how the scan makes, joins and takes apart what the cells compute with."""
+    """Arithmetic of numbers with error bounds in one accuracy class."""
 
     def __init__(self, budget: Budget, *, formulas: bool = True, radii: Radius = np.float64) -> None:
-        """Bounds in a class.
+        """Prepare bounds in a class.
 
         formulas
-            Whether a kernel may follow the formula that a document prints where that overflows.
+            Whether a kernel may follow a document's printed formula where it overflows.
         radii
-            The type of radii and of all that goes into them. In float32 they mean what :func:`in_double` makes of
-            them, and overflow is expected a little earlier, by more than roundings come to.
+            Type of radii and their terms. Float32 radii need :func:`in_double`, and expect overflow a little earlier,
+            by more than their roundings.
         """
         self.budget, self._formulas, self._radii = budget, formulas, radii
         self._largest = budget.largest
@@ -87,14 +87,14 @@ class Bounding:
             self.budget = replace(budget, largest=budget.largest * (1 - 2.0**-10))
 
     def _clean(self, value: Array, largest: float) -> tuple[Array, Mask]:
-        """Numbers that are not finite, or too large for the class's operands, are in doubt from the start."""
+        """Return numbers with those in doubt that are not finite or too large for the class's operands."""
         if not value.size or np.abs(value).max() <= largest:
             return value, None
         doubt = ~(np.abs(value) <= largest)
         return np.where(doubt, 0.0, value), doubt
 
     def exact(self, value: Array) -> Bounded:
-        """A tensor that the case gives: exact, but for what a flushing target takes from it."""
+        """Return a tensor of the case: exact, unless a flushing target changes it."""
         w = self.budget
         value, doubt = self._clean(value, self._largest)
         # A class that stores in a narrower format than the tensors' rounds what is given as it comes in.
@@ -109,8 +109,8 @@ class Bounding:
         return Bounded(value, np.zeros(value.shape), w, doubt, (none, none))
 
     def reported_state(self, value: Array) -> Bounded:
-        """A state read back from a target: it may be held wider than it is shown, so it is off by one storage
-        rounding. With v' = v(1 + d), |d| <= u: |v - v'| <= u|v'|/(1 - u) <= u(1 + 2u)|v'|."""
+        """Return a state that a target reported. The target may keep it wider than it returns it, so it is off by one
+        storage rounding. With v' = v(1 + d), |d| <= u: |v - v'| <= u|v'|/(1 - u) <= u(1 + 2u)|v'|."""
         w = self.budget
         # The largest number may stand for anything beyond it: what stores saturating may go on with the wide state.
         value, doubt = self._clean(value, float(np.nextafter(w.tensor.largest, 0.0)))
@@ -122,15 +122,15 @@ class Bounding:
         return Bounded(value, radius, w, doubt, (np.full(line, share), np.full(line, rest)))
 
     def feedback(self, hidden: Bounded) -> Bounded:
-        """The hidden state as it goes into the next step of a free run."""
+        """Return the hidden state for the next step of a free run."""
         return self.carry_state(hidden)
 
     def carry_state(self, state: Bounded) -> Bounded:
-        """A state as it goes into the next step. Its storage rounding is that of the product or sum that made it."""
+        """Return a state for the next step. Its storage rounding is that of the product or sum that made it."""
         return state
 
     def weights(self, matrix: Array) -> Weights:
-        """A weight matrix (rows, columns) for :meth:`product`."""
+        """Prepare a weight matrix (rows, columns) for :meth:`product`."""
         transposed = np.ascontiguousarray(matrix.T)
         absolute = np.abs(transposed)
         largest, rows_in_doubt = float(absolute.max(initial=0.0)), None
@@ -190,9 +190,9 @@ class Bounding:
         return Sum(value, parts, weights.columns, 1, w, doubt)
 
     def _magnitude(self, size: Radii, weights: Weights, total: Radii) -> None:
-        """|x| @ |W|, from above, into `total`. Large ones in float32, which is as good for a bound: n terms are off by
-        gamma_n there, n*2^-23 at most for n up to 2^22; operands whose largest is beyond 2^-50 ... 2^50 stay in
-        float64."""
+        """Write |x| @ |W|, rounded upwards, into `total`. Large products are in float32, which is enough for a bound: n
+        terms are off by gamma_n there, at most n*2^-23 for n up to 2^22. Operands whose largest is beyond 2^-50 ...
+        2^50 stay in float64."""
         worth_it = size.size * weights.transposed.shape[1] >= LEAST_SINGLE and weights.single
         if not worth_it or not 2.0**-50 < size.max() < 2.0**50:
             wide = total.dtype == np.float64
@@ -206,7 +206,7 @@ class Bounding:
             total += weights.columns * 2.0**-64
 
     def activate(self, activation: Activation, argument: Sum | Bounded, clip: float | None) -> Bounded:
-        """The activation of an argument, clipped first where `clip` is a threshold."""
+        """Return the activation of an argument, clipped first if `clip` is a threshold."""
         number = argument.settled() if isinstance(argument, Sum) else argument
         w = self.budget
         if clip is None and activation.kind.slope is not None:
@@ -231,7 +231,7 @@ class Bounding:
         return Bounded.in_range(value, radius, doubt, reach, w)
 
     def concatenate(self, numbers: Sequence[Bounded], axis: int = 0) -> Bounded:
-        """Numbers joined along an axis; one is what it is."""
+        """Join numbers along an axis; a single number is returned unchanged."""
         if len(numbers) == 1:
             return numbers[0]
         doubt: Mask = None
@@ -248,7 +248,7 @@ class Bounding:
         return Bounded(value, radius, self.budget, doubt, proportion)
 
     def stack(self, steps: Sequence[Bounded]) -> Bounded:
-        """Numbers of equal shape joined along a new first axis."""
+        """Join numbers of equal shape along a new first axis."""
         return self.concatenate([step[np.newaxis] for step in steps])
 
     def where(self, mask: NDArray[np.bool_], number: Bounded, otherwise: Bounded) -> Bounded:
@@ -296,11 +296,12 @@ class Bounding:
         return Bounded.in_range(value, radius, doubt, reach, w)
 
     def recurrence(self, factor: Bounded, term: Bounded, start: Bounded) -> Bounded:
-        """All C_t = factor_t * C_(t-1) + term_t, t along the first axis: `*` and `+` of :class:`Bounded`, in bulk.
+        """Return all C_t = factor_t * C_(t-1) + term_t, t along the first axis: `*` and `+` of :class:`Bounded`, in
+        bulk.
 
-        The values are scanned first. Then every part of the radius but |f|r_(t-1) is known for all steps at once:
-        with A = |f| + r_f, p = |f C| and q = r_f|C|, a product is off by A r + q, rounded by u(p + A r + q); the sum by
-        that plus r_term, rounded by u(|C_t| + that). So r_t = (1 + u)^2 A r_(t-1) + k_t.
+        The values are scanned first. Then every part of the radius but |f|r_(t-1) is known for all steps at once: with
+        A = |f| + r_f, p = |f C| and q = r_f|C|, a product is off by A r + q, rounded by u(p + A r + q); the sum by that
+        plus r_term, rounded by u(|C_t| + that). So r_t = (1 + u)^2 A r_(t-1) + k_t.
         """
         w = self.budget
         with np.errstate(over="ignore", invalid="ignore"):
@@ -327,13 +328,13 @@ class Bounding:
 
 
 def _between(value: Array, low: float, high: float) -> Array:
-    """np.clip, which takes three times as long for what is small."""
+    """Return np.clip(x, low, high), which takes three times as long for small arrays."""
     kept = np.maximum(value, low)
     return np.minimum(kept, high, out=kept)
 
 
 def _scan(factor: Radii, term: Radii, start: Radii) -> Radii:
-    """All s_t = factor_t * s_(t-1) + term_t."""
+    """Return all s_t = factor_t * s_(t-1) + term_t."""
     out = np.empty_like(term)
     for t in range(len(out)):
         start = np.multiply(factor[t], start, out=out[t])

@@ -1,4 +1,4 @@
-"""Quantization per channel: each slice of a tensor along an axis has a scale and a zero point of its own."""
+"""Quantization per channel: each slice of a tensor along an axis has its own scale and zero point."""
 
 from __future__ import annotations
 
@@ -75,16 +75,15 @@ class Channels:
 
 
 Codec = Affine | Channels
-"""The way in which a tensor is held as integers."""
+"""Quantization of a tensor, for the whole tensor or per channel."""
 
 
 def product_codec(codecs: Mapping[str, Codec]) -> Codec:
-    """The codec in int32 that integer kernels add a bias in: that of the products of X and W, and of its second half
-    those of X and R, since states are multiplied in levels like those of X. Channel by channel where weights have
-    channels.
+    """Return the int32 codec in which integer kernels add a bias: that of the products of X and W, and for its second
+    half that of X and R, since states are multiplied in levels like those of X. It is per channel if weights are.
 
     codecs
-        By name those of X, W and R. Raises KeyError where one is not quantized.
+        By name those of X, W and R. Raises KeyError if one is not quantized.
     """
     x, w, r = (codecs[name] for name in "XWR")
     assert isinstance(x, Affine)

@@ -1,4 +1,4 @@
-"""Floating-point formats of tensors: what one rounding costs, and where a format ends."""
+"""Floating-point formats of tensors: their roundings and limits."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ FORMATS: dict[str, Format] = {
 
 
 def format_of(dtype: np.dtype[Any] | str) -> Format:
-    """The format of a NumPy type, ml_dtypes.bfloat16 included.
+    """Return the format of a NumPy type, ml_dtypes.bfloat16 included.
 
-    Raises ValueError for a type that no recurrent operator takes.
+    Raise ValueError for a type that no recurrent operator takes.
     """
     name = dtype if isinstance(dtype, str) else dtype.name
     try:

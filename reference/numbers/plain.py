@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class Joining:
-    """The common part of arithmetics whose numbers are plain arrays: how numbers are put together."""
+    """Common operations of arithmetics whose numbers are plain arrays."""
 
     def concatenate(self, numbers: Sequence[NDArray[Any]], axis: int = 0) -> NDArray[Any]:
         return np.concatenate(numbers, axis)
@@ -29,7 +29,7 @@ class Joining:
 
 
 class Plain(Joining):
-    """Same operations as :class:`.bounded.Bounding`, on numbers alone. Infinities and NaN go where IEEE 754 says."""
+    """The operations of :class:`.bounding.Bounding` on numbers alone. Infinities and NaN follow IEEE 754."""
 
     def exact(self, value: Array) -> Array:
         return value
@@ -38,7 +38,7 @@ class Plain(Joining):
         return value
 
     def feedback(self, hidden: Array) -> Array:
-        """The hidden state as it goes into the next step of a free run."""
+        """Return the hidden state for the next step of a free run."""
         return self.carry_state(hidden)
 
     def carry_state(self, state: Array) -> Array:
@@ -62,7 +62,7 @@ class Plain(Joining):
         return result
 
     def recurrence(self, factor: Array, term: Array, start: Array) -> Any:
-        """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
+        """Return all C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
         states = np.empty_like(term)
         for t in range(len(term)):
             start = np.multiply(factor[t], start, out=states[t])
@@ -71,7 +71,7 @@ class Plain(Joining):
 
 
 class Ordered(Plain):
-    """Plain arithmetic whose products are the same on every machine: what is written into files is computed with it."""
+    """Plain arithmetic whose products are the same on every machine, for numbers that are written to files."""
 
     def product(self, x: Array, weights: Array) -> Array:
         """x (..., columns) times the transposed weight matrix, see :func:`ordered_product`."""
@@ -79,9 +79,9 @@ class Ordered(Plain):
 
 
 def ordered_product(x: Array, weights: Array) -> Array:
-    """x (..., K) times weights (K, G), the K products of each sum added from the first to the last, each rounded.
+    """Return x (..., K) times weights (K, G), the K products of each sum added from first to last, each rounded.
 
-    A library's matrix product adds in an order of its own, which depends on the processor and the number of threads.
+    A library's matrix product adds in its own order, which depends on the processor and the number of threads.
     """
     total = np.zeros((*x.shape[:-1], weights.shape[1]))
     if total.size < _FEW:
