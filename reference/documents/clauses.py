@@ -1,4 +1,4 @@
-"""Clauses: what the documents say, statement by statement, in our own words, as tables that are loaded and checked."""
+"""Clauses: the statements of the documents in our own words, as tables that are loaded and checked."""
 
 from __future__ import annotations
 
@@ -64,23 +64,23 @@ class Clause:
 
     status
         ``stated``: the document says it; ``implied``: it follows from its equations; ``convention``: the document is
-        silent and implementers agree; ``undefined``: it leaves it open; ``arithmetic``: it follows from the format of
-        numbers, as what NaN, infinity and overflow come to does, and no document speaks of it.
+        silent and implementers agree; ``undefined``: the document leaves it open; ``arithmetic``: it follows from the
+        format of numbers (NaN, infinity, overflow), and no document speaks of it.
     versions
         since_versions for which it holds.
     source
-        Where it stands.
+        Section of the document.
     needs
         Features (see onnxspec.cases) that a case must have to exercise it.
     or_needs
-        Features that exercise it as well, all together; empty where there is no second way. So a clause that says both
-        what is computed and what is illegal knows its negative cases.
+        Features that exercise it as well, all together; empty if there is no second way. So a clause about both a
+        computation and invalid models knows its negative cases.
     interpretation
-        The field of Interpretations that holds its meanings, where there is more than one to compute with.
+        The field of Interpretations that has its meanings, if there are several to compute with.
     implementers
-        For a convention: who follows it.
+        For a convention: the runtimes that follow it.
     advice
-        What to do about a node that breaks it, where that is another thing than for other operators.
+        Remedy for a node that breaks it, if it differs from that of other operators.
     """
 
     id: str
@@ -100,7 +100,7 @@ class Clause:
         return self.status in ("stated", "implied")
 
     def exercised_by(self, features: frozenset[str]) -> bool:
-        """Tell whether a case with these features tries it. A model that must be refused tries only what it breaks."""
+        """Tell whether a case with these features tries it. An invalid model tries only the clause that it breaks."""
         illegal = _broken(features)
         ways = (self.needs, self.or_needs) if self.or_needs else (self.needs,)
         return any(way <= features and (not illegal or way & illegal) for way in ways)
@@ -108,17 +108,17 @@ class Clause:
 
 @lru_cache(maxsize=1024)  # asked for every clause of a case, and the same for all of them
 def _broken(features: frozenset[str]) -> frozenset[str]:
-    """The features that say what a model breaks."""
+    """Return the features that name the violations of an invalid model."""
     return frozenset(feature for feature in features if feature.startswith(ILLEGAL))
 
 
 def parse_clauses(text: str, op_type: str, place: str) -> tuple[Clause, ...]:
-    """The clauses of a TOML table.
+    """Return the clauses of a TOML table.
 
-    A table that ``extends`` another operator has that one's clauses of a ``version``, its newest without it, but for
-    the topics ``without``; what it lists itself takes the place of a clause of that topic.
+    A table that ``extends`` another operator has the clauses of its ``version`` (default: the newest) except for the
+    topics ``without``; its own clauses replace those of the same topic.
 
-    Raises ClauseError, naming `place`, for anything unknown, missing, repeated or of the wrong type.
+    Raise ClauseError, naming `place`, for anything unknown, missing, repeated or of the wrong type.
     """
     table = _read(text, place)
     by_id: dict[str, Clause] = {}
@@ -153,7 +153,7 @@ def _base(table: _Table, op_type: str, place: str) -> tuple[str, int] | None:
 
 
 def _inherited(table: _Table, op_type: str, place: str) -> dict[str, Clause]:
-    """The clauses of the operator that a table extends, under its own operator's ids."""
+    """Return the clauses of the operator that a table extends, under its own operator's ids."""
     base, without = _base(table, op_type, place), table.without
     if base is None:
         return {}
@@ -212,14 +212,14 @@ def _table(op_type: str) -> dict[str, Clause]:
 
 @cache
 def base_of(op_type: str) -> tuple[str, int] | None:
-    """The operator that another one extends, and the version of it; None where its document stands by itself."""
+    """Return the operator that another one extends, and its version; None if it extends none."""
     path = document_of(op_type).clauses
     place = "/".join(path.parts[-3:])
     return _base(_read(path.read_text(encoding="utf-8"), place), op_type, place)
 
 
 def clauses_of(op_type: str, since_version: int | None = None, features: Iterable[str] | None = None) -> list[Clause]:
-    """The clauses of an operator: all, those of one version, those that a case with these features exercises."""
+    """Return the clauses of an operator: all, those of one version, or those that a case with these features tries."""
     return list(_chosen(op_type, since_version, None if features is None else frozenset(features)))
 
 
@@ -234,7 +234,7 @@ def _chosen(op_type: str, since_version: int | None, has: frozenset[str] | None)
 
 @cache  # every comparison asks for its own
 def clause_named(id: str) -> Clause:
-    """The clause of that id. Raises KeyError."""
+    """Return a clause by id. Raise KeyError."""
     document = document_saying(id)
     if document is None:
         raise KeyError(id)
@@ -242,12 +242,12 @@ def clause_named(id: str) -> Clause:
 
 
 def topic_of(id: str) -> str:
-    """The topic of a clause, by its id: what stands behind the operator."""
+    """Return the topic of a clause: its id without the operator."""
     document = document_saying(id)
     return id.partition(".")[2] if document is None else id.removeprefix(f"{document.prefix}.")
 
 
 def document_saying(id: str) -> Document | None:
-    """The document that a clause is of, by the clause's id; None where no known one has it."""
+    """Return the document of a clause by the clause's id; None if no known document has it."""
     documents = map(document_of, operator_names())
     return next((document for document in documents if id.startswith(f"{document.prefix}.")), None)

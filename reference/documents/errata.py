@@ -1,4 +1,4 @@
-"""Errata: what the registered schemas get wrong, as data. Everything else is taken from them as it is."""
+"""Errata of the registered schemas, as data. All other facts are taken from the schemas as they are."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ Default = int | float | str | tuple[str, ...]
 
 
 class Erratum(Struct, frozen=True):
-    """A default value that a schema registers and its own document contradicts.
+    """Default value that a schema registers and its own document contradicts.
 
     registered
-        What ``onnx.defs`` says.
+        The value in ``onnx.defs``.
     meant
-        What the document says; None where it says that there is no one default.
+        The value in the document; None if the document says that there is no single default.
     why
-        Where the document says so.
+        Section of the document.
     """
 
     op_type: str
@@ -47,7 +47,7 @@ ERRATA: tuple[Erratum, ...] = (
 
 
 def corrected(op_type: str, version: int, attribute: str, registered: Default) -> Default | None:
-    """The default that an attribute really has. An entry that no longer meets what is registered corrects nothing."""
+    """Return the true default of an attribute. An erratum that no longer fits the registered value corrects nothing."""
     for erratum in ERRATA:
         if (erratum.op_type, erratum.attribute) == (op_type, attribute) and version in erratum.versions:
             return erratum.meant if registered == erratum.registered else registered

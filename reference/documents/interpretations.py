@@ -1,7 +1,7 @@
-"""Interpretations: the meanings that ambiguous clauses allow, as choices that the reference can compute with.
+"""Interpretations: the meanings of ambiguous clauses, as choices with which the reference can compute.
 
 A target may follow any interpretation of a clause, but the same one everywhere. Each open :class:`Question` belongs to
-the documents that have it; what it is about, and why it is open, stands in their clause tables.
+the documents that have it; their clause tables explain it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from msgspec import Struct
 
 
 class Question(Struct, frozen=True):
-    """One question that a document leaves open.
+    """Question that a document leaves open.
 
     name
-        A Python name; clause tables call it by this under ``interpretation``.
+        A Python name; clause tables refer to it under ``interpretation``.
     options
         Its answers; the first one is the reference's own.
     asked_anew
-        Whether it is another question for every activation function: following both options is no contradiction then.
+        Whether it is a separate question for every activation function: following both options is then no
+        contradiction.
     generous
-        The option that the letter of a document speaks against, and its text can be read for all the same; empty where
-        there is none. Reports name the targets that follow it, in these ``words``: what such a target does.
+        Option that contradicts the strict wording of the document but is still a possible reading; empty if there is
+        none. Reports name the targets that follow it, with these ``words``.
     rare
-        Options that are tried last, before a target is accused.
+        Options that are tried last, before a target fails.
     """
 
     name: str
@@ -50,7 +51,7 @@ def ask(questions: Collection[Question]) -> None:
 
 
 def asked_anew(name: str) -> bool:
-    """Tell whether a question, if there is such a one, is another for every activation function."""
+    """Tell whether a known question is a separate one for every activation function."""
     return name in QUESTIONS and QUESTIONS[name].asked_anew
 
 

@@ -1,6 +1,6 @@
-"""Documents of operators: what each version defines, and where its clauses stand.
+"""Documents of operators: their versions, and the files of their clauses.
 
-Those of ONNX are read from the schemas that ``onnx`` registers; an operator of another domain brings its own versions.
+Those of ONNX come from the schemas that ``onnx`` registers; an operator of another domain brings its own versions.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from .tensors import HIDDEN_SIZE, LENGTHS, SEQ_LENGTH, Extent, TensorForm
 
 
 class UnknownOperator(ValueError):
-    """No such operator, or no such version of it."""
+    """Unknown operator, or unknown version of it."""
 
 
 @dataclass(frozen=True)
 class OperatorVersion:
-    """(domain, op_type, since_version), and what that version defines.
+    """Operator version: (domain, op_type, since_version), with its definitions.
 
     attributes
         Name to kind: ``INT``, ``FLOAT``, ``FLOATS``, ``STRING`` or ``STRINGS``.
     defaults
-        Name to value, for attributes that have one: what the schema registers, errata corrected.
+        Name to value, for attributes that have one: the schema's value, with errata corrected.
     inputs, outputs
-        Formal names in order; ``required`` holds those inputs that must be there, ``required_outputs`` those outputs.
+        Formal names in order; ``required`` has the required inputs, ``required_outputs`` the required outputs.
     types
-        NumPy's names of the types that T may be.
+        NumPy's names of the types of T.
     kinds
-        The same of every other type parameter.
+        The same for every other type parameter.
     tensors
-        What is said of each input and output, by name.
+        Description of each input and output, by name.
     """
 
     domain: str
@@ -58,12 +58,12 @@ class OperatorVersion:
     tensors: Mapping[str, TensorForm] = field(default_factory=dict, hash=False)
 
     def types_of(self, input: str) -> tuple[str, ...]:
-        """The types that an input may have."""
+        """Return the types that an input may have."""
         kind = self.kind_of(input)
         return self.types if kind == "T" else self.kinds[kind]
 
     def kind_of(self, input: str) -> str:
-        """Its type parameter: inputs of one kind have one type."""
+        """Return the type parameter of a tensor: inputs of one kind have one type."""
         form = self.tensors.get(input)
         return "T" if form is None else form.kind
 
@@ -87,31 +87,31 @@ class OperatorVersion:
 
     @property
     def gates(self) -> int:
-        """Number of blocks that the weights of a recurrent operator have, by what is said of W."""
+        """Number of gate blocks in the weights of a recurrent operator, from the description of W."""
         return max(extent.times for extent in self.tensors["W"].shapes[0] if extent.size == HIDDEN_SIZE)
 
     @property
     def last_opset(self) -> int:
-        """The last opset before the operator's next version; for the newest version its own, since what onnx adds later
-        must not change what is built here."""
+        """The last opset before the operator's next version. For the newest version its own opset, so that later opsets
+        of onnx do not change models."""
         later = [v for v in versions_of(self.op_type, self.domain) if v > self.since_version]
         return later[0] - 1 if later else self.since_version
 
 
 @dataclass(frozen=True)
 class Document:
-    """The document of one operator.
+    """Document of one operator.
 
     versions
-        Every version by its since_version, ascending; None where ``onnx`` has their schemas.
+        Every version by its since_version, ascending; None if ``onnx`` has their schemas.
     clauses
         The file of its clause table.
     former
-        Domain and name by which older models have the same operator, with the same versions.
+        Domain and name of the same operator in older models, with the same versions.
     questions
-        What it leaves open, as far as the reference can compute it either way.
+        Its open questions, as far as the reference can compute both ways.
     tensors
-        What it says of inputs and outputs, over all versions, where ``onnx`` has the schemas: those have no shapes.
+        Its inputs and outputs over all versions, if ``onnx`` has the schemas: those have no shapes.
     """
 
     op_type: str
@@ -177,12 +177,12 @@ def declare(document: Document) -> Document:
 
 
 def operator_names(domain: str | None = None) -> tuple[str, ...]:
-    """The operators that are known, or those of one domain, in the order in which they were declared."""
+    """Return the names of known operators, or those of one domain, in the order of their declaration."""
     return tuple(name for name, document in _DOCUMENTS.items() if domain in (None, document.domain))
 
 
 def document_of(op_type: str, domain: str = "") -> Document:
-    """The document of an operator, by its name, whether or not its domain is named. Raises UnknownOperator."""
+    """Return the document of an operator, by its name with or without domain. Raise UnknownOperator."""
     document = _DOCUMENTS.get(op_type)
     if document is None or domain not in ("", document.domain):
         document = _DOCUMENTS.get(f"{domain}::{op_type}")
@@ -193,7 +193,7 @@ def document_of(op_type: str, domain: str = "") -> Document:
 
 
 def operator_called(text: str) -> str:
-    """The name by which an operator is known here, for one that is given with its domain; other text as it is."""
+    """Return the name of an operator that is given with its domain; other text unchanged."""
     domain, _, op_type = text.rpartition("::")
     return _NAMES.get((domain, op_type), text)
 
@@ -207,7 +207,7 @@ def forget(op_type: str) -> None:
 
 
 def document_meant(op_type: str, domain: str) -> Document:
-    """The document of a node's operator, also of one that has its former name. Raises UnknownOperator."""
+    """Return the document of a node's operator, also by its former name. Raise UnknownOperator."""
     for document in _DOCUMENTS.values():
         if (domain, op_type) in (document.key, *document.former):
             return document
@@ -217,9 +217,9 @@ def document_meant(op_type: str, domain: str) -> Document:
 
 @cache
 def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
-    """Every since_version of an operator, ascending; of one that only another domain has, whether or not that is named.
+    """Return every since_version of an operator, ascending, with or without its domain in the name.
 
-    Raises UnknownOperator.
+    Raise UnknownOperator.
     """
     document = document_of(op_type, domain)
     if document.versions is not None:
@@ -234,7 +234,7 @@ def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
 
 @cache
 def operator_version(op_type: str, since_version: int, domain: str = "") -> OperatorVersion:
-    """One version of an operator. Raises UnknownOperator where there is none of exactly that since_version."""
+    """Return one version of an operator. Raise UnknownOperator if it has no version of exactly that since_version."""
     known = versions_of(op_type, domain)
     if since_version not in known:
         raise UnknownOperator(f"no {op_type}-{since_version}; versions are {', '.join(map(str, known))}")
@@ -264,7 +264,7 @@ def operator_version(op_type: str, since_version: int, domain: str = "") -> Oper
 
 
 def _defaults(schema: onnx.defs.OpSchema) -> dict[str, Default]:
-    """The default values of a schema's attributes, errata corrected."""
+    """Return the default values of a schema's attributes, with errata corrected."""
     defaults = {}
     for name, attribute in schema.attributes.items():
         given = attribute.default_value
@@ -277,7 +277,7 @@ def _defaults(schema: onnx.defs.OpSchema) -> dict[str, Default]:
 
 
 def _plain(value: Any) -> Default | None:
-    """An attribute's value as Python holds it; None where it is empty."""
+    """Return an attribute's value as a Python value; None if it is empty."""
     if isinstance(value, bytes):
         return value.decode("utf-8")
     if value is None or isinstance(value, (int, float)):

@@ -20,7 +20,7 @@ _PREFIXES: Mapping[str, str] = {
 
 
 def quantizes(domain: str, op_type: str) -> str:
-    """The name that ONNX has for what an operator does: QUANTIZE or DEQUANTIZE; empty for any other operator."""
+    """Return QUANTIZE or DEQUANTIZE for an operator that does one of them; empty for any other operator."""
     prefix = _PREFIXES.get(domain)
     if prefix is None or not op_type.startswith(prefix):
         return ""
@@ -29,5 +29,5 @@ def quantizes(domain: str, op_type: str) -> str:
 
 
 def quantizer_in(domain: str, name: str) -> str:
-    """The name that a domain has for QUANTIZE or DEQUANTIZE. Raises KeyError for a domain that has none."""
+    """Return a domain's operator for QUANTIZE or DEQUANTIZE. Raise KeyError for a domain that has none."""
     return _PREFIXES[domain] + name

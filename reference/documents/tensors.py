@@ -1,7 +1,7 @@
-"""Tensors: what a document says of each input and output, as data.
+"""Inputs and outputs as documents describe them, as data.
 
-Shapes, rules on types and sizes, and what flows into a node of a model come from it. Sizes have the documents' own
-names: seq_length, batch_size, input_size, hidden_size, num_directions.
+Shapes, rules on types and sizes, and the axes of a node in a model follow from it. Sizes have the documents' names:
+seq_length, batch_size, input_size, hidden_size, num_directions.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ Shape = tuple[Extent, ...]
 
 
 class Levels(Struct, frozen=True):
-    """A codec: integers, each of which stands for (level - zero point) * scale. Channels are the last axis.
+    """Codec of integers, each of which stands for (level - zero point) * scale. Channels are the last axis.
 
     scale, zero_point
-        Names of the inputs that hold them: one number for a whole direction, or one for each channel. Their shapes say
-        which.
+        Names of their inputs: one number for a whole direction, or one for each channel, as their shapes say.
     """
 
     scale: str
@@ -51,7 +50,7 @@ class Dynamic(Struct, frozen=True):
 
 
 class Stated(Struct, frozen=True):
-    """A codec: numbers that the operator itself quantizes, by what attributes of the node say.
+    """Codec of numbers that the operator itself quantizes, by attributes of the node.
 
     scale, zero_point
         Names of the attributes.
@@ -64,18 +63,18 @@ class Stated(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class TensorForm:
-    """The words of a document on one input or output.
+    """Form of one input or output in a document.
 
     shapes
-        As the document prints them; several where it allows several, each of another rank.
+        As the document prints them; several if it allows several ranks.
     batch_first
-        The shape in layout 1, where that is another one.
+        The shape in layout 1, if it differs.
     kind
         Its type parameter: tensors of one kind have one type.
     codec
-        What its elements stand for; None for themselves.
+        Meaning of its elements; None for plain numbers.
     axes
-        Names of the axes in messages (``channel``); those of the sizes without.
+        Names of the axes in messages (``channel``); default: those of the sizes.
     """
 
     name: str
@@ -86,7 +85,7 @@ class TensorForm:
     axes: tuple[str, ...] = ()
 
     def shape(self, layout: int = 0, rank: int | None = None) -> Shape:
-        """The shape in a layout; of several the one of that rank, if there is one, else the first."""
+        """Return the shape in a layout; of several the one of that rank, or else the first."""
         if layout == 1 and self.batch_first is not None:
             return self.batch_first
         return next((shape for shape in self.shapes if len(shape) == rank), self.shapes[0])
@@ -98,8 +97,8 @@ class TensorForm:
 
 
 def units_place(forms: Mapping[str, TensorForm], names: Iterable[str]) -> tuple[str, int] | None:
-    """The input of some that says hidden_size, and its axis: the weights of states, with a row and a column for
-    each unit. None where there are no such."""
+    """Return the input that determines hidden_size, and its axis: the weights of states, with a row and a column for
+    each unit. None if there is none."""
     for name in names:
         shape = forms[name].shapes[0] if name in forms else ()
         if Extent(HIDDEN_SIZE) in shape and {extent.size for extent in shape} <= {"num_directions", HIDDEN_SIZE}:
@@ -113,10 +112,10 @@ def by_name(forms: Iterable[TensorForm]) -> Mapping[str, TensorForm]:
 
 
 def recurrent_forms(gates: int, peepholes: int = 0, inner: tuple[str, ...] = ()) -> Mapping[str, TensorForm]:
-    """The tensors of ONNX's recurrent operators.
+    """Return the tensors of ONNX's recurrent operators.
 
     gates, peepholes
-        How many blocks W, R and B, and P, have.
+        Number of blocks of W, R and B, and of P.
     inner
         Names of the states beside h.
     """

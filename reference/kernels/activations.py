@@ -110,7 +110,7 @@ def _edge(activation: Activation, x: Array, form: Format) -> Array:
 
 
 def _beside(x: Array, gaps: int, noise: Array) -> Array:
-    """Return numbers that many places of their format away, on the side of the sign of `noise`; non-finite ones stay."""
+    """Return numbers so many places of their format away, on the side of the sign of `noise`; non-finite ones stay."""
     towards = np.where(noise < 0, -np.inf, np.inf).astype(x.dtype)
     moved = x
     for _ in range(gaps):
@@ -119,7 +119,7 @@ def _beside(x: Array, gaps: int, noise: Array) -> Array:
 
 
 def _faithful(exact: NDArray[np.float64], x: Array) -> Array:
-    """Return one of the two neighbours of a number in the format of x, not always the nearer one: an error below 1 ulp."""
+    """Return a neighbour of a number in the format of x, not always the nearer one: an error below 1 ulp."""
     nearest: Array = exact.astype(x.dtype)
     if x.dtype.itemsize == 8:  # the oracle's own exp is no better known than to a neighbour
         return nearest

@@ -291,7 +291,7 @@ class Activation:
         return Activation(self.kind, alpha, beta)
 
     def interval_image(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
-        """Return value and radius of the function on [low, high]: the interval's image and a conforming kernel's error."""
+        """Return value and radius on [low, high]: the interval's image and a conforming kernel's error."""
         if self.kind.slope is not None:
             return self.slope_image(value, np.maximum(high - value, value - low), w)
         first, centre, last = self(low), self(value), self(high)

@@ -1,4 +1,4 @@
-"""A node, the scan that all recurrent operators share, and what outputs must be."""
+"""Nodes, the scan that all recurrent operators share, and expected outputs."""
 
 # Documented in docs/operators.md.
 from .gates import Steps as Steps

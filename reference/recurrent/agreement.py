@@ -1,4 +1,4 @@
-"""Agreement of outputs with what they must be."""
+"""Comparison of outputs with expectations."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ _UNALARMED: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of an output with an expectation.
+    """Result of comparing an output with an expectation.
 
     worst
-        Largest |error| / radius over the judged elements; infinity where no radius allows what is there.
+        Largest |error| / radius over the judged elements; infinity if no radius allows the value.
     index
-        Where that is, in the output's own layout; None where everything agrees to the last bit or nothing is judged.
+        Position of the worst element in the output's layout; None if everything agrees to the last bit or nothing is
+        judged.
     judged, elements
-        How many elements could be judged, of how many that the expectation is about.
+        Number of judged elements, and of all elements of the expectation.
     failing
-        How many elements are outside their radius.
+        Number of elements outside their radius.
     nonfinite
-        Whether the worst element is NaN or infinite where it must not be.
+        Whether the worst element is NaN or infinite and must not be.
     vague
-        How many elements are not judged since their radius is so wide that lying within it proves nothing.
+        Number of elements that are not judged because their radius is too wide to prove anything.
     largest
-        The largest |error| of the judged elements, infinite where one is NaN or infinite wrongly.
+        Largest |error| of the judged elements; infinite if one is NaN or infinite and must not be.
     shift, scale, square, size
         Sums over finite elements that are not in doubt: of error, of error towards larger magnitude, of its square, and
         of u|value|. shift/size and scale/size are mean signed errors in u, sqrt(square)/size their standard error.
@@ -58,12 +59,12 @@ class Agreement:
 
 
 class _Weighed(Struct, frozen=True):
-    """An output beside an expectation, element by element; arrays of its shape.
+    """Output beside an expectation, element by element; arrays of its shape.
 
     ratio
-        |error| / radius, 0 where nothing is judged; ``finite`` is False where a NaN or an infinity stands wrongly.
+        error| / radius, 0 where nothing is judged; ``finite`` is False where a NaN or an infinity must not be.
     certain, judged
-        What the expectation is about and not in doubt, and what of that is judged; None for all of it.
+        Elements of the expectation that are not in doubt, and those of them that are judged; None for all.
     all_finite
         Whether the output has no NaN and no infinity.
     """
@@ -129,10 +130,10 @@ def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
 
 @np.errstate(**_UNALARMED)
 def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
-    """Compare an output (of the right shape and type) with what it must be.
+    """Compare an output (of the right shape and type) with its expectation.
 
-    Where |value| + radius reaches the largest finite number of the type, infinity of that sign is right, and so is
-    that largest number itself: arithmetic that saturates is conforming.
+    Where |value| + radius reaches the largest finite number of the type, infinity of that sign is right, and so is that
+    largest number itself: arithmetic that saturates is conforming.
     """
     got = output.astype(np.float64)
     weighed = _weighed(expectation, got)
@@ -176,10 +177,10 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
 def compare_each(
     together: Expectation, each: Sequence[Expectation], outputs: Sequence[NDArray[Any]], axis: int
 ) -> list[Agreement]:
-    """:func:`compare` of several outputs of one shape, all at once, which for small ones costs little more than one.
+    """Compare several outputs of one shape at once, which for small ones costs little more than one :func:`compare`.
 
     together
-        What they must be side by side along an axis; `each` says the same of one of them.
+        The expectation of all outputs, side by side along an axis; `each` has the single ones.
     """
     if together.number.doubt is not None:
         return [compare(expectation, output) for expectation, output in zip(each, outputs, strict=True)]
@@ -187,7 +188,7 @@ def compare_each(
     one = outputs[0].shape
 
     def rows(array: NDArray[Any]) -> NDArray[Any]:
-        """Lines side by side, one below the other: a row for each output."""
+        """Return a row for each output."""
         apart = array.reshape(*one[:axis], len(outputs), *one[axis:])
         return np.moveaxis(apart, axis, 0).reshape(len(outputs), -1)
 
@@ -245,7 +246,7 @@ class Expected(Struct, frozen=True):
         return self.expectations(accuracy, interpretations)
 
     def agreements(self, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
-        """The agreement of each output that there is with each expectation of it."""
+        """Return the agreement of each returned output with each of its expectations."""
         return [
             compare(expectation, self.outputs[expectation.output])
             for expectation in self(accuracy, interpretations)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..documents.operators import document_of
 
 Number = Any
-"""A number of any arithmetic: a float64 array, a Bounded, a sum whose terms are still apart, ..."""
+"""Number of any arithmetic: a float64 array, a Bounded, a sum with separate terms, ..."""
 
 States = tuple[Number, ...]
 """Ht after each step, and for LSTM Ct after each step, stacked along the first axis."""

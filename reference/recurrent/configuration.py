@@ -1,4 +1,4 @@
-"""A node together with its inputs: what its attributes come to."""
+"""Configuration of a node with its inputs: attributes resolved."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional"
 
 @dataclass(frozen=True)
 class Configuration:
-    """A node together with its inputs, everything resolved: what the scan and the cell compute with.
+    """Configuration of a node with its inputs, as the scan and the cell use it.
 
     T, N, I, H
         seq_length, batch_size, input_size, hidden_size.
     directions
-        ``forward`` and ``reverse``, in the order in which W holds them.
+        ``forward`` and ``reverse``, in the order of W.
     activations
         For each direction its functions, coefficients included.
     clips
@@ -48,7 +48,7 @@ class Configuration:
     transposes
         Whether the recurrent product is with the transposed blocks of R.
     operands
-        What X and states go into products as; None for themselves.
+        Numbers that replace X and states in products; None for themselves.
     touched
         Names of the interpretations on which this node's results depend.
     """
@@ -88,7 +88,7 @@ class Configuration:
         return tuple(f"Y_{name}" for name in ("h", *self.cell.inner))
 
     def shape_of(self, output: str) -> tuple[int, ...]:
-        """The shape of an output, in the node's layout; initial states have that of Y_h."""
+        """Return the shape of an output, in the node's layout; initial states have that of Y_h."""
         D = len(self.directions)
         if output == "Y":
             return (self.T, D, self.N, self.H) if self.layout == 0 else (self.N, self.T, D, self.H)
@@ -106,7 +106,7 @@ def configure(
 ) -> Configuration:
     """Resolve a node with its inputs (formal name to array; absent ones missing or None).
 
-    Raises IllegalNode, naming the clause, where the operator's document does not allow what is given.
+    Raise IllegalNode, naming the clause, if the operator's document does not allow them.
     """
     interpretations = interpretations or USUAL
     inputs = {name: array for name, array in inputs.items() if array is not None}
@@ -180,7 +180,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
 def _lengths(
     inputs: Mapping[str, NDArray[Any]], T: int, N: int, touched: set[str], illegal: Illegal
 ) -> NDArray[np.int64]:
-    """The number of steps of each row."""
+    """Return the number of steps of each row."""
     lengths = np.full(N, T, np.int64)
     if "sequence_lens" in inputs:
         given = inputs["sequence_lens"]
@@ -195,7 +195,7 @@ def _lengths(
 def _clips(
     node: Node, cell: Cell, interpretations: Interpretations, touched: set[str], illegal: Illegal
 ) -> tuple[float | None, ...]:
-    """The threshold of each activation's argument; None where nothing is clipped."""
+    """Return the threshold of each activation's argument; None for no clip."""
     clip = node.attributes.get("clip")
     if clip is not None:
         if not clip >= 0:
@@ -213,7 +213,7 @@ def _clips(
 
 
 def _coupled(node: Node, interpretations: Interpretations, touched: set[str], illegal: Illegal) -> str | None:
-    """The interpretation of coupled gates; None where they are not."""
+    """Return the interpretation of coupled gates; None if gates are not coupled."""
     input_forget = node.attributes.get("input_forget", 0)
     if input_forget not in (0, 1):
         raise illegal("input-forget", f"input_forget is 0 or 1, not {input_forget}")
@@ -226,7 +226,7 @@ def _coupled(node: Node, interpretations: Interpretations, touched: set[str], il
 def _activations(
     node: Node, cell: Cell, directions: int, interpretations: Interpretations, touched: set[str], illegal: Illegal
 ) -> tuple[tuple[Activation, ...], ...]:
-    """The activation functions of each direction, with the coefficients that the attributes give them."""
+    """Return the activation functions of each direction, with the coefficients of the attributes."""
     each = len(cell.activations)
     names = [text_of(n) for n in node.attributes.get("activations", cell.activations * directions)]
     if len(names) != each * directions:
@@ -283,7 +283,7 @@ def _consumed(
     touched: set[str],
     illegal: Illegal,
 ) -> list[float | None]:
-    """The entry of a coefficient list that belongs to each activation; None where the list has none for it.
+    """Return the entry of a coefficient list that belongs to each activation; None if the list has none for it.
 
     uses
         Whether each activation uses the coefficient.
@@ -303,10 +303,10 @@ def _consumed(
 
 
 def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-    """All interpretations on which a node's results depend, also those that only show when another one is followed:
+    """Return all interpretations on which a node's results depend, also those that appear only under another one:
     counted by position, a coefficient list may have nothing left for a function whose default is open.
 
-    Raises IllegalNode as :func:`configure` does.
+    Raise IllegalNode as :func:`configure` does.
     """
     known: frozenset[str] = frozenset()
     while True:
@@ -318,5 +318,5 @@ def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> f
 
 
 _BRANCHING = frozenset({"coefficients", "zero_clip"})
-"""The interpretations that decide whether others are asked for: a coefficient that a function is left without, and what
-a clip that is none would bound. Combinations of all of them are up to 64 times as many, and touch no more."""
+"""Interpretations that decide whether others matter: a missing coefficient, and the range of a clip that is none. All
+combinations would be up to 64 times as many, and touch no more."""

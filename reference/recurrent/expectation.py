@@ -1,12 +1,11 @@
-"""Values that the outputs of a target must have: numbers with radii, from its own reported states where it reports
-them.
+"""Expected outputs: numbers with radii, computed from the target's reported states if possible.
 
-Step-local: where Y is among the outputs, every step is judged from the state that the target reported one step before.
+Step-local: if Y is among the outputs, every step is judged from the state that the target reported for the step before.
 An error then passes through R once, only the inner state is scanned, and the radius stays tight at any length.
 
 Free run: without Y the radius grows with length.
 
-What lies outside a radius is wrong either way; lying within it proves something only while it is small beside the
+A number outside its radius is wrong either way; a number inside proves something only if the radius is small beside the
 signal.
 """
 
@@ -38,8 +37,7 @@ WIDEST_SHARE = 0.01
 
 
 class Measure(Struct, frozen=True):
-    """The unit in which errors of a quantized output are told, beside numbers: the attribute that holds it, and its
-    size."""
+    """Unit for errors of a quantized output: the attribute that holds it, and its size."""
 
     name: str
     size: float
@@ -47,21 +45,21 @@ class Measure(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Expectation:
-    """The value that one output must have, as far as one clause says so.
+    """Expected value of one output, as far as one clause determines it.
 
     output
         The output's name; ``number`` has its shape, in the node's layout.
     clause
-        What a target breaks that is not within the radii.
+        The clause that a target breaks outside the radii.
     about
-        Elements that this is about; None for all. Elements in doubt are about nothing.
+        Elements concerned; None for all. Elements in doubt are never judged.
     weak
-        Elements whose radius is so wide that lying within it proves nothing; lying outside it still does.
+        Elements whose radius is so wide that agreement proves nothing; outside it they are wrong all the same.
     measure
-        The size of an error that is one level; None where outputs are not quantized.
+        The size of an error of one level; None if outputs are not quantized.
     open
-        By how much each level may be off for what is not known of it, whatever a class allows: largest errors are told
-        beyond that. None where outputs are numbers.
+        Number of levels that are open for each element, without the class's allowance: largest errors count beyond
+        that. None if outputs are numbers.
     """
 
     output: str
@@ -79,12 +77,12 @@ class Expectation:
 
     @property
     def repeats_y(self) -> bool:
-        """Tell whether it says that an output is a part of Y, whose errors have been counted already."""
+        """Whether it says that an output is a part of Y, whose errors were counted already."""
         return self.clause.endswith(".outputs.last-hidden")
 
 
 ExpectationsBy = Callable[[str, Interpretations | None], list[Expectation]]
-"""A function from an accuracy class and interpretations to what the outputs of one run must be."""
+"""Function from an accuracy class and interpretations to the expected outputs of one run."""
 
 
 def expect(
@@ -94,14 +92,14 @@ def expect(
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Expectation]:
-    """Values that the outputs of `node` must have for these inputs.
+    """Return the expected outputs of `node` for these inputs.
 
     observed
-        The target's outputs by name. Its Y, where there is one of the right shape, makes the judgement step-local.
+        The target's outputs by name. A Y of the right shape makes the judgement step-local.
     accuracy
         Name of an accuracy class.
 
-    Raises IllegalNode where the document does not allow the node, ValueError for an unknown class.
+    Raise IllegalNode if the document does not allow the node, ValueError for an unknown class.
     """
     return Expecting(node, inputs, observed)(accuracy, interpretations)
 
@@ -113,8 +111,8 @@ def expect_behind(
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Expectation]:
-    """Values that the outputs of `node` must have behind a node that hands it X, or initial states, which are known
-    within bounds alone. It is a free run; otherwise like :func:`expect`."""
+    """Return the expected outputs of `node` behind another node, whose X or initial states are known only within
+    bounds. It is a free run; otherwise like :func:`expect`."""
     computation = computation_of(node, inputs, interpretations)
     computation = replace(computation, inputs={**computation.inputs, **handed})
     with np.errstate(over="ignore", invalid="ignore"):
@@ -130,7 +128,8 @@ class Expecting:
     def __init__(
         self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]], runs: int = 1
     ) -> None:
-        """`runs`: number of runs on the same inputs, whose outputs stand side by side in the batch."""
+        """Prepare expectations; `runs` is the number of runs on the same inputs, whose outputs stand side by side in
+        the batch."""
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
         self._memos: dict[tuple[Budget, Radius], Memo] = {}
 
@@ -163,8 +162,8 @@ def _side_by_side(one: Computation, runs: int) -> Computation:
 
 @cache
 def _of_sums(accuracy: str, type_name: str) -> Budget:
-    """The part of a class that is about sums: classes that differ in what activations may cost, as strict and standard
-    do, have their sums in common."""
+    """Return the part of a class that concerns sums: classes that differ only in the cost of activations, such as
+    strict and standard, share their sums."""
     return replace(budget(accuracy, type_name), name="", a=0.0, b=0.0)
 
 
@@ -175,10 +174,10 @@ def bounds(
     interpretations: Interpretations | None = None,
     states: Bounded | None = None,
 ) -> dict[str, Bounded]:
-    """Values that all outputs of a node must have in some arithmetic with bounds, in the node's layout.
+    """Return all outputs of a node in some arithmetic with bounds, in the node's layout.
 
     states
-        What is known of every Y, (T, D, N, H): each step starts from that. Without it a free run.
+        Known Y of every step, (T, D, N, H), from which each step starts. None: a free run.
     """
     computation = computation_of(node, inputs, interpretations)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -231,8 +230,8 @@ def _expect(
 
 
 def _radii(computation: Computation, observed: Mapping[str, NDArray[Any]]) -> Radius:
-    """The type of radii on the way to outputs: float32 for what is large, so that memory is most of its cost, and where
-    every state is made of functions that float32 is fit for, see :func:`..numbers.bounding.in_double`."""
+    """Return the type of radii: float32 for large nodes, whose cost is memory, if every state is made of functions that
+    allow it (:func:`..numbers.bounding.in_double`)."""
     c = computation.configuration
     fit = (
         "Y" in observed  # the radii of a free run grow with its length, and so would their roundings
@@ -261,9 +260,10 @@ def valid_elements(c: Configuration) -> NDArray[np.bool_]:
 
 
 def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> tuple[Bounded, Mask]:
-    """The Y of every row's last step, (D, N, H) or its layout-1 form, and the rows that have a step; None where all do.
+    """Return the Y of every row's last step, (D, N, H) or its layout-1 form, and the rows that have a step; None if all
+    do.
 
-    Y and Y_h may show one and the same wide state, each rounded once: they are two storage roundings apart at most.
+    Y and Y_h may show the same wider state, each rounded once: they are at most two storage roundings apart.
     """
     rows = np.arange(c.N)
     steps = {"forward": np.maximum(c.lengths - 1, 0), "reverse": np.zeros(c.N, np.int64)}
@@ -280,8 +280,8 @@ def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> t
 
 
 def too_wide(number: Bounded) -> Mask:
-    """Elements whose radius is not small beside the signal of their row, which is its largest number; None where there
-    are none."""
+    """Return a mask of elements whose radius is not small beside the signal of their row, its largest number; None if
+    there are none."""
     signal = np.abs(number.value).max(axis=-1, keepdims=True, initial=0.0)
     wide: NDArray[np.bool_] = number.radius > WIDEST_SHARE * signal
     return wide & (number.radius > 0) if wide.any() else None

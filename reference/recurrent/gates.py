@@ -1,7 +1,7 @@
-"""Values inside a cell at every step: its gates, by the letters that its document gives them.
+"""Values inside a cell at every step: its gates, by the letters of its document.
 
-The equations themselves are run, with two things watched: from which gate's block of a sum an activation's argument
-comes, and what the activation makes of it. So a cell needs no second form that could differ from the first.
+The equations themselves run, and two things are watched: from which gate's block of a sum an activation's argument
+comes, and the result of the activation. So a cell needs no second form that could differ from the first.
 """
 
 from __future__ import annotations
@@ -49,13 +49,12 @@ def steps_of(
     reported: NDArray[Any] | None = None,
     interpretations: Interpretations | None = None,
 ) -> tuple[Steps, ...]:
-    """The gates and states of every direction of a node, in float64.
+    """Return the gates and states of every direction of a node, in float64.
 
     reported
-        The Y that a target reported, in the node's layout. Then each step starts from the reported state of the step
-        before, as it is judged; without it from the computed one.
+        The Y that a target reported, in the node's layout: each step starts from it. None: from the computed state.
 
-    Raises IllegalNode where the document does not allow the node with these inputs.
+    Raise IllegalNode if the document does not allow the node with these inputs.
     """
     computation = computation_of(node, inputs, interpretations)
     c = computation.configuration
@@ -75,11 +74,11 @@ def steps_of(
 
 
 def overflowing_arguments(computation: Computation, Y: Array | None = None) -> Array | None:
-    """The largest argument at each step of functions whose printed formula overflows (Softplus), (T, D, N, H), each
-    where the target reports its step; None where there is no such function.
+    """Return the largest argument at each step of functions whose printed formula overflows (Softplus), (T, D, N, H),
+    in the target's positions; None if there is no such function.
 
     Y
-        What a target reported, (T, D, N, H), from whose states each step starts.
+        The states that a target reported, (T, D, N, H), from which each step starts.
     """
     c = computation.configuration
     largest = []
@@ -99,12 +98,12 @@ def _positions(c: Configuration, direction: str) -> NDArray[np.int64]:
 
 
 class _Watched(np.ndarray[Any, np.dtype[np.float64]]):
-    """A float64 array that belongs to a gate; what is computed from it elementwise does too.
+    """Float64 array that belongs to a gate, like all that is computed from it elementwise.
 
     letter
-        The gate's letter; empty for what belongs to none.
+        The gate's letter; empty if it belongs to none.
     complements
-        Where one minus this number is noted: how a gate comes about that has no activation of its own.
+        Where one minus this number is noted: the origin of a gate without an activation of its own.
     """
 
     letter: str
@@ -128,14 +127,14 @@ def _watched(values: Array, letter: str, complements: list[Array] | None = None)
 
 
 class _Lettered(Gates):
-    """Sums whose blocks know their letters."""
+    """Sums whose blocks have letters."""
 
     def __getattr__(self, letter: str) -> Any:
         return _watched(super().__getattr__(letter), letter)
 
 
 class _Watch(Ordered):
-    """The arithmetic of plain arrays, which notes what activations make of each gate's argument."""
+    """Arithmetic of plain arrays that notes the activation of each gate's argument."""
 
     def __init__(self) -> None:
         self._activated: dict[str, list[Array]] = {}
@@ -175,7 +174,7 @@ def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
 
 
 class _Steep(_Watch):
-    """The same, which notes arguments of functions whose formula overflows instead."""
+    """Arithmetic that notes arguments of functions whose formula overflows."""
 
     def __init__(self) -> None:
         super().__init__()

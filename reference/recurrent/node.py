@@ -1,4 +1,4 @@
-"""One recurrent node: what its version allows it to be, and to be fed with."""
+"""Recurrent nodes: attributes, outputs and inputs that a version allows."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class IllegalNode(ValueError):
 
 @dataclass(frozen=True)
 class Node:
-    """A node as a model holds it: operator version, attributes that are written down, outputs that are asked for.
+    """Node of a model: operator version, written attributes, requested outputs.
 
     codecs
         Of inputs that come through DequantizeLinear and outputs that go through QuantizeLinear: the node is judged
         together with these, and such tensors are arrays of levels.
     exact
         Whether no conforming implementation that follows the default interpretations rounds any number between the
-        node's inputs and outputs: then their error bound is 0. That depends on the inputs, and is proved by tests.
+        node's inputs and outputs: their error bound is then 0. That depends on the inputs; tests prove it.
 
-    Raises UnknownOperator for an operator version that does not exist, and IllegalNode for attributes and outputs that
+    Raise UnknownOperator for an operator version that does not exist, and IllegalNode for attributes and outputs that
     it does not define: nothing is accepted and ignored.
     """
 
@@ -84,7 +84,7 @@ class Node:
 
     @property
     def bits(self) -> int:
-        """The bits of the levels of outputs, else of X, else of whatever has some; 0 for a node of numbers."""
+        """Bits of the levels of outputs, else of X, else of any tensor with levels; 0 for a node of numbers."""
         for names in (self.outputs, ("X",), tuple(self.codecs)):
             widest = max((self.codecs[name].bits for name in names if name in self.codecs), default=0)
             if widest:
@@ -107,7 +107,7 @@ def cell_of_version(operator: OperatorVersion) -> Cell:
 
 
 def cell_named(op_type: str) -> Cell:
-    """The cell of an operator, by its name. Raises UnknownOperator for one that has none."""
+    """Return the cell of an operator, by its name. Raise UnknownOperator if it has none."""
     document = document_of(op_type)
     cell = cell_of(document.op_type, document.domain)
     if cell is None:
@@ -120,8 +120,8 @@ Illegal = Callable[[str, str], IllegalNode]
 
 
 def format_of_inputs(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> Format:
-    """The format of all tensors that have the operator's type T. Raises what is illegal about which inputs there are,
-    and about their types."""
+    """Return the format of all tensors of the operator's type T. Raise IllegalNode for missing or surplus inputs and
+    wrong types."""
     for name in inputs:
         if name not in operator.inputs:
             raise illegal("inputs", f"no input {name!r} is defined")
@@ -144,7 +144,7 @@ def format_of_inputs(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any
 def sizes_of_inputs(
     node: Node, inputs: Mapping[str, NDArray[Any]], directions: int, layout: int, illegal: Illegal
 ) -> tuple[int, int, int, int]:
-    """T, N, I and H, by what is said of each tensor. Raises what is illegal about shapes and hidden_size."""
+    """Return T, N, I and H from the description of each tensor. Raise IllegalNode for wrong shapes and hidden_size."""
     X, R, operator = inputs["X"], inputs["R"], node.operator
     if X.ndim != 3:
         raise illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
@@ -178,5 +178,5 @@ def require_kinds(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]],
 
 
 def text_of(value: Any) -> str:
-    """An attribute of text, which models hold as bytes."""
+    """Return an attribute of text, which models hold as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

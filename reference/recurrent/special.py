@@ -1,9 +1,9 @@
-"""NaN and overflow: where what came back is not what the equations give, though no document speaks of either.
+"""NaN and overflow: outputs that differ from the equations, though no document speaks of either.
 
 Two statements are certain enough to be a finding, and neither is a failure. (1) A NaN that reaches an output only
 through sums, products, Sigmoid and Tanh is NaN there, in IEEE 754's arithmetic of any order: no such operation turns it
-into a number. Relu, clip and whatever selects may, so behind them nothing is said. (2) A formula that a document prints
-may overflow on its way to a result that is finite (e^x in Softplus): the equation's value is finite all the same.
+into a number. Relu and clip may, so nothing is claimed behind them. (2) A formula that a document prints may overflow
+on its way to a result that is finite (e^x in Softplus): the equation's value is finite all the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .rnn import run
 LOSES_NAN, OVERFLOWS = "loses-nan", "overflows"
 
 SPECIAL = (LOSES_NAN, OVERFLOWS)
-"""Flags of results in which NaN or a finite number is not what the equations give; they fail nobody by themselves."""
+"""Flags of results in which NaN or a finite number differs from the equations; they fail no target by themselves."""
 
 _THROUGH = frozenset({"Sigmoid", "Tanh", "Affine", "ScaledTanh"})
 """Functions that are sums, products, Sigmoid and Tanh, or made of these. Softplus and Softsign are not named: kernels
@@ -42,18 +42,18 @@ Bools = NDArray[np.bool_]
 
 
 class Departure(Struct, frozen=True):
-    """Elements of one output that are not what the equations give.
+    """Elements of one output that differ from the equations.
 
     flag
         ``loses-nan`` or ``overflows``.
     lost, of
-        The elements, of the output's shape, and how many there are of which the same is known.
+        The elements, of the output's shape, and the number of elements for which the same is known.
     must
-        What the equations give, of the output's shape; NaN for ``loses-nan``.
+        Values of the equations, of the output's shape; NaN for ``loses-nan``.
     entry
-        Where NaN enters: an element of an input.
+        The element of an input where NaN enters.
     argument
-        The smallest argument of the function whose formula overflows, among the elements that are lost.
+        The smallest argument of the function whose formula overflows, among the lost elements.
     """
 
     flag: str
@@ -73,12 +73,12 @@ def departures(
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Departure]:
-    """Departures where the outputs of a target are not what the equations give of NaN and beyond a formula's range.
+    """Return the departures of a target's outputs from the equations, for NaN and beyond a formula's range.
 
     observed
         The target's outputs by name, of the right shapes.
 
-    Raises IllegalNode as :func:`.expectation.expect` does.
+    Raise IllegalNode as :func:`.expectation.expect` does.
     """
     steep = any(_overflows(name) for name in node.attributes.get("activations", ()))
     spoilt = any(name != "sequence_lens" and a is not None and np.isnan(a).any() for name, a in inputs.items())
@@ -117,8 +117,8 @@ class _Spreading(Plain):
 
 
 def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[Departure]:
-    """Elements that must be NaN and are numbers. All in one free run: NaN stays in a row once it is there, whatever a
-    target reports of the steps between."""
+    """Return the elements that must be NaN and are numbers. One free run decides: NaN stays in a row once it is there,
+    whatever a target reports in between."""
     c = computation.configuration
     numbers = run(c, computation.inputs, _Spreading())
     losses = []
@@ -143,7 +143,7 @@ def _certain(c: Configuration, output: str) -> Bools:
 
 
 def _entry(computation: Computation) -> str:
-    """The first NaN of each input that has one."""
+    """Return the first NaN of each input that has one."""
     places = []
     for name, array in computation.inputs.items():
         spoilt = np.argwhere(np.isnan(array)) if array.dtype.kind == "f" else np.empty((0, 0))
@@ -196,8 +196,8 @@ def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy
 
 
 def _smallest(c: Configuration, output: str, lost: Bools, arguments: NDArray[np.float64], limit: float) -> float:
-    """The smallest argument among lost elements. A state's is the largest of its row's steps, and where an element's
-    own functions stay in range, another unit's gate has spoilt it."""
+    """Return the smallest argument among lost elements. A state's is the largest of its row's steps; if an element's
+    own functions stay in range, the gate of another unit overflowed."""
     of_output = arguments if output == "Y" else arguments.max(axis=0, keepdims=True)
     own = of_output.transpose(2, 0, 1, 3) if c.layout == 1 else of_output
     own = own.reshape(lost.shape)

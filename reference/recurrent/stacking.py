@@ -1,7 +1,7 @@
 """Several runs of one node on the same inputs, evaluated as one larger batch.
 
-Batch rows are independent, or operands know how many runs there are. An evaluation of tiny tensors costs what its calls
-cost, which hardly depends on the number of rows.
+Batch rows are independent, or operands know the number of runs. An evaluation of tiny tensors costs as much as its
+calls, which hardly depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> list[Expected]:
-    """Return what each run's outputs must be: :class:`.expectation.Expecting` of several runs.
+    """Return the expected outputs of each run: :class:`.expectation.Expecting` of several runs.
 
     several
         Each run's outputs by name, of the right shapes. Without Y nothing of a run is known beforehand.
 
-    Raises IllegalNode.
+    Raise IllegalNode.
     """
     free = cache(Expecting(node, inputs, {}))
     each = [Expected(free, outputs) for outputs in several]
@@ -67,7 +67,7 @@ class _Stack:
     def expectations(
         self, place: int, accuracy: str = "standard", interpretations: Interpretations | None = None
     ) -> list[Expectation]:
-        """Return what the outputs of the run at a place must be."""
+        """Return the expected outputs of the run at a position."""
         expectations = []
         for each in self._together(accuracy, interpretations):
             own = (slice(None),) * self._rows(each.output) + (slice(place * self._N, (place + 1) * self._N),)
