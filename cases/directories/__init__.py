@@ -1,1 +1,1 @@
-"""ONNX test-case directories: written, read, and told whether a runner with one tolerance may judge them."""
+"""ONNX test-case directories: writing, reading, and whether a fixed tolerance judges them fairly."""

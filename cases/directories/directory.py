@@ -1,8 +1,8 @@
-"""ONNX test-case directories: a model, and beside it numbered data sets of what goes in and what must come out.
+"""ONNX test-case directories: a model, and numbered data sets of inputs and outputs.
 
 The form is that of onnx.backend.test: ``model.onnx``, and folders ``test_data_set_0``, ``test_data_set_1``, ... with
 ``input_0.pb``, ..., ``output_0.pb``, ..., each a serialized TensorProto, in the order of the graph's inputs and
-outputs. A ``data.json`` may name a tolerance of the case's own.
+outputs. A ``data.json`` may name a tolerance of the case.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ Array = NDArray[Any]
 Proto = TypeVar("Proto", ModelProto, TensorProto)
 
 RTOL, ATOL = 1e-3, 1e-7
-"""The tolerance that the runner of onnx.backend.test allows where nothing else is said: |got - given| <= ATOL + RTOL
-|given|."""
+"""Default tolerance of the runner of onnx.backend.test: |got - given| <= ATOL + RTOL |given|."""
 
 
 class DirectoryError(ValueError):
-    """A directory cannot be used; the text says which file of it and why, in one line."""
+    """A directory cannot be used; the message names the file and the reason, in one line."""
 
 
 class NoTestCase(DirectoryError):
@@ -41,7 +40,7 @@ class NoTestCase(DirectoryError):
 
 
 class BrokenFile(DirectoryError):
-    """A file that is cut off, or is not what its name says."""
+    """A file that is cut off, or not of the kind that its name promises."""
 
 
 class OutsideFile(DirectoryError):
@@ -100,11 +99,11 @@ def write_directory(folder: Path, model: bytes, data_sets: Sequence[DataSet]) ->
 
 
 def find_directories(root: Path) -> Iterator[Path]:
-    """Folders at or below `root` that are test cases or ought to be, by name: those with a model or data sets, and
-    those with nothing below them. Hidden ones, and what was seen already through another link, are passed over; so is
-    what lies deeper than DEPTH folders, but for the first folder there.
+    """Return the folders at or below `root` that are test cases or should be, by name: those with a model or data sets,
+    and those without subfolders. Skip hidden ones, those already seen through another link, and those deeper than DEPTH
+    folders except the first.
 
-    Raises NoTestCase where `root` is no folder.
+    Raise NoTestCase if `root` is no folder.
     """
     if not _tried(root, root, root.is_dir):
         raise NoTestCase(f"{_shown(root)} is no folder")
@@ -140,25 +139,25 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _numbered(path: Path) -> tuple[Any, ...]:
-    """A key that sorts numbers inside names as numbers."""
+    """Return a key that sorts numbers inside names as numbers."""
     parts = re.split(r"([0-9]+)", path.name)
     return *((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts), (2, 0, path.name)
 
 
 def _models(folder: Path) -> list[Path]:
-    """model.onnx, or what else stands in its place: ONNX's model zoo has the model under its own name."""
+    """Return model.onnx, or the files in its place: ONNX's model zoo has the model under its own name."""
     named = folder / "model.onnx"
     return [named] if named.is_file() else sorted(p for p in _entries(folder) if p.suffix == ".onnx" and p.is_file())
 
 
 def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
-    """Read a test case, whoever wrote it; of one that has more than `size` bytes, as little as shows that.
+    """Read a test case; of one with more than `size` bytes, only as much as shows that.
 
-    Files are matched with the graph by the names that their tensors carry, or by position where those are not the
-    graph's. A graph input that is also an initializer may be given or not.
+    Files are matched with the graph by the names of their tensors, or by position if those are not the graph's. A graph
+    input that is also an initializer may be given or not.
 
-    Raises NoTestCase, BrokenFile for a truncated protobuf, OutsideFile, or DirectoryError for what cannot be read, is
-    too large, or holds no tensors of numbers.
+    Raise NoTestCase, BrokenFile for a truncated protobuf, OutsideFile, or DirectoryError for a file that cannot be
+    read, is too large, or holds no numeric tensors.
     """
     room = Room(size)
     if not _tried(folder, folder, folder.is_dir):
@@ -227,7 +226,7 @@ def _named(given: list[tuple[str, Array]], values: list[ValueInfoProto]) -> dict
 def _tensors(
     folder: Path, place: Path, kind: str, values: Sequence[ValueInfoProto], room: Room
 ) -> list[tuple[str, Array]]:
-    """The tensors ``kind_0.pb``, ... of a data set with the names that they carry."""
+    """Return the tensors ``kind_0.pb``, ... of a data set with their names."""
     numbers = {int(m[1]) for p in _entries(place) if (m := re.fullmatch(rf"{kind}_([0-9]{{1,9}})\.pb", p.name))}
     for number in range(max(numbers, default=-1) + 1):
         if number not in numbers:
@@ -250,7 +249,7 @@ def _tensors(
 
 @contextmanager
 def _blaming(path: Path, folder: Path) -> Iterator[None]:
-    """Raise what is wrong with a file as an error of its directory, in one line that names the file."""
+    """Turn an error of a file into a DirectoryError, in one line that names the file."""
     where = _shown(path, folder)
     try:
         yield
@@ -308,13 +307,13 @@ def _tried(folder: Path, path: Path, read: Callable[[], Read]) -> Read:
 
 
 def _shown(path: Path, folder: Path | None = None) -> str:
-    """A path as part of a line: from the test case's own name on."""
+    """Return a path as part of a message: from the test case's own name on."""
     if folder is not None and path != folder:
         return f"{_line(folder.name or folder)}/{_line(path.relative_to(folder).as_posix())}"
     return _line(path.name or path)
 
 
 def _line(text: object, limit: int = 300) -> str:
-    """A text that may be anybody's as one printable line."""
+    """Return a foreign text as one printable line."""
     words = " ".join(str(text).split())[:limit]
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in words)

@@ -1,4 +1,4 @@
-"""External data: tensors whose bytes stand in a file beside their model, taken in from the model's own folder only."""
+"""External data: tensors in a file beside their model, read from the model's own folder only."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _LARGEST_POINTER = 1024
 
 
 class OutsideData(ValueError):
-    """A tensor's data is said to be outside the folder that a model may read from."""
+    """A tensor's data lies outside the folder from which a model may read."""
 
 
 def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Room) -> bool:
-    """Replace every reference to external data by the data; whether there was one.
+    """Replace every reference to external data by the data; return whether there was one.
 
     base
-        The folder from which locations count.
+        The folder to which locations are relative.
     folder
-        What may be read: files at or below it, however links lead there.
+        The folder that may be read, with everything below it; links must stay inside.
     room
-        What it may take.
+        Limit of the size.
 
-    Raises OutsideData, TooLarge, or ValueError where a file is missing, no file, or shorter than what it must hold.
+    Raise OutsideData, TooLarge, or ValueError if a file is missing, no file, or too short.
     """
     tensors = [proto] if isinstance(proto, TensorProto) else tensors_of(proto)
     replaced = False
@@ -45,7 +45,7 @@ def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Roo
 
 
 def content_of(tensor: TensorProto, base: Path, folder: Path, room: Room) -> bytes:
-    """The bytes that a tensor refers to; arguments and errors are those of :func:`take_in`."""
+    """Return the bytes to which a tensor refers; arguments and errors are those of :func:`take_in`."""
     place = place_of(tensor, base, folder)
     room.take(place.length, f"external data of {tensor.name!r}")
     try:
@@ -97,7 +97,7 @@ def place_of(tensor: TensorProto, base: Path, folder: Path) -> Place:
 
 
 def is_pointer(content: bytes) -> bool:
-    """Tell whether a file is what Git LFS leaves in place of a large one."""
+    """Tell whether a file is a Git LFS pointer."""
     return len(content) <= _LARGEST_POINTER and content.startswith(_POINTER)
 
 
@@ -124,7 +124,7 @@ def _count(tensor: TensorProto, key: str, text: str | None) -> int | None:
 
 
 def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
-    """Every tensor of a model: initializers, those in attributes, in graphs of nodes and in functions."""
+    """Yield every tensor of a model: initializers, those in attributes, in graphs of nodes and in functions."""
     yield from _of_graph(model.graph)
     for function in model.functions:
         for node in function.node:

@@ -1,8 +1,8 @@
-"""Fairness of a fixed tolerance: whether a runner that knows no radius may judge a case without accusing the
-conforming.
+"""Fairness of a fixed tolerance: whether a runner without error bounds judges a case without failing conforming
+results.
 
-Such a runner compares each output with one expected number within ATOL + RTOL |expected|. It has no notion of an
-interpretation or a convention, nor of an element that nobody can know.
+Such a runner compares each output with one expected number within ATOL + RTOL |expected|. It knows no interpretations,
+no conventions and no undefined elements.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Fairness(Struct, frozen=True):
 
 
 def data_sets_of(trial: Trial, *, outputs: bool = True) -> list[DataSet]:
-    """The feeds of each run, with the outputs of the reference, each number rounded once to the type of the tensors.
+    """Return the inputs of each run, with the reference's outputs, each number rounded once to the type of the tensors.
 
     outputs
-        Whether they are computed; without them a data set has none.
+        Whether to compute outputs.
     """
     subject = trial.subject
     data_sets = []
@@ -78,7 +78,7 @@ def data_sets_of(trial: Trial, *, outputs: bool = True) -> list[DataSet]:
 
 
 def _in_order(trial: Trial, feed: Feed) -> Mapping[str, NDArray[Any]]:
-    """The inputs of the graph, fed. A runner knows them by their places: where one default is fed, all are."""
+    """Return the fed inputs in the graph's order. A runner matches them by position: if one default is fed, all are."""
     if len(feed.fed) == len(feed.inputs):
         return feed.fed
     graph = onnx.load_model_from_string(trial.model).graph
@@ -90,10 +90,10 @@ def _in_order(trial: Trial, feed: Feed) -> Mapping[str, NDArray[Any]]:
 
 
 def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "standard") -> Fairness:
-    """The outcome of the case with the tolerance of onnx.backend.test, by an accuracy class.
+    """Return whether the tolerance of onnx.backend.test judges the case fairly, for an accuracy class.
 
     data_sets
-        Of the case's trial, one for each of its feeds.
+        Of the case's trial, one for each of its runs.
 
     The radius is that of a free run, from the inputs alone, since such a runner looks at outputs only.
     """
@@ -110,7 +110,7 @@ def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "stand
 
 
 def _share(expectation: Expectation, given: NDArray[Any]) -> tuple[float, int]:
-    """The largest share of the tolerance that an expectation takes, and how many of its elements are unknown."""
+    """Return the largest share of the tolerance that an expectation takes, and the number of its undefined elements."""
     number, shown = expectation.number, given.astype(np.float64)
     known = np.isfinite(shown) & (np.abs(number.value) + number.radius < number.budget.tensor.largest)
     if number.doubt is not None:

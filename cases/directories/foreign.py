@@ -1,4 +1,4 @@
-"""Trials of models that were made elsewhere: what :mod:`.interpretation` reads, with what its graph is fed."""
+"""Trials of foreign models: the nodes that the readers find, with the inputs of the graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .reading import NotOneNode, OneNode, read_model
 
 
 def read_any(model: bytes) -> OneNode | NodeGraph:
-    """The recurrent node of a model, or several with what stands between them. Raises NotOneNode, IllegalNode."""
+    """Read the recurrent node of a model, or several with the nodes between them. Raise NotOneNode, IllegalNode."""
     try:
         return read_model(model)
     except NotOneNode as error:
@@ -31,12 +31,12 @@ def read_any(model: bytes) -> OneNode | NodeGraph:
 def trials_of(
     key: str, model: bytes, read: OneNode | NodeGraph, fed: Sequence[Mapping[str, NDArray[Any]]]
 ) -> tuple[Trial, ...]:
-    """The trial of a model, and where it does not show the Y of every node, its companion with all outputs.
+    """Return the trial of a model and, if it does not return the Y of every node, its companion with all outputs.
 
     fed
         For each run, arrays by name of graph input.
 
-    Raises KeyError where a graph input is neither fed nor a constant.
+    Raise KeyError for a graph input that is neither fed nor a constant.
     """
     feeds = tuple(Feed(read.bind(arrays), arrays) for arrays in fed)
     if isinstance(read, NodeGraph):
@@ -68,7 +68,7 @@ def _of_graph(key: str, model: bytes, read: NodeGraph, feeds: tuple[Feed, ...]) 
 
 
 def _showing(model: bytes, names: Sequence[str]) -> bytes:
-    """The model with more outputs of its nodes as outputs of its graph. All have one type."""
+    """Return the model with more outputs of its nodes as outputs of its graph. All have one type."""
     proto = onnx.load_model_from_string(model)
     kind = proto.graph.output[0].type.tensor_type.elem_type
     shown = {value.name for value in proto.graph.output}
@@ -81,7 +81,8 @@ def _showing(model: bytes, names: Sequence[str]) -> bytes:
 
 
 def alone(trial: Trial) -> Iterator[Trial]:
-    """Every node of a trial as if it were alone, with the numbers that the documents of those before it give."""
+    """Yield every node of a trial as a lone one, with the inputs that the specifications of the nodes before it
+    give."""
     if trial.graph is None:
         yield trial
         return
@@ -96,7 +97,7 @@ def alone(trial: Trial) -> Iterator[Trial]:
 
 
 def _with_all_outputs(model: bytes, read: OneNode) -> bytes:
-    """The model with every output of its node asked for, in the operator's order."""
+    """Return the model with every output of its node, in the operator's order."""
     proto = onnx.load_model_from_string(model)
     graph = proto.graph
     node = next(n for n in graph.node if n.op_type == read.node.op_type)

@@ -26,10 +26,10 @@ _BY_INPUT = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes", "Transp
 
 
 class NodeGraph(Struct, frozen=True):
-    """A model of recurrent nodes and what stands between them.
+    """Model of recurrent nodes and the nodes between them.
 
     subject
-        Its nodes, those of which each input comes from a graph input, a constant or another node.
+        The recurrent nodes; each input comes from a graph input, a constant or another node.
     constants
         By name.
     inputs
@@ -41,8 +41,8 @@ class NodeGraph(Struct, frozen=True):
     inputs: tuple[str, ...]
 
     def bind(self, fed: Mapping[str, Array]) -> dict[str, Array]:
-        """All tensors that are given, by name. Raises KeyError, with a text that names them, for graph inputs that are
-        neither fed nor constants."""
+        """Return all given tensors by name. Raise KeyError, with their names, for graph inputs that are neither fed nor
+        constants."""
         missing = [name for name in self.inputs if name not in fed and name not in self.constants]
         if missing:
             raise KeyError(f"no array for {', '.join(missing)}")
@@ -50,10 +50,10 @@ class NodeGraph(Struct, frozen=True):
 
 
 def read_subject(model: onnx.ModelProto | bytes) -> NodeGraph:
-    """The recurrent nodes of a model: beside them there may be what moves numbers from one to the other and changes
-    none, and QuantizeLinear and DequantizeLinear right behind and right before them.
+    """Read the recurrent nodes of a model. Between them there may be nodes that only move numbers, and QuantizeLinear
+    and DequantizeLinear directly behind and before them.
 
-    Raises NotOneNode where it holds anything else, IllegalNode where a node has attributes or outputs that its operator
+    Raise NotOneNode if it holds anything else, IllegalNode if a node has attributes or outputs that its operator
     version does not define.
     """
     proto, constants, nodes = read_graph(model)
@@ -84,7 +84,7 @@ def _role(node: NodeProto) -> str:
 
 
 class _Reader:
-    """Follows names back to what gives them."""
+    """Reader that follows names back to their sources."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class _Reader:
         self.names: set[str] = set()
 
     def bound(self, proto: NodeProto, number: int) -> Bound:
-        """A recurrent node with what gives its inputs, and what its outputs are called."""
+        """Return a recurrent node with the sources of its inputs and the names of its outputs."""
         operator = operator_meant(self.model, proto)
         codecs: dict[str, Codec] = {}
         inputs: dict[str, Source] = {}
@@ -134,7 +134,7 @@ class _Reader:
         return Bound(name, node, inputs, outputs)
 
     def source(self, name: str) -> tuple[Source, Codec | None]:
-        """The source of an input, and the codec of the levels that it is given as."""
+        """Return the source of an input, and the codec of its levels."""
         moves: list[Move] = []
         codec: Codec | None = None
         while name in self.producers:
@@ -159,7 +159,7 @@ class _Reader:
 
 
 def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] | None:
-    """The argument of a move. Raises NotOneNode where that is no constant."""
+    """Return the argument of a move. Raise NotOneNode if it is no constant."""
     if node.op_type == "Gather":
         return (_picked(node, constants),)
     told = _BY_INPUT.get(node.op_type, "")
@@ -174,7 +174,7 @@ def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] 
 
 
 def _picked(node: NodeProto, constants: Mapping[str, Array]) -> int:
-    """The axis whose last place a Gather picks. Raises NotOneNode where it picks something else."""
+    """Return the axis whose last entry a Gather picks. Raise NotOneNode if it picks another one."""
     index = constants.get(node.input[1])
     if index is None or index.shape or int(index) != -1:
         raise NotOneNode("Gather picks another place than the last")
@@ -182,8 +182,8 @@ def _picked(node: NodeProto, constants: Mapping[str, Array]) -> int:
 
 
 def codec_of(node: NodeProto, constants: Mapping[str, Array]) -> Codec:
-    """The codec of a QuantizeLinear or DequantizeLinear of integers of 8 or 16 bits, or of 32 as a bias has. Raises
-    NotOneNode for another one."""
+    """Return the codec of a QuantizeLinear or DequantizeLinear with 8 or 16 bits, or with 32 for a bias. Raise
+    NotOneNode for others."""
     scale = constants.get(node.input[1])
     no_zero_point = np.zeros(() if scale is None else scale.shape, np.uint8)
     zero = constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else no_zero_point

@@ -1,4 +1,4 @@
-"""Trees of generated test-case directories, and the manifest that says what is in them, how made, and why."""
+"""Trees of generated test-case directories, and the manifest of their contents and origin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ACCURACY = "standard"
 
 
 class ManifestError(ValueError):
-    """A folder has no manifest that can be used; the text says why, in one line."""
+    """A folder has no usable manifest; the message says why, in one line."""
 
 
 class OccupiedTree(Exception):
@@ -57,7 +57,7 @@ class Origin:
 
 
 NOT_BUILT = "not built, which is the suite's fault or the operator's: "
-"""The beginning of the reason for what was left out because of an exception."""
+"""Beginning of the reason for cases that an exception left out."""
 
 
 @dataclass(frozen=True)
@@ -69,22 +69,22 @@ class Problem:
 
 
 def folder_name(spec: Spec) -> str:
-    """The folder of a case. onnx.backend.test takes only names that begin with ``test_``."""
+    """Return the folder name of a case. onnx.backend.test accepts only names that begin with ``test_``."""
     return f"test_{spec.id}"
 
 
 def generate(
     folder: Path, specs: Iterable[Spec], origin: Origin, *, everything: bool = False, overwrite: bool = False
 ) -> dict[str, Any]:
-    """Write cases as test-case directories below `folder`, and their manifest; the manifest.
+    """Write cases as test-case directories below `folder`; return their manifest.
 
     everything
-        Also those that a fixed tolerance does not judge fairly.
+        Also cases that a fixed tolerance does not judge fairly.
     overwrite
-        Replace a tree that was generated there before; what else the folder holds stays.
+        Replace a tree that was generated there; other files stay.
 
-    All is written aside first, so that what fails leaves the folder as it was. Raises OccupiedTree for a folder that
-    holds a tree, or anything else; OSError where it cannot be written.
+    Everything is written to a temporary folder first, so an error leaves the folder as it was. Raise OccupiedTree for a
+    folder that holds a tree or other files, OSError if it cannot be written.
     """
     old = _listed_before(folder, overwrite)
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,8 +109,7 @@ def generate(
 
 
 def _listed_before(folder: Path, overwrite: bool) -> list[str]:
-    """The files of the tree that is to be replaced, but for those that a link leads to; none where the folder is new or
-    empty."""
+    """Return the files of the tree to be replaced, except those behind a link; none if the folder is new or empty."""
     if not folder.exists() or (folder.is_dir() and all(p.name.startswith(_ASIDE) for p in folder.iterdir())):
         return []
     try:
@@ -170,7 +169,7 @@ def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool
 
 
 def _entry(folder: Path, spec: Spec, everything: bool) -> dict[str, Any] | str:
-    """A case's entry in the manifest, once it is written; or why it is left out."""
+    """Write a case and return its entry in the manifest, or the entry of a case that is left out."""
     if spec.illegal:
         return "the document forbids the model: there are no outputs to expect"
     case = build_case(spec)
@@ -219,9 +218,9 @@ def _digest(path: Path) -> str:
 
 
 def verify(folder: Path) -> list[Problem]:
-    """The differences from what was generated, sorted by path; empty where every byte is as it was.
+    """Return the differences from the generated files, sorted by path; empty if every byte is unchanged.
 
-    Raises ManifestError where the folder has no manifest that can be read.
+    Raise ManifestError if the folder has no readable manifest.
     """
     manifest = _read(folder)
     listed = _files(manifest)

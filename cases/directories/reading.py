@@ -1,4 +1,4 @@
-"""Models of other people: one recurrent node, read into what the reference computes from."""
+"""Foreign models of one recurrent node, as inputs of the reference."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from ..specs.tensor import array_of
 
 
 class NotOneNode(ValueError):
-    """The model is no single recurrent node with its constants; the text says what it is instead, in one line."""
+    """The model is not a single recurrent node with its constants; the message describes it in one line."""
 
 
 class OneNode(Struct, frozen=True):
-    """A model of one recurrent node.
+    """Model of one recurrent node.
 
     node
-        Operator version, attributes, and as outputs those that the graph shows, in the graph's order.
+        Operator version, attributes, and the outputs of the graph, in the graph's order.
     inputs
         Formal input name to name of the graph input that feeds it, in the order of the node's inputs.
     constants
-        Formal input name to array, for what an initializer or a Constant node gives. An initializer that is a graph
-        input too is its default, and stands in both.
+        Formal input name to array, for initializers and Constant nodes. An initializer that is also a graph input is
+        its default, and occurs in both.
     outputs
         Formal output name to name of the graph output, in the order of the graph's outputs.
     """
@@ -48,9 +48,9 @@ class OneNode(Struct, frozen=True):
     outputs: Mapping[str, str]
 
     def bind(self, fed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """All inputs of the node by formal name, from what the graph is fed by graph name.
+        """Return all inputs of the node by formal name, from the graph's inputs by name.
 
-        Raises KeyError, with a text that names them, for graph inputs that are neither fed nor constants.
+        Raise KeyError, with their names, for graph inputs that are neither fed nor constants.
         """
         missing = [n for formal, n in self.inputs.items() if n not in fed and formal not in self.constants]
         if missing:
@@ -59,13 +59,13 @@ class OneNode(Struct, frozen=True):
 
 
 def read_model(model: onnx.ModelProto | bytes) -> OneNode:
-    """The one recurrent node of a model.
+    """Read the one recurrent node of a model.
 
     model
-        With its external data loaded, if it has any. Beside the node there may be Constant nodes that feed it.
+        With its external data loaded, if it has any. Constant nodes may feed the node.
 
-    Raises NotOneNode where it holds anything else, IllegalNode where the node has attributes or outputs that its
-    operator version does not define. Neither types nor shapes are looked at: :func:`..reference.configure` does that.
+    Raise NotOneNode if it holds anything else, IllegalNode if the node has attributes or outputs that its operator
+    version does not define. Types and shapes are not checked: :func:`..reference.configure` does that.
     """
     model, constants, nodes = read_graph(model)
     graph = model.graph
@@ -97,8 +97,7 @@ def read_model(model: onnx.ModelProto | bytes) -> OneNode:
 
 
 def read_graph(model: onnx.ModelProto | bytes) -> tuple[onnx.ModelProto, dict[str, NDArray[Any]], list[NodeProto]]:
-    """A model, its constants by name, and its nodes beside those that hold constants. Raises NotOneNode for bytes that
-    are none."""
+    """Return a model, its constants by name, and its other nodes. Raise NotOneNode for bytes that are no model."""
     if isinstance(model, bytes):
         try:
             model = onnx.load_model_from_string(model)
@@ -115,7 +114,7 @@ def read_graph(model: onnx.ModelProto | bytes) -> tuple[onnx.ModelProto, dict[st
 
 
 def operator_meant(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
-    """The operator version that a node means, by whatever name, under the opset that its model imports."""
+    """Return the operator version of a node, under any of its names and the opset that its model imports."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     try:
         document = document_meant(proto.op_type, domain)
@@ -139,7 +138,7 @@ def by_position(names: Any, formal: tuple[str, ...], what: str) -> dict[str, str
 
 
 def attributes_of(proto: NodeProto, operator: OperatorVersion) -> dict[str, Any]:
-    """The attributes of a node by name. Raises IllegalNode for one of another kind than its document says."""
+    """Return the attributes of a node by name. Raise IllegalNode for one of another kind than in its document."""
     return {a.name: _attribute(a, operator) for a in proto.attribute}
 
 
@@ -167,7 +166,7 @@ def _initializers(graph: onnx.GraphProto) -> Any:
 
 
 def _constant(proto: NodeProto) -> NDArray[Any]:
-    """The value of a Constant node."""
+    """Return the value of a Constant node."""
     if len(proto.attribute) == 1:
         (attribute,) = proto.attribute
         value = helper.get_attribute_value(attribute)

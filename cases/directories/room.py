@@ -1,7 +1,7 @@
-"""The room that a test case may take: what it would need is known before anything is read or allocated.
+"""Size limits of a test case, checked before anything is read or allocated.
 
-A directory of somebody else's may hold a file of twenty gigabytes, or a hundred bytes that stand for as much: a shape,
-a tensor whose data is elsewhere, a sequence of a billion steps. Each costs itself and not the others beside it.
+A foreign directory may hold a file of twenty gigabytes, or a hundred bytes that stand for as much: a shape, a tensor
+whose data is elsewhere, a sequence of a billion steps. Each costs only itself.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 CASE_BYTES = 512 << 20
-"""Bytes of one test case unless an option says otherwise: files as they are, tensors as their shapes have it. A layer
-of 2048 units takes 128 MiB; and what is read is held four times over: as bytes, as messages, as arrays, as a job."""
+"""Default limit of a test case in bytes: files as they are, tensors by their shapes. A layer of 2048 units takes 128
+MiB, and data is held four times: as bytes, messages, arrays and a job."""
 
 DEPTH = 64
 """Folders below the one that was asked for. Paths end at 4,096 characters anyway."""
@@ -24,7 +24,7 @@ _MULTIPLY_ADDS_A_BYTE = 1 << 9
 
 
 class TooLarge(ValueError):
-    """A test case takes more room than it may; the text says what does, and how much there is."""
+    """A test case exceeds its limit; the message names the cause and the limit."""
 
 
 class Room:
@@ -41,15 +41,15 @@ class Room:
         self._left -= count
 
     def fit(self, dims: Iterable[int], width: int, what: str) -> None:
-        """Make sure that a tensor of this shape could be held at all, with one in the place of every zero: a dimension
-        may be gone through though another one is empty. Raises TooLarge."""
+        """Check that a tensor of this shape could be held, with 1 for every 0, since a dimension may be iterated over
+        though another one is empty. Raise TooLarge."""
         shape = tuple(dims)
         if math.prod(max(extent, 1) for extent in shape) * width > self.size:
             shown = str(shape[:8])[:100]
             raise TooLarge(f"{what}: has shape {shown}, more than the {self.size} bytes that a test case may have")
 
     def read(self, path: Path, what: str) -> bytes:
-        """The content of a file. Raises TooLarge before it is read, and OSError."""
+        """Return the content of a file. Raise TooLarge before reading it, and OSError."""
         self.take(path.stat().st_size, what)
         with path.open("rb") as file:
             content = file.read(self.size + 1)

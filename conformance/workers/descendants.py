@@ -13,9 +13,9 @@ _LIMIT = 3.0  # seconds; what starts anew as fast as it is ended is not to be ha
 
 
 def end_marked(mark: str) -> None:
-    """End every process whose environment, as it was started with, holds the line `mark`. Needs /proc.
+    """End every process whose initial environment holds the line `mark`. Needs /proc.
 
-    A target that empties the environment of what it starts, after it has ended its watcher, gets away with it.
+    A target that ends its watcher and then empties the environment of its children escapes this.
     """
     if not sys.platform.startswith("linux"):
         return

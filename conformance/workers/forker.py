@@ -1,8 +1,7 @@
-"""The process that forks workers (:mod:`.forking`): it loads the module of an adapter, and forks whenever it is
-asked to.
+"""Process that forks workers (:mod:`.forking`): it loads the module of an adapter and forks on request.
 
-``INTERPRETER forker.py``, beside the worker's file, needs what that needs. It serves whoever holds the other end of its
-standard input, a socket, and ends when that is closed.
+``INTERPRETER forker.py``, beside the worker's file, has the same requirements. It serves the other end of its standard
+input, a socket, and ends when that is closed.
 """
 
 from __future__ import annotations
@@ -153,7 +152,8 @@ class Forker:
         return True
 
     def _tell_ends(self) -> None:
-        """Ends are told once, and ended processes kept until they are released, so that no other gets their number."""
+        """Report each end once, and keep ended processes until they are released, so that no other process gets their
+        number."""
         for pid in sorted(self._running):
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is not None:
@@ -163,14 +163,13 @@ class Forker:
 
 
 def not_to_be_forked(*known: int) -> str:
-    """The reason for which a copy of this process might not be like one that was started. Empty where nothing speaks
-    against it.
+    """Return the reason why a copy of this process might differ from a started one; empty if there is none.
 
     Another thread may hold a lock that nobody would release in the copy; and a device knows only the process that
     opened it.
 
     known
-        Descriptors that are this program's own.
+        Descriptors of this program itself.
     """
     try:
         threads = len(os.listdir("/proc/self/task"))

@@ -1,13 +1,11 @@
-"""Workers that are forked instead of started, after a crash: a process that has loaded the runtime and done nothing
-with it hands out copies of itself.
+"""Forked workers: after a crash, a process that has only loaded the runtime hands out copies of itself.
 
-Only adapters that declare it (``FORKS = True``) are forked: to import their runtime must start no thread and touch no
-device, and the process that is copied (:mod:`.forker`) looks for both itself before each fork, and declines where it
-finds one. It makes no session, not even an ``Adapter``, so a copy does what a started worker does from there on, its
-watcher included.
+Only adapters that declare ``FORKS = True`` are forked: importing their runtime must start no thread and open no device.
+The process that is copied (:mod:`.forker`) checks both before each fork, and declines otherwise. It makes no session,
+not even an ``Adapter``, so a copy continues as a started worker does, its watcher included.
 
-The first worker of a target is always started, and so is whatever is compared with it afterwards. What forks is loaded
-once for all that a run asks the target (:class:`Reserve`).
+The first worker of a target is always started, as are workers whose results are compared with it later. The process
+that forks is loaded once for a whole run (:class:`Reserve`).
 """
 
 from __future__ import annotations
@@ -87,7 +85,7 @@ class Zygote:
             raise NotForked(str(answer.get("no", "")))
 
     def fork(self, capture: int, mark: str) -> ForkedProcess:
-        """A worker, forked now. Raises NotForked."""
+        """Fork a worker. Raise NotForked."""
         given, asked = os.pipe()
         reported, reports = os.pipe()
         try:
@@ -108,7 +106,7 @@ class Zygote:
         return ForkedProcess(self, int(answer["pid"]), asked, reported)
 
     def _answer(self, key: str, seconds: float) -> dict[str, Any]:
-        """The next line that holds `key`, or that it was refused; what tells of ends is kept. Raises OSError."""
+        """Return the next line with `key`, or the refusal; keep lines about ends. Raise OSError."""
         deadline = time.monotonic() + seconds
         while True:
             line, _, rest = self._lines.partition(b"\n")
@@ -129,7 +127,7 @@ class Zygote:
             self._lines += data
 
     def status_of(self, pid: int, seconds: float | None) -> int | None:
-        """The exit code of a worker as :mod:`subprocess` has it; None while it runs after so many seconds."""
+        """Return the exit code of a worker as :mod:`subprocess` does; None if it still runs after so many seconds."""
         deadline = time.monotonic() + (3600.0 if seconds is None else seconds)
         with self._lock:
             while pid not in self._ended:
@@ -177,7 +175,7 @@ class Reserve:
         self.close()
 
     def zygote(self, target: Target) -> Zygote | None:
-        """The zygote; None where no worker was lost, or none can be forked."""
+        """Return the zygote; None if no worker was lost, or none can be forked."""
         if self.lost and self._zygote is None and self._may_fork:
             try:
                 self._zygote = Zygote(target)
@@ -202,7 +200,7 @@ class ForkedProcess:
         self._code: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code. Raises TimeoutExpired."""
+        """Return the exit code. Raise TimeoutExpired."""
         if self._code is None:
             status = self._zygote.status_of(self.pid, timeout)
             if status is None:

@@ -1,8 +1,8 @@
-"""The budget of a target for hangs.
+"""Budget of a target for hangs.
 
-A verdict that says that a target hangs needs the whole of its time limit. A target that hangs on something common would
-take hours of it, so the hangs of a run are counted. After the first few, cases that have in common with those that hung
-what has never worked come last. Once the budget is spent they are not run at all, and the result says so.
+A verdict about a hang needs the whole time limit. A target that hangs on a common feature would take hours, so the
+hangs of a run are counted. After the first few, cases that share with those that hung a feature that has never worked
+come last. Once the budget is spent, they are not run, and their results say so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import combinations
 
 HANGS = 10
-"""Hangs of a run that are waited for, unless an option says otherwise: ten minutes at the usual time limit."""
+"""Default number of hangs of a run: ten minutes at the usual time limit."""
 
 _WARY = 3  # hangs after which cases like those come last: of fewer nothing can be said to be common
 _BEYOND = 2  # times the budget, after which nothing is run: then it is not some cases that hang
@@ -19,10 +19,10 @@ Traits = frozenset[str]
 
 
 class HangBudget:
-    """The rest of the budget, and the cases that are suspected to hang.
+    """Rest of the budget, and the cases that are suspected to hang.
 
     last
-        Whether what was put off is being run now.
+        Whether the postponed cases are running now.
     """
 
     def __init__(self, hangs: int = HANGS) -> None:
@@ -43,17 +43,17 @@ class HangBudget:
         return len(self._hung) >= self.hangs
 
     def hung(self, traits: Traits) -> None:
-        """Take note of a case that did not come back in time; `traits` is what can be said of it."""
+        """Record a case that did not return in time, with its `traits`."""
         self._hung.append(traits)
 
     def worked(self, traits: Traits) -> None:
-        """Take note of a case that came back, with whatever."""
+        """Record a case that returned, with any outcome."""
         if not traits <= self._worked:
             self._worked |= traits
         self._fine.append(traits)
 
     def refuses(self, traits: Traits) -> str:
-        """The reason for which a case is not to be run, or not now; empty where it is."""
+        """Return the reason not to run a case, or not now; empty to run it."""
         count = len(self._hung)
         if count >= _BEYOND * self.hangs:
             return f"not run: {count} cases have hung, more than twice the budget of {self.hangs}"

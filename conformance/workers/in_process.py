@@ -1,7 +1,7 @@
-"""Runners in this process: a function, an ONNX backend. For tests in which a runtime's author tries their own.
+"""Runners in this process: a function, or an ONNX backend, for a runtime author's own tests.
 
-Nothing stands between the tests and what is tested: an exception of it is the test's own, traceback included, and a
-crash ends the whole process. :mod:`.process` is for everything else.
+An exception of the runner is the test's own, with its traceback, and a crash ends the whole process. :mod:`.process` is
+for everything else.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Run = Callable[[dict[str, NDArray[Any]]], Any]
 Lists = tuple[NDArray[Any] | None, ...]
 
 Runner = Any
-"""A function of a serialized model and its inputs by name, which returns the outputs in the graph's order or by name;
-or what implements ``onnx.backend.base.Backend``: a class, or a module with the same functions."""
+"""Function of a serialized model and its inputs by name that returns the outputs in the graph's order or by name; or a
+class or module with the functions of ``onnx.backend.base.Backend``."""
 
 
 def is_runner(value: Any) -> bool:
@@ -40,16 +40,15 @@ def _is_backend(value: Any) -> bool:
 
 
 def run_in_process(runner: Runner, trial: Trial) -> Outcome:
-    """The outcome of a trial; see :func:`run_job`."""
+    """Run a trial and return its outcome; see :func:`run_job`."""
     return run_job(runner, Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), course=trial.course))
 
 
 def run_job(runner: Runner, job: Job) -> Outcome:
-    """The outcome of a job: its feeds are run in turn, or its course is followed, and all of that twice, as on any
-    target.
+    """Run a job and return its outcome: its feeds in turn, or its course, twice, as on any target.
 
-    Every run gets copies of its inputs that it may write to, which counts as a change of them. What the runner raises
-    comes through, but for what may be refused.
+    Every run gets copies of its inputs; writing to them counts as a change. Exceptions of the runner are raised, except
+    refusals.
     """
     together = _Together(runner, job)
     together.follow_all()
@@ -57,7 +56,7 @@ def run_job(runner: Runner, job: Job) -> Outcome:
 
 
 def outcome_of_job(runner: Runner, job: Job) -> Outcome:
-    """The same, and what is raised is an outcome, as on any target."""
+    """Run a job; exceptions become outcomes, as on any target."""
     clock = perf_counter()
     together = _Together(runner, job)
     try:
@@ -70,7 +69,7 @@ def outcome_of_job(runner: Runner, job: Job) -> Outcome:
 
 
 class OwnProcess(TargetProcess):
-    """A function of this process at work as a target: what it raises is an outcome, and nothing guards against it."""
+    """Function of this process as a target: its exceptions become outcomes, and crashes are not guarded against."""
 
     def __init__(self, runner: Runner, target: Target, hangs: HangBudget | None = None, measure: bool = False) -> None:
         super().__init__(target, hangs=hangs, measure=measure)
@@ -87,12 +86,12 @@ class OwnProcess(TargetProcess):
 
 
 def _in_turn(job: Job) -> Course:
-    """The course of a job that has none of its own."""
+    """Return the course of a job that has none."""
     return Course(frozenset(), tuple(Step("run", 0, number) for number in range(len(job.feeds))))
 
 
 class _Together:
-    """The sessions of a job in this process, and what has come out of them."""
+    """Sessions of a job in this process, with their outputs."""
 
     def __init__(self, runner: Runner, job: Job) -> None:
         self._runner, self._job = runner, job
@@ -132,7 +131,7 @@ class _Together:
                     self._altered.add(course.steps[step.number].number)
 
     def _run(self, step: Step) -> tuple[Any, Lists]:
-        """The outputs of a run, as they are and as they were at once."""
+        """Return the outputs of a run, as they are and as copies."""
         feed, distinct = self._job.feeds[step.number], self._seen[step.number]
         given = {name: array.copy() for name, array in feed.items()}
         kept = dict(given)
@@ -146,14 +145,14 @@ class _Together:
         return returned, outputs
 
     def outcome(self) -> Outcome:
-        """The outcome of the job."""
+        """Return the outcome of the job."""
         everything = tuple(tuple(distinct) for distinct in self._seen)
         changed, altered = tuple(sorted(self._changed)), tuple(sorted(self._altered))
         return Outcome(self._job.key, "ran", "run", everything, changed, self._malformed, altered=altered)
 
 
 class _Prepared(NamedTuple):
-    """A model in the hands of what runs it; ``accepted`` is whether that has said yes to it."""
+    """Model prepared by a runner; ``accepted`` says whether the runner has accepted it."""
 
     run: Run
     accepted: bool
@@ -179,8 +178,8 @@ def _prepared(runner: Runner, model: bytes) -> _Prepared:
 
 
 def _outputs(returned: Any, names: Sequence[str]) -> tuple[tuple[NDArray[Any] | None, ...], str]:
-    """The arrays in the graph's order, None for each that is no array, copied since what runs may use its memory again;
-    and what is wrong with their form, empty if nothing."""
+    """Return copies of the arrays in the graph's order (a runner may use its memory again), with None for each that is
+    no array; and the defect of their form, or an empty text."""
     complaint = ""
     if isinstance(returned, Mapping):
         strange = [name for name in returned if name not in names]

@@ -1,4 +1,4 @@
-"""A job for a target, and what became of it."""
+"""Jobs for targets, and their outcomes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Job:
         return self.course.needs if self.course is not None else frozenset()
 
     def runs(self, feed: int) -> int:
-        """The number of times that a feed is run before everything is repeated."""
+        """Return the number of runs of a feed before everything is repeated."""
         return 1 if self.course is None else self.course.runs[feed]
 
 
@@ -96,13 +96,13 @@ class Outcome:
 
 
 class ClusterError(Exception):
-    """The machines that are to run a target cannot be used, or not any more; the text says why in one line."""
+    """The machines for a target cannot be used, or not any more; the message says why in one line."""
 
 
 class TargetUnavailable(Exception):
-    """The target could not be started; the text says why in one line.
+    """The target could not be started; the message says why in one line.
 
-    `captured` holds what it printed.
+    `captured` has its output.
     """
 
     def __init__(self, message: str, captured: str = "") -> None:

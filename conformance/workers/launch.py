@@ -1,12 +1,12 @@
-"""The start of a worker: the command, and what is told to an interpreter that has no file to run.
+"""Start of a worker: its command, and the text for an interpreter without a file.
 
-A command names where the worker file goes. ``{worker}`` is its path, for interpreters that see this machine's files.
-``{source}`` is its text, for ``python3 -c`` in a container. ``{stdin}`` is for everything behind a shell, that is ssh,
-whose far end takes the words apart again: it becomes the plain words ``-m code``, with which an interpreter takes a
-line of Python from its standard input, and the worker is that line. Nothing in it needs quotes, whatever the shell.
-A command with none of them starts a program that speaks the protocol itself.
+A command names the place of the worker file. ``{worker}`` is its path, for interpreters that see this machine's files.
+``{source}`` is its text, for ``python3 -c`` in a container. ``{stdin}`` is for everything behind a shell, such as ssh,
+whose far end splits the words again: it becomes the plain words ``-m code``, with which an interpreter takes a line of
+Python from its standard input, and the worker is that line. It needs no quotes in any shell. A command with none of
+them starts a program that speaks the protocol itself.
 
-Whatever a command starts on this machine is watched over by the worker file, which ends what is left behind.
+The worker file watches over everything that a command starts on this machine, and ends the remaining processes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _CONSOLE = ("-m", "code")
 
 
 class Launch(Struct, frozen=True):
-    """A command, and the bytes that are to be written to it before anything else.
+    """Command, and the bytes to be written to it before anything else.
 
-    Where there are such bytes, nothing may follow them until the worker has spoken: what reads them may read on.
+    If there are such bytes, nothing may follow them until the worker has answered: their reader may read on.
     """
 
     command: tuple[str, ...]
@@ -40,7 +40,7 @@ class Launch(Struct, frozen=True):
 
 
 def launch_of(target: Target) -> Launch:
-    """The command that starts a target's worker. Raises TargetUnavailable for a placeholder that stands for nothing."""
+    """Return the command that starts a target's worker. Raise TargetUnavailable for an unknown placeholder."""
     path = Path(worker.__file__)
     source = path.read_text(encoding="utf-8")
     words: list[str] = []
@@ -59,8 +59,8 @@ def launch_of(target: Target) -> Launch:
 
 
 def _wants_watcher(target: Target) -> bool:
-    """Tell whether a process has to stand between this one and what a command starts, which may start more and leave it
-    behind. A worker that an interpreter runs from its file brings its own."""
+    """Tell whether a watcher must stand between this process and the command, which may start more processes and leave
+    them behind. A worker that an interpreter runs from its file brings its own."""
     return target.is_command and os.name == "posix" and bool(sys.executable)
 
 
@@ -70,7 +70,7 @@ def reads_its_source(command: Sequence[str]) -> bool:
 
 
 def _line(source: str) -> bytes:
-    """One line of Python that runs `source` as a program."""
+    """Return one line of Python that runs `source` as a program."""
     packed = base64.b64encode(zlib.compress(source.encode("utf-8"), 9)).decode("ascii")
     unpacked = f"__import__('zlib').decompress(__import__('base64').b64decode('{packed}'))"
     return f"exec(compile({unpacked},'<worker>','exec'),{{'__name__':'__main__'}})\n".encode("ascii")

@@ -1,7 +1,7 @@
-"""The environment of a worker, measured by itself: packages by their own files, libraries, devices, system.
+"""Environment of a worker, measured by itself: packages by their files, libraries, devices, system.
 
-Its source text travels to the worker as an adapter's does, so it needs only the standard library and Python 3.8, and
-works where nothing of this project is installed. Nothing here raises: what cannot be had is left out.
+Its source travels to the worker like an adapter's, so it needs only the standard library and Python 3.8, and works
+without onnxspec. Nothing here raises: values that cannot be measured are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OWN = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")  # differ by how 
 
 
 def measured() -> dict[str, Any]:
-    """The environment of this process; values of JSON only."""
+    """Return the environment of this process, as values of JSON."""
     packages, owned = _packages()
     return {
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -36,7 +36,7 @@ def measured() -> dict[str, Any]:
 
 
 def _packages() -> tuple[list[dict[str, Any]], list[str]]:
-    """The distributions of which something is loaded, and the paths of their files."""
+    """Return the distributions that are loaded in part, and the paths of their files."""
     loaded = {name.partition(".")[0] for name in list(sys.modules)}
     by_name: dict[str, dict[str, Any]] = {}
     owned: list[str] = []
@@ -64,14 +64,14 @@ def _packages() -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _top(path: str) -> str:
-    """The module that a file of a distribution belongs to: the first part of its path, without what marks a file."""
+    """Return the module of a file of a distribution: the first part of its path, without suffixes."""
     first = path.replace("\\", "/").partition("/")[0]
     return first.partition(".")[0] if first.endswith((".py", ".so", ".pyd")) else first
 
 
 def _counts(path: str) -> bool:
-    """Tell whether a file is the same wherever the package is installed: no script that names its interpreter, nothing
-    that is compiled on the spot, no note of the installer's."""
+    """Tell whether a file is the same on every machine: no script with the path of its interpreter, no compiled cache,
+    no note of the installer."""
     path = path.replace("\\", "/")
     note = ".dist-info/" in path and path.rpartition("/")[2] in _OWN
     return not (note or path.startswith("../") or path.endswith((".pyc", ".pyo")) or ".." in path.split("/"))

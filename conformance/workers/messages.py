@@ -1,7 +1,7 @@
-"""Messages of a worker: every header that comes from one becomes a typed message here, or costs the job under way.
+"""Messages of a worker: every header becomes a typed message here, or costs the current job.
 
-A worker is a target's process, and what it sends is as foreign as a file of unknown origin. What does not fit the
-types is refused; texts are shortened and made printable, so that nothing behind this border needs to ask.
+A worker belongs to a target, and its messages are as foreign as a file of unknown origin. Those that do not fit the
+types are refused; texts are shortened and made printable, so that no code behind this module has to check.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEADER_LIMIT = 4 << 20
 """Bytes of a header: a report of a thousand feeds with three outputs, run twice, takes 300 KB, its texts 30."""
 
 OUTPUTS_LIMIT = 1024
-"""Outputs of one run: what the worker looks at."""
+"""Number of outputs of one run at which the worker looks."""
 
 _DESCRIPTION_LIMIT = 1 << 16  # bytes of JSON; onnxruntime's has 3 KB
 _CAPTURED_LIMIT = 8000  # characters: twice what the worker sends, of which some become escapes
@@ -86,7 +86,7 @@ _MESSAGE: Any = Message
 
 
 def message_of(header: bytes) -> Message:
-    """The message that a header holds. Raises worker.ProtocolError, which says what does not fit."""
+    """Return the message of a header. Raise worker.ProtocolError with the defect."""
     try:
         message: Message = decode(header, _MESSAGE)
     except MalformedJson as error:
@@ -107,7 +107,7 @@ def _require_description(description: Mapping[str, Any], size: int) -> None:
 
 
 def legible(value: Any) -> Any:
-    """A JSON value whose texts are printable and no longer than anybody reads."""
+    """Return a JSON value with its texts printable and shortened."""
     if isinstance(value, str):
         return worker.one_line(value, _PROOF_LIMIT)
     if isinstance(value, list):
@@ -118,7 +118,7 @@ def legible(value: Any) -> Any:
 
 
 def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
-    """The outcome of a job by a report. Raises worker.ProtocolError where it cannot be about it."""
+    """Return the outcome of a job from its report. Raise worker.ProtocolError if the report cannot be about it."""
     names = {name for feed in job.feeds for name in feed}
     if not names.issuperset(report.changed):
         raise worker.ProtocolError("a report of a change of inputs that there are none of")
@@ -154,7 +154,7 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
 
 
 def _require_returned(job: Job, report: Report, repeats: int) -> None:
-    """Raise worker.ProtocolError unless what is said of every repeat, if anything is, names the distinct results."""
+    """Raise worker.ProtocolError unless `returned`, if there is one, names the distinct results of every repeat."""
     if report.status != "ran" or not report.returned:
         return
     times = [repeats * job.runs(feed) for feed in range(len(job.feeds))]
@@ -166,8 +166,8 @@ def _require_returned(job: Job, report: Report, repeats: int) -> None:
 
 
 def abilities_of(hello: Any, ready: Any) -> frozenset[str]:
-    """The abilities of a target's sessions: what its worker says of itself, and of that what its adapter declares
-    where the worker has one. Words that nobody knows, and what is no list of words, say nothing."""
+    """Return the abilities of a target's sessions: those of its worker, restricted to those of its adapter if the
+    worker has one. Ignore unknown words and other values than lists."""
     each = [hello] if ready is None else [hello, ready]
     known = [{word for word in words if word in ABILITIES} if isinstance(words, list) else set() for words in each]
     return frozenset(set.intersection(*known))
@@ -187,7 +187,7 @@ def _outputs(indices: Sequence[int | None], arrays: Sequence[Array]) -> tuple[Ar
 
 
 def printed_lines(text: str) -> str:
-    """A target's printed text, its beginning and its end where it is long, unprintable characters escaped."""
+    """Return a target's printed text, shortened to its beginning and end, with unprintable characters escaped."""
     if len(text) > _CAPTURED_LIMIT:
         half = _CAPTURED_LIMIT // 2
         text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

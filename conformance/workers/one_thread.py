@@ -1,8 +1,8 @@
-"""One thread for NumPy's products, where this project's own processes load NumPy.
+"""One thread for NumPy's products, in onnxspec's own processes.
 
-OpenBLAS, which NumPy's wheels bring, starts a thread for each processor as soon as it is loaded, and these spin for a
-while: 0.13 s of a process that then multiplies small matrices. Processes share cases, so products need no threads. What
-a target's runtime finds in its environment is as the caller has it.
+OpenBLAS in NumPy's wheels starts a thread for each processor when it is loaded, and these spin for a while: 0.13 s of a
+process that then multiplies small matrices. Processes share the cases, so products need no threads. The environment of
+a target's runtime stays as the caller has it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Have what is loaded, or started, meanwhile start no threads, unless the caller's environment says how many."""
+    """Let NumPy start no threads meanwhile, unless the caller's environment sets their number."""
     added = {name: value for name, value in ONE_THREAD.items() if name not in os.environ}
     os.environ.update(added)
     try:
