@@ -46,24 +46,24 @@ class Field(Struct, frozen=True):
 
 
 class Domain(Struct, frozen=True):
-    """The values of an axis in one operator version.
+    """Values of an axis in one operator version.
 
     values
-        Simplest first; where not all can be listed, they stand for the others.
+        Simplest first; if not all can be listed, they stand for the others.
     rare
-        Further legal values: they open a question, spoil the data, or say in other words what another value says. They
-        would make combinations hard to read, so profiles have them in cases of their own; search draws them seldom.
+        Further legal values: they open a question, corrupt the data, or mean the same as another value. They would make
+        combinations hard to read, so profiles have them in cases of their own; searches draw them seldom.
     between
         Any float32 number from the first to the second is a value too.
     often
-        Values for dice that throw dense cases, each as often as is its weight; ``values`` where it is empty.
+        Values for random cases, each with its weight as its number of entries; empty: ``values``.
     fits
-        Whether a value is one that is not listed; with what these are in words. None where there are no such.
+        Test for values that are not listed, with a description of these. None if there are none.
     share
-        The share of a search's draws that take a rare value; None where it decides by itself.
+        Share of rare values in a search; None if the search decides.
     asked
-        Whether Hypothesis draws a rare value only where a test names the axis: a kernel that takes one node, and was
-        tested before the axis was there, is not to be failed by it.
+        Whether strategies draw a rare value only if a test names the axis, so that new axes do not break existing tests
+        of kernels for one node.
     """
 
     values: tuple[Hashable, ...]
@@ -94,25 +94,24 @@ class Domain(Struct, frozen=True):
 
 
 SELDOM = Domain((False,), rare=(True,), often=(*(False,) * 31, True), share=1 / 32)
-"""The domain of what is there or not, and seldom is: there are several of them, and a case that has one takes longer,
-or is not tried where a worker does not speak of it."""
+"""Domain of a feature that is seldom present: there are several, and a case with one takes longer, or is not tried if a
+worker does not declare it."""
 
 
 class Rule(Struct, frozen=True):
     """Values of a field that do not go with those of others.
 
     field, values
-        What gives way: the field, and those of its values that may clash; any where it is None.
+        The field that gives way, and those of its values that may clash; None: any.
     instead
-        What it gives way to. That clashes with nothing.
+        The value that replaces it, which clashes with nothing.
     reads
         The other fields on which it depends.
     clashes
-        clashes(row): whether the row, which has the field and all that is read, has what does not go together.
+        clashes(row): whether the values of a row do not go together; the row has the field and all that it reads.
     kind
-        ``illegal``: there is no such case. ``open``: the document allows it, but leaves open what it means; designs
-        keep clear of it, since that would make all the rest of a row hard to read, and search does not. ``same``: it
-        says in other words what ``instead`` says.
+        ``illegal``: there is no such case. ``open``: valid, but its meaning is open; profiles avoid it because it makes
+        the rest of a case hard to read, searches do not. ``same``: it means the same as ``instead``.
     """
 
     field: str
@@ -123,46 +122,44 @@ class Rule(Struct, frozen=True):
     kind: Kind = "illegal"
 
     def hit(self, row: Row) -> bool:
-        """Tell whether a row has what does not go together; one without some of the fields has not."""
+        """Tell whether a row has values that do not go together; a row without some of the fields has none."""
         if self.field not in row or (self.values is not None and row[self.field] not in self.values):
             return False
         return all(name in row for name in self.reads) and self.clashes(row)
 
 
 class Axis:
-    """One axis. What a subclass does not say, it has not.
+    """One axis. Members that a subclass does not define are empty.
 
     name
-        One word, which users bound draws by.
+        One word, with which users restrict draws.
     fields
         The keys of a case's JSON that it owns.
     part
-        ``model``, ``inputs`` or ``session``: what it changes. Cases that differ in inputs alone share a model.
+        The part that it changes: ``model``, ``inputs`` or ``session``. Cases that differ in inputs alone share a model.
     rules
-        What its fields do not go with.
+        Restrictions of its fields.
     forbidden
-        The ways in which it breaks a document.
+        Ways in which it makes a model invalid.
     levels
-        By name of a level of a certificate the values that belong to it; all of them where no level is named.
-        ``basic`` stands for ``sequence`` too where that is not named.
+        By level of a certificate the values that belong to it; a missing level allows all, and ``sequence`` defaults to
+        ``basic``.
     required
-        By name of a level the features that some passing case of it must have, where the version has them.
+        By level the features that some passing case must have, if the version has them.
     words, columns
-        The noun phrase of each of its features, as every reader is told of it; and those of them that are columns of
-        reports.
+        The noun phrase of each of its features, for all readers; and those features that are columns of reports.
     block
-        The profile whose cases have its rare values; those of ``core`` have them where it is empty.
+        Profile whose cases have its rare values; empty: ``core``.
     order
-        Values of a field from the simplest on, where there are more than a simplest one.
+        Values of a field, simplest first, if there are more than two kinds.
     marked
-        The word for a reader of a case's id where its field has not its default; ``{}`` stands for the value.
+        Word in a case's id if its field has not its default; ``{}`` stands for the value.
     conditions
-        What is said of a failing case that has a value of its field and cannot do without, the plainest first; its
-        words stand for it where nothing is said here.
+        Words for a failing case that needs a value of its field, the plainest first; default: its ``words``.
     absences
-        What is said of a failing case that has a value of its field and passes with what :meth:`richer` adds.
+        Words for a failing case with a value of its field that passes with the changes of :meth:`richer`.
     richer_alone
-        Whether what :meth:`richer` adds is not put together with what others add.
+        Whether the changes of :meth:`richer` are not combined with those of others.
     """
 
     name: str
@@ -188,7 +185,7 @@ class Axis:
         return NOTHING
 
     def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        """Values that a case may have, of fields with few; the default alone where the version lacks the axis."""
+        """Return the values of a case's fields with few values; the default alone if the version lacks the axis."""
         domains = self.domains(operator)
         return {
             f.name: self._simplest_first(choices_of(domains[f.name])) if f.name in domains else (f.default,)
@@ -201,12 +198,12 @@ class Axis:
         return (*ordered, *(value for value in values if value not in ordered))
 
     def refusal(self, spec: Any) -> tuple[str, str] | None:
-        """The field of a case that cannot be what it is, and what it could be; None where all is well. Values are also
-        held against :meth:`choices`, before this."""
+        """Return a field of a case with an impossible value, and its possible values; None if there is none. Values are
+        compared with :meth:`choices` before."""
         return None
 
     def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
-        """A row of a design with the fields of a case in place of the design's own words."""
+        """Return a row with the fields of a case in place of the design's own names."""
         return row
 
     def drawn(self, st: Any) -> Mapping[str, Any]:
@@ -216,7 +213,7 @@ class Axis:
     # What it does
 
     def attributes(self, spec: Any) -> Mapping[str, Any]:
-        """The attributes of the node that it writes down."""
+        """Return the attributes that it writes into the node."""
         return NOTHING
 
     def resize(self, spec: Any, draft: TensorDraft) -> None:
@@ -229,31 +226,31 @@ class Axis:
         """Third phase: draw its own."""
 
     def spoil(self, spec: Any, draft: TensorDraft) -> None:
-        """Last phase: change what others have drawn."""
+        """Last phase: change tensors that others have drawn."""
 
     def course(self, spec: Any, draft: CourseDraft) -> None:
-        """Say what the sessions do: axes are asked in turn, each adds to what others have said."""
+        """Add to the actions of the sessions: axes are asked in turn."""
 
     def constants(self, spec: Any, names: frozenset[str]) -> frozenset[str]:
-        """The inputs that are initializers, where axes before it say that these are."""
+        """Return the inputs that are initializers, from those of the axes before it."""
         return names
 
     # What is told
 
     def observe(self, observed: Observed) -> Mapping[str, bool]:
-        """Each feature of nodes that it is about, and whether this one has it."""
+        """Return each of its features of nodes, and whether this node has it."""
         return NOTHING
 
     def used(self, spec: Any) -> Mapping[str, bool]:
-        """Each feature of a case that its node does not show, and whether it has it."""
+        """Return each of its features that a node does not show, and whether the case has it."""
         return NOTHING
 
     def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
-        """The conditions of a value of one of its fields, in the place of which others were tried."""
+        """Return the conditions for a value of one of its fields, instead of which others were tried."""
         return self.conditions.get(value, ()) if name == self.fields[0].name else ()
 
     def mark(self, spec: Any) -> str:
-        """The word that a reader of a case's id should know; nothing mostly."""
+        """Return the word for a case's id; mostly none."""
         if not self.marked:
             return ""
         value = getattr(spec, self.fields[0].name)
@@ -271,7 +268,7 @@ class Axis:
                 yield own.name, {own.name: own.default}
 
     def richer(self, spec: Any) -> Mapping[str, Any]:
-        """Changes with which more is there, for faults to be told apart; nothing where there is no more."""
+        """Return changes that add something, to tell faults apart; nothing if nothing can be added."""
         return NOTHING
 
 
@@ -279,7 +276,7 @@ Own = TypeVar("Own", bound=Axis)
 
 
 def but(axis: Own, **said: Any) -> Own:
-    """The axis as an operator has it of which it says some things otherwise, each an attribute of :class:`Axis`."""
+    """Return a copy of an axis with other values of some attributes of :class:`Axis`, for one operator."""
     other = copy.copy(axis)
     vars(other).update(said)
     return other
@@ -287,18 +284,18 @@ def but(axis: Own, **said: Any) -> Own:
 
 @cache
 def acting(axes: tuple[Axis, ...], method: str) -> tuple[Callable[..., Any], ...]:
-    """A method of those axes that have one of their own, in their order: most have not, and every case asks."""
+    """Return a method of those axes that define it, in their order: most do not, and every case asks."""
     usual = getattr(Axis, method)
     return tuple(own for axis in axes if getattr(own := getattr(axis, method), "__func__", own) is not usual)
 
 
 @cache
 def marking(axes: tuple[Axis, ...]) -> tuple[Callable[..., str], ...]:
-    """The method that marks cases, of those axes that mark any."""
+    """Return the method that marks cases, of those axes that mark any."""
     own = acting(axes, "mark")
     return tuple(axis.mark for axis in axes if axis.marked or axis.mark in own)
 
 
 def choices_of(domain: Domain) -> tuple[Any, ...]:
-    """All values that a domain lists."""
+    """Return all values that a domain lists."""
     return (*domain.values, *domain.rare)

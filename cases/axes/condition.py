@@ -1,4 +1,4 @@
-"""Words that are true or false of any case: what a reader is told of the value that a field has."""
+"""Conditions: words that are true or false of any case, for the value of a field."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class Condition:
 
 
 def of_values(words: str, name: str, *values: Any) -> Condition:
-    """Words that are true of a case whose field has one of some values."""
+    """Return the condition of a case whose field has one of some values."""
     return Condition(words, lambda spec: getattr(spec, name, None) in values)

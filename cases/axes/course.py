@@ -1,4 +1,4 @@
-"""Draft of what the sessions of a case do: axes add to it in turn."""
+"""Draft of the sessions of a case: axes add to it in turn."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Turn(NamedTuple):
 
 
 class CourseDraft:
-    """The draft that :meth:`..axis.Axis.course` changes.
+    """Draft that :meth:`..axis.Axis.course` changes.
 
     turns
         The runs in their order; the case's own is among them.
     needs
-        Abilities that a worker's sessions must have beside running one thing after the other.
+        Abilities that a worker's sessions must have.
     refused
         Whether an attempt that must fail comes before the case's own run is repeated.
     looks
-        Whether all outputs are held, and looked at again in the end.
+        Whether all outputs are held, and compared in the end.
     """
 
     def __init__(self) -> None:

@@ -17,11 +17,11 @@ DERIVED: Mapping[str, str] = {
     "saturating": "arguments at which functions are flat",
     "overflow": "numbers that leave the range of their type",
 }
-"""The noun phrase of each, as every reader is told of it."""
+"""Noun phrase of each feature, for all readers."""
 
 
 def derived_features(observed: Observed) -> Mapping[str, bool]:
-    """Each such feature, and whether a node with its inputs has it."""
+    """Return each such feature, and whether a node with its inputs has it."""
     c, magnitudes = observed.configuration, observed.magnitudes
     product = magnitudes.largest["X"] * magnitudes.largest["W"]
     # One product may bring an argument to where e^x leaves the range of T.

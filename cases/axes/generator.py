@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def start_of(key: str) -> int:
-    """The number of 64 bits that a key's counter starts from."""
+    """Return the 64-bit number at which a key's counter starts."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")
 
 
@@ -46,7 +46,7 @@ _FACTORS = np.uint64(FIRST), np.uint64(SECOND)
 
 
 def _counted(count: int) -> NDArray[np.uint64]:
-    """The first multiples of splitmix64's step, from one on."""
+    """Return the first multiples of splitmix64's step, from one on."""
     if count <= len(_FIRST):
         return _FIRST[:count]
     return np.arange(1, count + 1, dtype=np.uint64) * np.uint64(STEP)
@@ -61,8 +61,8 @@ def integers(key: str, count: int, low: int, high: int) -> NDArray[np.int64]:
 
 
 def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> Array:
-    """Numbers m * 2^(exponent - precision) with odd m, |m| < 2^precision: dense in (-2^exponent, 2^exponent), never 0,
-    each using all digits of the format."""
+    """Return numbers m * 2^(exponent - precision) with odd m, |m| < 2^precision: dense in (-2^exponent, 2^exponent),
+    never 0, each using all digits of the format."""
     bits = bits_from(start_of(key), math.prod(shape))
     m = bits >> np.uint64(64 - precision)
     m |= _1

@@ -33,7 +33,7 @@ class Magnitudes(Struct, frozen=True):
 
 
 class Observed(Struct, frozen=True, dict=True):
-    """A legal node with its inputs by formal name, and what they come to together."""
+    """Legal node with its inputs by formal name, and its configuration."""
 
     node: Node
     inputs: Mapping[str, NDArray[Any]]

@@ -14,20 +14,20 @@ BLOCK = "quantized"
 
 
 class Detail(Axis):
-    """A field of its own, given as data.
+    """Axis with one field, given as data.
 
     name
         Of the axis and of its only field.
     order
-        Its values, the usual one first, which every case has that is not quantized.
+        Its values, the usual one first, which every unquantized case has.
     tensors
-        The values of ``quantized_tensors`` beside which its own say something; all but the usual one, or ``bound``.
+        The values of ``quantized_tensors`` beside which its own matter; all but the usual one, or ``bound``.
     marked
-        What stands before a value in the id of a case.
+        Prefix of a value in the id of a case.
     features
         By feature its words, and the values that have it.
     rules
-        What else its values do not go with.
+        Further restrictions of its values.
     """
 
     part = "model"
@@ -72,7 +72,8 @@ INTEGERS = ("u8", "s8", "u16", "s16")
 
 
 _FIRST_OPSET = 7
-"""The oldest opset whose models runtimes of quantized nodes take; what it lacks itself, com.microsoft's domain has."""
+"""Oldest opset whose models runtimes of quantized nodes accept; operators that it lacks are in com.microsoft's
+domain."""
 
 _FINITE = ("dense", "small", "large", "heavy", "one-sign", "exact")
 _USUAL: Mapping[str, tuple[Any, ...]] = {
@@ -92,18 +93,18 @@ def can_be_quantized(operator: OperatorVersion) -> bool:
 
 
 def features_of_levels(bits: int) -> frozenset[str]:
-    """Features of a node whose levels have so many bits; none without levels."""
+    """Return the features of a node whose levels have so many bits; none without levels."""
     return frozenset({"quantized", f"quantized-{bits}-bits"} if bits else ())
 
 
 def depends(field: str, usual: Any, values: tuple[Any, ...]) -> Rule:
-    """The rule that a field says something of quantized cases alone."""
+    """Return the rule that a field matters for quantized cases only."""
     return Rule(field, usual, ("quantization",), lambda row: row["quantization"] == "none", values)
 
 
 class _Quantization(Axis):
-    """``none``; ``u8``, ``s8``, ``u16``, ``s16``: the type of all levels, but for what :mod:`.weight_type` and
-    :mod:`.bias_type` say of constants. Where the opset has no QuantizeLinear of the type, it is com.microsoft's."""
+    """``none``; ``u8``, ``s8``, ``u16``, ``s16``: the type of all levels, except for constants with a ``weight_type``
+    or ``bias_type``. If the opset has no QuantizeLinear of the type, it is com.microsoft's."""
 
     name = "quantization"
     fields = (Field("quantization", str, "none"),)
@@ -169,8 +170,8 @@ WEIGHT_TYPE = Detail(
         ),
     ),
 )
-"""``same`` as X; ``u8``, ``s8``, ``u16``, ``s16``: W, R, P and what :mod:`.bias_type` leaves to it. NPUs have X and
-states in 16 bits beside weights in 8."""
+"""``same`` as X; ``u8``, ``s8``, ``u16``, ``s16``: type of W, R, P, and of B if ``bias_type`` is ``same``. NPUs have X
+and states in 16 bits beside weights in 8."""
 
 
 CHANNELS = Detail(
@@ -209,8 +210,8 @@ BIAS_TYPE = Detail(
         ),
     ),
 )
-"""``same`` as the weights; ``float``; ``product``: int32 of the scale that products of X and W have, as integer kernels
-add it; ``int32`` of a scale of its own."""
+"""``same`` as the weights; ``float``; ``product``: int32 with the scale of products of X and W, as integer kernels add
+it; ``int32`` with another scale."""
 
 
 _SEVERAL = ("inputs", "outputs", "weights", "data")
@@ -280,9 +281,9 @@ SCALES = Detail(
         "scale-to-zero": ("a scale that makes all 0", ("zeroing",)),
     },
 )
-"""``calibrated``: of so few digits that they are the same everywhere, and no powers of 2; ``power``: powers of 2;
-``saturating``: half of what X and outputs need, so that their ends saturate; ``zeroing``: so large a one of X that all
-of it becomes 0."""
+"""``calibrated``: with so few digits that they are the same everywhere, and no powers of 2; ``power``: powers of 2;
+``saturating``: half of the necessary scale of X and outputs, so that their ends saturate; ``zeroing``: a scale of X so
+large that all of it becomes 0."""
 
 
 ZERO_POINTS = Detail(
@@ -292,5 +293,5 @@ ZERO_POINTS = Detail(
     marked="zero",
     features={"zero-point-at-an-end": ("a zero point at an end of its type", ("lowest", "highest"))},
 )
-"""``calibrated``; ``lowest``, ``highest``: at an end of their type, so that numbers of one sign alone are held;
+"""``calibrated``; ``lowest``, ``highest``: at an end of their type, so that only numbers of one sign are possible;
 ``middle``."""

@@ -1,4 +1,4 @@
-"""Axes of sessions: runs before a case's own, other sessions beside it, what is held between them."""
+"""Axes of sessions: runs before a case's own, other sessions beside it, outputs held between them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ RERUNS = RerunsAxis()
 
 
 class _Reweighed(Event):
-    """Weights are fed, and are others in the run before: what a kernel packs or remembers of them must not stay."""
+    """Fed weights that differ in the run before: a kernel must not keep data that it packed or cached from them."""
 
     name = "reweighed"
     # Weights that are constants cannot change.
@@ -209,7 +209,7 @@ _AFTER = 5  # number of a run with other data
 
 
 class _Kept(Event):
-    """The outputs of every run are held by who asked for them, and looked at again once other data has been run."""
+    """Outputs of every run that the caller holds, and compares after runs of other data."""
 
     name = "kept"
     words = {"held-outputs": "outputs held during later runs"}
@@ -233,12 +233,11 @@ _NEEDS = {"B": "bias", "P": "peepholes", "states": "initial", "lengths": "length
 
 
 class _Nearly(Axis):
-    """``none``; or in what the run before differs: weights in their ``middle`` (neither in the first nor in the last
+    """``none``; or the difference of the run before: weights in their ``middle`` (neither in the first nor in the last
     quarter of their elements), their ``tail`` (the last quarter) or one ``element``; ``W``, ``R``, ``B``, ``P`` alone;
-    the ``lengths`` (the same ones, of other rows), the initial ``states``, the middle of ``X``; ``plain`` where all of
-    its rows are whole and its states zeros. Kernels keep what they have made of an input, and look whether that is the
-    same now: at its first elements, its sum, or at another input; or decide in the first run what later ones need.
-    """
+    the ``lengths`` (the same ones, of other rows), the initial ``states``, the middle of ``X``; ``plain``: its rows are
+    whole and its states zeros. Kernels cache data made from an input, and check whether the input is the same by its
+    first elements, its sum, or another input; or decide in the first run for later ones."""
 
     name = "nearly"
     fields = (Field("nearly", str, "none"),)
@@ -289,7 +288,7 @@ class _Nearly(Axis):
 
 
 def nearly_own(part: str, own: Arrays, others: Arrays, fixed: frozenset[str], steps: int) -> Arrays:
-    """A case's inputs with that part of other ones; those that are `fixed` stay. A whole row has so many steps."""
+    """Return a case's inputs with that part replaced; `fixed` ones stay. A whole row has so many steps."""
     if part in _WEIGHTS:
         return {**own, part: others[part]}
     if part == "lengths":
@@ -345,10 +344,10 @@ _RULES = (
 
 
 class _Neighbours(Axis):
-    """``none``; ``twins`` (two more nodes of the same X and W: one that differs from the case's own in clip alone, and
-    one of which all else is another); ``last-step`` (a second node begins where the last step of the first one's Y
-    ends). Kernels keep what they have made of weights by the name of one of them, merge nodes that are the same but for
-    something, and put Y_h in place of the last step of Y. :mod:`...specs.graphs` makes them."""
+    """``none``; ``twins`` (two more nodes with the same X and W: one that differs from the case's own only in clip, and
+    one with different other inputs); ``last-step`` (a second node begins where the last step of the first one's Y
+    ends). Kernels cache packed weights by the name of one of them, merge nodes that are nearly the same, and replace
+    the last step of Y by Y_h. :mod:`...specs.graphs` makes them."""
 
     name = "neighbours"
     fields = (Field("neighbours", str, "none"),)

@@ -1,9 +1,9 @@
-"""Violations: the ways in which a model that is legal otherwise is forbidden. Each axis names its own.
+"""Violations: the ways in which an otherwise valid model is invalid. Each axis names its own.
 
-Only what the documents state or imply is forbidden: a name out of a closed list, a number or a shape that contradicts
-what else is given, an attribute, input, output or type that the operator version does not have. What they merely leave
-open is marked so: a negative clip, more coefficients than functions, input_forget 2 (they couple "if 1"). Refusing that
-and computing anything are both right, only an end of the process is not.
+Only the documents' stated or implied rules count: a name out of a closed list, a number or a shape that contradicts
+another one, an attribute, input, output or type that the operator version does not have. Cases that the documents leave
+open are marked so: a negative clip, more coefficients than functions, input_forget 2 (they couple "if 1"). Refusing
+those and computing anything are both right; only the end of the process is not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...reference import OperatorVersion, document_of
 
 DUE = ("check", "load", "run")
 """Phases of refusal: ``check`` needs only the operator's list of attributes, inputs, outputs and types; ``load`` the
-document and what the model holds; ``run`` the values of the inputs."""
+document and the model; ``run`` the values of the inputs."""
 
 Array = NDArray[Any]
 
@@ -38,28 +38,28 @@ class Draft(Struct):
 
 @dataclass(frozen=True)
 class Violation:
-    """One way to break one clause.
+    """One way to violate one clause.
 
     id
-        Topic of the clause and a name within it: ``shapes.W-rows``; any words where ``breaks`` has the topic.
+        Topic of the clause and a name within it: ``shapes.W-rows``; any words if ``breaks`` has the topic.
     due
         The phase by which it can be known, one of DUE.
     summary
-        What the model does, in words: the subject is the model.
+        Description of the model, whose subject is the model.
     change
-        Breaks a draft.
+        Function that breaks a draft.
     base
-        What the legal case must have, as a row of the space.
+        Requirements of the legal case, as a row of the space.
     applies
-        Whether there can be this violation in an operator version.
+        Whether an operator version can have this violation.
     open
-        Whether the document leaves open what it means, so that it need not be refused.
+        Whether its meaning is open, so that it need not be refused.
     breaks
-        The clause that it breaks, without the operator, where the id does not begin with it.
+        The clause that it violates, without the operator, if the id does not begin with it.
     feature
-        What the clause table calls a model that breaks it, where that is not the topic.
+        Feature of such models in the clause table, if that is not the topic.
     spoils
-        Whether an implementation that does not look at it may spoil its memory: it is run in a process of its own.
+        Whether an implementation that does not check it may corrupt its memory: it is run in a process of its own.
     """
 
     id: str
@@ -91,7 +91,7 @@ class Violation:
 
 
 def set_to(name: str, value: Any) -> Callable[[Draft], None]:
-    """An attribute with a value."""
+    """Return a change that sets an attribute."""
 
     def change(draft: Draft) -> None:
         draft.attributes[name] = value
@@ -100,7 +100,7 @@ def set_to(name: str, value: Any) -> Callable[[Draft], None]:
 
 
 def changed(name: str, change: Callable[[Array], Any]) -> Callable[[Draft], None]:
-    """An input with other values, another shape or another type."""
+    """Return a change of an input's values, shape or type."""
 
     def change_draft(draft: Draft) -> None:
         draft.inputs[name] = np.asarray(change(draft.inputs[name]), order="C")  # a number stays without dimensions
@@ -109,7 +109,8 @@ def changed(name: str, change: Callable[[Array], Any]) -> Callable[[Draft], None
 
 
 def sized(name: str, axis: int, size: Callable[[int], int]) -> Callable[[Draft], None]:
-    """An input cut, or repeated from its beginning, along an axis. What has no length there cannot be: IndexError."""
+    """Return a change that cuts an input, or repeats it from its beginning, along an axis. An axis without length
+    raises IndexError."""
 
     def resized(array: Array) -> Array:
         length = array.shape[axis]
@@ -122,7 +123,7 @@ def sized(name: str, axis: int, size: Callable[[int], int]) -> Callable[[Draft],
 
 
 def without_input(name: str) -> Callable[[Draft], None]:
-    """An input left out."""
+    """Return a change that removes an input."""
 
     def change(draft: Draft) -> None:
         draft.inputs.pop(name)
@@ -141,7 +142,7 @@ def lacks(name: str) -> Callable[[OperatorVersion], bool]:
 
 
 def unknown_attribute(name: str, where: str, applies: Callable[[OperatorVersion], bool] | None = None) -> Violation:
-    """The violation by an attribute, 1, that a version lacks; ``where`` says who lacks it."""
+    """Return the violation by an attribute, 1, that a version lacks; ``where`` says which."""
     return Violation(
         f"attributes.{name.replace('_', '-')}",
         "check",

@@ -90,7 +90,7 @@ def _in_order(trial: Trial, feed: Feed) -> Mapping[str, NDArray[Any]]:
 
 
 def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "standard") -> Fairness:
-    """Return whether the tolerance of onnx.backend.test judges the case fairly, for an accuracy class.
+    """Return the objections to judging a case by the tolerance of onnx.backend.test, for an accuracy class.
 
     data_sets
         Of the case's trial, one for each of its runs.

@@ -1,8 +1,8 @@
-"""Processes of ours that share work: the same results in the same order, whoever does it.
+"""Processes that share work: the same results in the same order, in any process.
 
-What is done is a function of its piece alone. So whatever goes amiss in another process, a piece that cannot be sent, a
-function that raises, a process that the system ends, is done again here: an error is raised where it always was, with
-its traceback, and a lost process costs time and no result.
+Work is a function of its piece alone. So if another process fails (a piece that cannot be sent, an exception, a process
+that the system ends), the piece is computed again here: errors are raised in the usual place with their traceback, and
+a lost process costs time and no result.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _LOADED = (
     "onnxspec.conformance.proof.proof",
     "onnxspec.conformance.diagnosis.ahead",
 )
-"""Modules of what pieces are about, which are loaded once for all processes."""
+"""Modules that pieces need, loaded once for all processes."""
 
 
 def processors() -> int:
-    """The number of processors there are for this process."""
+    """Return the number of processors for this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)) or 1
     return os.cpu_count() or 1
 
 
 def spread(work: Callable[[Piece], Done], pieces: Iterable[Piece], jobs: int) -> Generator[Done, None, None]:
-    """The results of each large piece of work, in order, by so many processes."""
+    """Return the results of each large piece of work, in order, by so many processes."""
     with Pool(jobs, alone=0, together=1) as pool:
         yield from pool.map(work, pieces)
 
@@ -87,7 +87,7 @@ class Pool:
         executor.shutdown(cancel_futures=True)
 
     def expect(self, pieces: int) -> None:
-        """Have the process that forks others load what they need meanwhile, where so many pieces will ask for them."""
+        """Let the process that forks others load its modules now, if so many pieces are to come."""
         if self._jobs > 1 and pieces > self._alone and _context().get_start_method() == "forkserver":
             from multiprocessing.forkserver import ensure_running  # not every system has it
 
@@ -111,12 +111,12 @@ class Pool:
         weigh: Callable[[Piece], int] = lambda piece: 1,
         together: int | None = None,
     ) -> Generator[Done, None, None]:
-        """The results of `work` on each piece, in order. Pieces are read ahead, as far as there is room.
+        """Yield the results of `work` on each piece, in order. Pieces are read ahead as far as there is room.
 
         weigh
-            The bytes of a piece. What weighs nothing is done here.
+            The bytes of a piece. Pieces of weight 0 are computed here.
         together
-            Pieces that are sent at once, where it is another number than the pool's.
+            Number of pieces in a message, if it differs from the pool's.
         """
         source = iter(pieces)
         try:
@@ -148,7 +148,7 @@ class Pool:
                 waiting.append(message)
 
     def _send(self, message: _Message) -> None:
-        """Send a message to whoever is free. What cannot be sent stays here."""
+        """Send a message to a free process; pieces that cannot be sent stay here."""
         if not message.sent:
             return
         try:
@@ -181,7 +181,7 @@ class _Message:
         return self.future is None or self.future.done()
 
     def results(self) -> Iterator[Any]:
-        """The results of all pieces, in order; of what did not come back, it is done here."""
+        """Return the results of all pieces, in order; compute here those that did not come back."""
         there = iter(self._answered())
         for piece, weight in zip(self.pieces, self._weights, strict=True):
             yield next(there) if weight else self.work(piece)
@@ -194,7 +194,7 @@ class _Message:
 
 
 def _at_once(source: Iterator[Piece], most: int) -> Iterator[Piece]:
-    """The next pieces, as far as they come one behind the other: nothing waits for a slow target's next case."""
+    """Yield the next pieces that are ready: nothing waits for the next case of a slow target."""
     until = None
     for piece in source:
         yield piece
@@ -210,7 +210,7 @@ def _done_there(payload: bytes) -> list[Any]:
 
 
 def _context() -> BaseContext:
-    """The way in which processes are started: forked by a server that has loaded what they need, where there are such;
+    """Return the context for starting processes: forked by a server that has loaded their modules, if there is one;
     never from this process, which has threads and pipes."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")

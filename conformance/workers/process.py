@@ -1,11 +1,10 @@
-"""The parent's side of a target: a worker process, and exactly one outcome for every job given to it.
+"""Parent's side of a target: a worker process, and exactly one outcome for every job.
 
-`TargetProcess.run` keeps two batches on their way, so the worker computes while the caller judges. Reports come one
-per job and in order: when a worker dies, hangs or talks nonsense, the first job without a report is the one that was
-under way, and it alone is blamed; a new worker goes on with the next. Only when a worker is lost before it said that it
-had begun a batch is nobody to blame; then its jobs are sent again one by one. And where a connection to another machine
-may have been lost rather than the worker, or a worker speaks of an earlier job a second time, the job gets a second
-chance, and its outcome says so.
+`TargetProcess.run` keeps two batches on their way, so the worker computes while the caller judges. Reports come one per
+job and in order: if a worker dies, hangs or violates the protocol, the first job without a report is to blame, and a
+new worker continues with the next. Only if a worker is lost before it began a batch, no job is to blame; its jobs are
+then sent again one by one. If the connection to another machine may have been lost, or a worker reports an earlier job
+twice, the job gets a second try, and its outcome says so.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ BATCH_BYTES = 4 << 20
 """Bytes after which a message is sent though it holds fewer jobs, so that large cases do not pile up in memory."""
 
 REPEATS = 2
-"""Runs of every feed: a second run of the same session shows what depends on chance or on the run before."""
+"""Runs of every feed: a second run of the same session shows results that depend on chance or on the run before."""
 
 _BATCHES_UNDER_WAY = 2
 
 
 class _Numbered(Struct):
-    """A job under way: `begun` once the worker has decoded its batch, `last` if it is the last one of that. One that is
-    not run only keeps its place: `left_out` is what becomes of it."""
+    """Job on its way: `begun` once the worker has decoded its batch, `last` if it is the last one of that. A job that
+    is not run keeps its place, with its outcome in `left_out`."""
 
     number: int
     job: Job
@@ -102,9 +101,17 @@ class TargetProcess:
         hangs: HangBudget | None = None,
         measure: bool = False,
     ) -> None:
-        """`repeats` is the number of runs of every feed, `batch_jobs` the most jobs in one message. `hangs` is the
-        target's budget for hangs, which it shares with other processes of the same run; without it this one has one of
-        its own. With `measure` a worker's description says what it runs on, too."""
+        """Prepare a target's process, without starting it.
+
+        repeats
+            Number of runs of every feed.
+        batch_jobs
+            Largest number of jobs in one message.
+        hangs
+            The target's budget for hangs, shared with other processes of the run; None: a budget of its own.
+        measure
+            Whether the worker's description has its environment.
+        """
         self.hangs = hangs or HangBudget()
         self._target = target
         self._repeats = repeats
@@ -135,7 +142,7 @@ class TargetProcess:
             self._reserve.close()
 
     def share(self, reserve: Reserve) -> None:
-        """Fork workers from what other processes of the target have loaded, the first one too where they lost one."""
+        """Fork workers from a process that other processes of the target share, the first one too if they lost one."""
         self._reserve, self._shares = reserve, True
 
     def start(self) -> dict[str, Any]:
@@ -147,9 +154,10 @@ class TargetProcess:
         return description
 
     def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
-        """Outcomes of `jobs`, in order, one for each whatever happens; `jobs` is read ahead by up to two batches.
+        """Yield the outcomes of `jobs`, in order, exactly one for each; `jobs` is read ahead by up to two batches.
 
-        Never raises for the target's own faults. If no worker can be started any more, the rest is "unavailable".
+        Never raise for the target's own faults. If no worker can be started any more, the remaining outcomes are
+        "unavailable".
         """
         source = iter(jobs)
         again: deque[Job] = deque()  # to be sent before what is left in `source`
@@ -232,7 +240,7 @@ class TargetProcess:
                 return
 
     def _left_out(self, job: Job) -> Outcome | None:
-        """The outcome of a job that is not run; None where it is."""
+        """Return the outcome of a job that is not run; None for one that is."""
         refused = self.hangs.refuses(job.traits)
         if refused:
             return Outcome(job.key, "not-run", message=refused)
@@ -245,7 +253,7 @@ class TargetProcess:
         return not_tried(job, lacking) if lacking else None
 
     def _ready(self) -> WorkerProcess:
-        """The worker, a new one if need be."""
+        """Return the worker, a new one if necessary."""
         if self._worker is None:
             zygote = self._reserve.zygote(self._target) if self.forks else None
             process = self._spare or WorkerProcess(self._target, self._repeats, zygote=zygote)
@@ -324,6 +332,6 @@ def _job_header(number: int, job: Job, payload: worker.Payload) -> dict[str, Any
 
 
 def not_tried(job: Job, lacking: frozenset[str]) -> Outcome:
-    """The outcome of a job that a target's sessions are not said to be able to do."""
+    """Return the outcome of a job that needs abilities which a target's sessions do not declare."""
     words = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in lacking)
     return Outcome(job.key, "not-tried", message=f"the target's worker does not say that its sessions take {words}")

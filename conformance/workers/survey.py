@@ -30,7 +30,7 @@ _PACKAGES = {
     "QNNExecutionProvider": "onnxruntime onnxruntime-qnn",
     "WebGpuExecutionProvider": "onnxruntime-webgpu",
 }
-"""Packages with a provider. Most claim the import name onnxruntime, so each needs an environment of its own."""
+"""Packages with a provider. Most have the import name onnxruntime, so each needs an environment of its own."""
 
 _AMD = {"ROCM": "rocm.toml", "MIGraphX": "migraphx.toml", "VitisAI": "vitisai.toml"}
 
@@ -46,14 +46,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Surveyed:
-    """A target and what became of the attempt to start it.
+    """Target, and the result of the attempt to start it.
 
     kind
         "adapter", "package" or "table".
     described
-        What the adapter says of itself; empty where it did not start.
+        The adapter's description of itself; empty if it did not start.
     trouble
-        Why it did not start; empty where it did, or where nobody tried.
+        Why it did not start; empty if it did, or was not tried.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Surveyed:
 
 
 def facts_of(source: str) -> Facts:
-    """The words behind ``Package:`` and ``Tested:`` in the docstring of an adapter's source."""
+    """Return the words behind ``Package:`` and ``Tested:`` in the docstring of an adapter's source."""
     try:
         docstring = ast.get_docstring(ast.parse(source)) or ""
     except SyntaxError:
@@ -79,12 +79,12 @@ def facts_of(source: str) -> Facts:
 
 
 def survey_targets(targets_file: Path | None = None, *, commands: bool = False) -> list[Surveyed]:
-    """Everything that is known, started where that costs no more than a process on this machine.
+    """Yield all known targets, started if that costs no more than a process on this machine.
 
     commands
-        Whether to start what a table has a command for, too: that may be another machine.
+        Whether to start the targets with a command of their own, too: they may be on another machine.
 
-    Raises TargetError for a file that cannot be read.
+    Raise TargetError for a file that cannot be read.
     """
     findings = [_known(name, "adapter") for name in ADAPTERS if name != "backend"]
     findings += [_known(name, "package") for name in third_parties() if name not in ADAPTERS]
@@ -117,7 +117,7 @@ def _facts(adapter: str) -> Facts:
 
 
 def _own_source(adapter: str) -> str:
-    """The adapter's own text, without the parts that travel with it."""
+    """Return the adapter's own text, without the parts that travel with it."""
     if adapter in ADAPTERS:
         return (ADAPTERS_FOLDER / ADAPTERS[adapter]).read_text(encoding="utf-8")
     return adapter_source(adapter)
@@ -135,7 +135,7 @@ def _started(finding: Surveyed, commands: bool) -> Surveyed:
 
 
 def way_to_install(finding: Surveyed) -> str:
-    """Advice for a target whose runtime is not there; empty where nothing is known that would help."""
+    """Return advice for a target whose runtime is missing; empty if there is none."""
     target, package = finding.target, finding.facts.package
     if target is None or finding.adapter == EXTERNAL or target.is_command:
         return ""
@@ -163,6 +163,6 @@ def way_to_install(finding: Surveyed) -> str:
 
 
 def providers_of(finding: Surveyed) -> Iterable[str]:
-    """The execution providers that a runtime says it has."""
+    """Return the execution providers that a runtime lists."""
     listed = finding.described.get("available_providers", ())
     return [str(name) for name in listed] if isinstance(listed, (list, tuple)) else ()

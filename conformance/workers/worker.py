@@ -96,7 +96,7 @@ class Payload:
 
 
 def pack_frame(header: dict[str, Any], payload: Payload | None = None) -> list[bytes]:
-    """A frame, as pieces to be written one after the other; few and large enough to be written as they are."""
+    """Return a frame as few, large pieces to be written one after the other."""
     payload = payload or Payload()
     text = json.dumps(dict(header, arrays=payload.table), separators=(",", ":")).encode("ascii")
     text += b" " * (-(len(text) + _PREFIX.size) % _ALIGNMENT)
@@ -120,7 +120,8 @@ def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
 
 
 def printed_text(descriptor: int) -> str:
-    """The text in the open file `descriptor`: its beginning and its end, bounded, unprintable characters escaped."""
+    """Return the beginning and the end of the text in the open file `descriptor`, with unprintable characters
+    escaped."""
     size = os.fstat(descriptor).st_size
     half = _CAPTURE_LIMIT // 2
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -158,7 +159,7 @@ class Capture:
             setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True))
 
     def take(self) -> str:
-        """The text that was printed since the last call; nothing where a runtime has closed even our own descriptor."""
+        """Return the text printed since the last call; nothing if the runtime has closed our own descriptor."""
         try:
             for descriptor in (1, 2):
                 self._reopen(descriptor)
@@ -183,7 +184,7 @@ class Capture:
 
 
 class Station(NamedTuple):
-    """The channel of the conversation, and what is printed meanwhile."""
+    """Channel of the conversation, and the capture of printed text."""
 
     incoming: int
     outgoing: int
@@ -191,7 +192,8 @@ class Station(NamedTuple):
 
 
 def take_station() -> Station:
-    """Move the conversation to descriptors of its own and point 0, 1 and 2 elsewhere; from here on another watches."""
+    """Move the conversation to other descriptors and point 0, 1 and 2 elsewhere; from here on another process
+    watches."""
     incoming, outgoing = os.dup(0), os.dup(1)
     if sys.platform == "win32":
         import msvcrt
@@ -208,7 +210,7 @@ def take_station() -> Station:
 
 
 def _stand_guard(incoming: int, outgoing: int) -> None:
-    """Go on in a process of its own, which this one watches until it has died; returns in the new one only."""
+    """Continue in a new process, which this one watches until its end; return in the new one only."""
     status = _watched(incoming, _GRACE)
     if status is None:
         return
@@ -252,10 +254,10 @@ def _end_like(status: int) -> None:
 
 
 def _watched(incoming: int, grace: float) -> int | None:
-    """Fork. In the new process None; in this one, once the new one and all that it has started are gone, its status.
+    """Fork. Return None in the new process; in this one its status, once it and its descendants have ended.
 
     incoming
-        The descriptor by whose hang-up this process learns that its parent is gone.
+        The descriptor whose hang-up tells this process that its parent is gone.
     grace
         Seconds for the new process to end by itself then. If the parent asks (SIGTERM) it is ended at once.
     """
@@ -307,7 +309,7 @@ def _watched(incoming: int, grace: float) -> int | None:
 
 
 def _reaped(child: int) -> int | None:
-    """The status of a child if it has ended; whatever else has ended is forgotten."""
+    """Return the status of a child if it has ended; forget all other ended children."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -318,7 +320,7 @@ def _reaped(child: int) -> int | None:
 
 
 def _end_descendants() -> None:
-    """End what is left of all that was started here: what loses its parent becomes a child of this process."""
+    """End all remaining descendants: those that lose their parent become children of this process."""
     import signal
 
     if not sys.platform.startswith("linux"):
@@ -346,7 +348,7 @@ def _parent_of(pid: int) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Have what descendants leave behind become children of this process, where the system can do that."""
+    """Make orphaned descendants children of this process, if the system can do that."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(ImportError, OSError, AttributeError):
             import ctypes
@@ -368,7 +370,7 @@ def _die_with(parent: int) -> None:
 
 
 def _limit_resource(kind: str, limit: int) -> None:
-    """Lower one of the limits of :mod:`resource`, where there is such a thing."""
+    """Lower one of the limits of :mod:`resource`, if the system has it."""
     try:
         import resource
     except ImportError:
@@ -403,11 +405,11 @@ _NAMES = {dtype: name for name, dtype in _ELEMENTS.items() if name != "bfloat16"
 
 
 class ProtocolError(Exception):
-    """The refusal of what is no frame of this protocol."""
+    """Bytes that are no frame of this protocol."""
 
 
 class Bfloat16Bits(np.ndarray):
-    """bfloat16 values as uint16 bits: what an adapter gets, since NumPy has no such type.
+    """bfloat16 values as uint16 bits, for adapters, since NumPy has no such type.
 
     Both directions are marked by the attribute ``element``, so that an adapter can declare its own class.
     """
@@ -416,10 +418,10 @@ class Bfloat16Bits(np.ndarray):
 
 
 def tensor_of(value: Any) -> Tensor:
-    """Turn an array, or whatever NumPy makes an array of, into a `Tensor`.
+    """Turn an array, or a value that NumPy makes an array of, into a `Tensor`.
 
-    Raises `TypeError` when the elements are not numbers (objects, strings, records), and whatever NumPy raises when
-    `value` is nothing like an array.
+    Raise `TypeError` if the elements are not numbers (objects, strings, records), and NumPy's own exceptions if `value`
+    is nothing like an array.
     """
     marked = getattr(value, "element", None) == "bfloat16"
     array = np.asarray(value)
@@ -466,7 +468,7 @@ class FrameReader:
     """
 
     def __init__(self, header_limit: int = _HEADER_LIMIT, body_limit: int = _BODY_LIMIT) -> None:
-        """The limits are those in bytes of what a frame may claim to hold: it is refused before it is read."""
+        """Prepare a reader; frames beyond the limits, in bytes, are refused before they are read."""
         self.greeting = b""
         self._header_limit = header_limit
         self._body_limit = body_limit
@@ -491,7 +493,7 @@ class FrameReader:
         return header, frame[1]
 
     def next_raw(self) -> tuple[bytes, bytes] | None:
-        """The same, with the header as it came."""
+        """Return the next frame with its header as bytes."""
         buffer = self._buffer
         if not self._begun:
             self._skip_greeting()
@@ -542,8 +544,8 @@ def _unbuffer_c_output() -> None:
 
 
 def _fill_memory() -> None:
-    """Have the GNU C library fill what it hands out, so that memory shows that a runtime returns without having
-    written it. It uses the complement of the byte: 0x7F7F is NaN in float16 and enormous in the other types."""
+    """Make the GNU C library fill memory that it hands out, to reveal outputs that a runtime never wrote. It uses the
+    complement of the byte: 0x7F7F is NaN in float16 and enormous in the other types."""
     if sys.platform.startswith("linux"):
         try:
             import ctypes
@@ -585,7 +587,7 @@ class Alarm:
 
 
 def _limit_memory(limit: int) -> None:
-    """Let the jobs take `limit` bytes of address space beyond what the loaded runtime already holds."""
+    """Let the jobs take `limit` bytes of address space beyond the loaded runtime."""
     try:
         import resource
     except ImportError:
@@ -599,8 +601,8 @@ def _limit_memory(limit: int) -> None:
 
 
 def load_adapter(source: str, options: dict[str, Any]) -> Any:
-    """Execute an adapter's source as a module of its own and return its ``Adapter(options)``. One that declares what
-    its options are when they are not given gets all of them."""
+    """Execute an adapter's source as a module and return its ``Adapter(options)``. An adapter that declares defaults of
+    its options gets all of them."""
     module = adapter_module(source)
     defaults = getattr(module, "OPTION_DEFAULTS", None)
     return module.Adapter(options if defaults is None else _settled(options, defaults))
@@ -610,8 +612,8 @@ _KINDS = {bool: "true or false", int: "a whole number", str: "a text", list: "a 
 
 
 def _settled(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """All options, those that are not given at their defaults. Raises ValueError for one that there is not, and for one
-    of another kind than its default: "false" is no switch."""
+    """Return all options, with defaults for missing ones. Raise ValueError for an unknown one, and for one of another
+    kind than its default: "false" is no switch."""
     for name, value in options.items():
         if name not in defaults:
             known = "known: " + ", ".join(sorted(defaults)) if defaults else "there are none"
@@ -625,7 +627,7 @@ _LOADED: dict[str, ModuleType] = {}  # what a forked worker has from the process
 
 
 def adapter_module(source: str) -> ModuleType:
-    """The module with that source text."""
+    """Return the module with that source text."""
     if source not in _LOADED:
         module = ModuleType("onnxspec_adapter")
         sys.modules[module.__name__] = module
@@ -635,8 +637,7 @@ def adapter_module(source: str) -> ModuleType:
 
 
 def measured_by(source: str) -> dict[str, Any]:
-    """The measurements of this process by the module with that source text; nothing where there is none, or it
-    fails."""
+    """Return the measurements of this process by the module with that source; nothing if there is none, or it fails."""
     if not source:
         return {}
     module = ModuleType("onnxspec_measuring")
@@ -660,16 +661,16 @@ def describe_error(error: BaseException) -> str:
 
 
 class Course(NamedTuple):
-    """The course of a job's sessions where they do more than run every feed in turn.
+    """Course of a job whose sessions do more than run every feed in turn.
 
     models
         Those of further sessions: the job's own is session 0, these are 1, 2, ... Each is prepared at its first step
         and stays until the end.
     attempts
-        Feeds that need not run: whether they are refused, nothing is reported of them.
+        Feeds that may be refused; nothing is reported of them.
     steps
-        ``["run", session, feed]``, ``["try", session, attempt]``, or ``["look", step]``: the outputs of that earlier
-        step, held since, are looked at again.
+        ``["run", session, feed]``, ``["try", session, attempt]``, or ``["look", step]``: compare the outputs held since
+        that step.
     """
 
     models: tuple[bytes, ...] = ()
@@ -678,7 +679,7 @@ class Course(NamedTuple):
 
 
 class _Sessions:
-    """The sessions of one job, and what has come out of them."""
+    """Sessions of one job, with their outputs."""
 
     def __init__(self, adapter: Any, models: Any, feeds: Any, most: int) -> None:
         self._adapter, self._models, self._feeds, self._most = adapter, models, feeds, most
@@ -694,7 +695,7 @@ class _Sessions:
         self.proof = ""
 
     def open(self, number: int) -> Any:
-        """The session of that model, prepared now if it is not yet there."""
+        """Return the session of that model, prepared now if necessary."""
         if number not in self._sessions:
             self.phase = "load"
             self._sessions[number] = self._adapter.prepare(self._models[number])
@@ -702,7 +703,7 @@ class _Sessions:
         return self._sessions[number]
 
     def run(self, session: int, number: int) -> tuple[Any, list[Tensor | None]]:
-        """The return of a session for a feed, as it is and as it was at once."""
+        """Return the outputs of a session for a feed, as they are and as copies."""
         feed = self._feeds[number]
         given = {name: _fresh(element, array) for name, (element, array) in feed.items()}
         results = self.open(session).run(dict(given))
@@ -718,7 +719,7 @@ class _Sessions:
         return results, outputs
 
     def attempt(self, session: int, feed: Any) -> None:
-        """Run what may be refused."""
+        """Run a feed that may be refused."""
         opened = self.open(session)
         try:
             opened.run({name: _fresh(element, array) for name, (element, array) in feed.items()})
@@ -805,7 +806,7 @@ def _fresh(element: str, array: np.ndarray) -> np.ndarray:
 
 
 _MISTAKES = (AssertionError, AttributeError, LookupError, TypeError, ArithmeticError, BufferError, RecursionError)
-"""Exceptions of Python where a program is wrong, and what some programs refuse with as well."""
+"""Exceptions that indicate a bug in a program; some programs also refuse with them."""
 
 _MISFITS = (
     "operands could not be broadcast together",
@@ -827,9 +828,9 @@ _MISFITS = (
 
 
 def failure_of(error: BaseException) -> dict[str, Any]:
-    """The report of an exception: an adapter's exceptions may carry ``status``, ``phase`` and ``proof``.
+    """Return the report of an exception; an adapter's exceptions may carry ``status``, ``phase`` and ``proof``.
 
-    ``broke_at`` is there where the exception is one that a program raises by mistake.
+    ``broke_at`` is set if the exception is one that a program raises by mistake.
     """
     failure = {"status": "refused", "message": describe_error(error)}
     broke_at = _broke_at(error)
@@ -856,8 +857,8 @@ def failure_of(error: BaseException) -> dict[str, Any]:
 
 
 def _broke_at(error: BaseException) -> str:
-    """The place where a program broke: file, line and function of the innermost frame. Empty for what is meant as a
-    refusal: other exceptions, classes of a framework's own, and what the adapter raises on purpose."""
+    """Return the place where a program broke: file, line and function of the innermost frame. Empty for refusals: other
+    exceptions, classes of a framework's own, and exceptions that the adapter raises on purpose."""
     package = type(error).__module__.partition(".")[0]
     trace = error.__traceback__
     if package not in ("builtins", "numpy") or trace is None:
@@ -875,9 +876,9 @@ def _broke_at(error: BaseException) -> str:
 
 
 def _misfit(error: BaseException, raiser: str) -> bool:
-    """Tell whether a ValueError is one of NumPy's own or of Python's, and not what a program says.
+    """Tell whether a ValueError is one of NumPy or Python, not of the program.
 
-    `raiser` is the module whose ``raise`` raised it, empty where that was no Python code.
+    `raiser` is the module whose ``raise`` raised it, empty if that was no Python code.
     """
     if not isinstance(error, ValueError):
         return False
@@ -887,10 +888,10 @@ def _misfit(error: BaseException, raiser: str) -> bool:
 
 
 def plain_outputs(results: Any, most: int = _BODY_LIMIT) -> tuple[list[Tensor | None], str]:
-    """The values that a runtime returned as tensors, None for each that is none, and what is wrong ("" if nothing).
+    """Return a runtime's outputs as tensors, None for each that is none, and their defect ("" if there is none).
 
-    That an output was left out (None) is nothing wrong as such: some may be, so it is for the verdict to say. None of
-    them is copied if all together have more than `most` bytes.
+    A missing output (None) is no defect here: some may be missing, so the verdict decides. None of them is copied if
+    all together have more than `most` bytes.
     """
     complaint = ""
     if not isinstance(results, (list, tuple)):
@@ -927,7 +928,7 @@ class Channel:
         self._reader = FrameReader()
 
     def receive(self) -> tuple[dict[str, Any], bytes] | None:
-        """The next frame, or None at the end of the stream."""
+        """Return the next frame, or None at the end of the stream."""
         while True:
             frame = self._reader.next()
             if frame is not None:
@@ -943,7 +944,7 @@ class Channel:
 
 
 def _course(job: dict[str, Any], arrays: Any) -> Course | None:
-    """The course of a job, where it has one."""
+    """Return the course of a job, or None."""
     if "course" not in job:
         return None
     models = tuple(arrays[index][1].tobytes() for index in job["course"]["models"])
@@ -964,7 +965,7 @@ def _surroundings() -> dict[str, str]:
 
 
 def _declared_sessions(source: str) -> list[str]:
-    """Words that an adapter declares of its sessions: nothing, where it was written before there was such a thing."""
+    """Return the abilities that an adapter declares; none for adapters from before there were any."""
     declared = getattr(_LOADED.get(source), "SESSIONS", ())
     return [name for name in SESSIONS if name in declared]
 

@@ -40,7 +40,7 @@ from .messages import (
 from .one_thread import ONE_THREAD
 
 MEASURED = "measured"
-"""The key of a target's description that holds what its worker measured of itself (:mod:`.measuring`)."""
+"""Key of a target's description for the measurements of its worker (:mod:`.measuring`)."""
 
 START_LIMIT = 120.0
 """Seconds that a worker may take to load its runtime; containers and other machines are slow the first time."""
@@ -88,10 +88,10 @@ class WorkerLost(Exception):
 
 
 class WorkerProcess:
-    """One running worker and the pipes to it.
+    """Running worker and the pipes to it.
 
     since
-        When what is waited for began: the last thing that was sent, or the last that was accepted.
+        When the current wait began: the last thing that was sent, or the last that was accepted.
     first
         Number of the first job that it was sent, 0 for none.
     """
@@ -209,11 +209,11 @@ class WorkerProcess:
                 return
 
     def _clock(self) -> float:
-        """A clock that stands while nobody here could have read what the worker says."""
+        """Return a clock that stands while this process could not have read the worker's messages."""
         return time.monotonic() - self._away
 
     def waited(self) -> float:
-        """Seconds since what is waited for began."""
+        """Return the seconds since the current wait began."""
         return self._clock() - self.since
 
     def begin_wait(self) -> None:
@@ -226,8 +226,8 @@ class WorkerProcess:
         self._outgoing.put(worker.pack_frame(header, payload))
 
     def receive(self, seconds: float) -> tuple[Message, bytes]:
-        """The next message; raises `WorkerLost` if none is complete `seconds` after `since`: however much comes
-        meanwhile, nothing but what was waited for restarts that time."""
+        """Return the next message; raise `WorkerLost` if none is complete `seconds` after `since`. Incomplete messages
+        do not restart that time."""
         deadline = self.since + seconds
         expired = math.inf
         while True:
@@ -257,7 +257,7 @@ class WorkerProcess:
             self._frames.feed(data)
 
     def await_ready(self) -> dict[str, Any]:
-        """The adapter's description of itself; raises `TargetUnavailable`."""
+        """Return the adapter's description of itself; raise `TargetUnavailable`."""
         try:
             message, _ = self.receive(START_LIMIT)
             spoken: Any = None
@@ -287,7 +287,7 @@ class WorkerProcess:
         raise TargetUnavailable(f"the worker speaks another protocol: {worker.one_line(str(message), 200)}")
 
     def _why_ended(self) -> WorkerLost:
-        """The reason for which the stream ended."""
+        """Return the reason why the stream ended."""
         try:
             code = self._process.wait(2)
         except subprocess.TimeoutExpired:
@@ -309,9 +309,9 @@ class WorkerProcess:
         return worker.printed_text(self._capture.fileno())
 
     def last_words(self) -> str:
-        """The text that the runtime printed since the last report, from a worker that is to end, wherever it is.
+        """Return the text that the runtime printed since the last report, from a worker that is to end.
 
-        Hanging up makes the watcher on the other side end it and tell; a worker on this machine is simply killed.
+        Hanging up makes the watcher on the other side end it and report; a worker on this machine is simply killed.
         """
         if self._remote and not self._ended:
             self._outgoing.put(None)
@@ -335,7 +335,7 @@ class WorkerProcess:
         self._capture.close()
 
     def kill(self) -> None:
-        """End the worker and whatever it has started."""
+        """End the worker and all processes that it started."""
         if self._killed:
             return
         self._killed = True
@@ -368,7 +368,7 @@ class WorkerProcess:
 
 
 def _how_it_died(message: Died) -> WorkerLost:
-    """The words of a worker's watcher about its end."""
+    """Return the report of a worker's watcher about its end."""
     captured = printed_lines(message.captured) if message.captured is not None else None
     if message.signal is None:
         ended = f"the process ended by itself with exit code {message.code}"
@@ -381,7 +381,7 @@ def _how_it_died(message: Died) -> WorkerLost:
 
 
 def _widen(pipe: Any) -> None:
-    """Have a pipe hold a whole message, where the system can: the fewer the changes of context."""
+    """Make a pipe hold a whole message, if the system can, for fewer context switches."""
     with contextlib.suppress(ImportError, AttributeError, OSError):
         import fcntl
 
@@ -389,11 +389,12 @@ def _widen(pipe: Any) -> None:
 
 
 _ERROR = re.compile(r"\s*(?:[\w.-]+: )?[\w.]*(?:error|exception|fatal|panic)\b[^:]*: *\S", re.IGNORECASE)
-"""A line that says what went wrong, like ``Error: ...``, ``docker: Error response from daemon: ...``."""
+"""Line with an error, like ``Error: ...``, ``docker: Error response from daemon: ...``."""
 
 
 def _telling_line(text: str) -> str:
-    """The last line that looks like an error message, below which some put a trace or a greeting; else the last."""
+    """Return the last line that looks like an error message, since a trace or greeting may follow it; otherwise the
+    last line."""
     lines = text.strip().splitlines()
     telling = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
     return worker.one_line(telling, 200)

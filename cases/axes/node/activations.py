@@ -17,11 +17,11 @@ from .functions import activations_of, functions_of
 _COEFFICIENTS = (-4.0, 4.0)  # beyond which a few steps leave the range of float16
 
 _LISTED = 3
-"""Functions of a failing case, of which it is first said that there is a list of them."""
+"""Functions of a failing case for which the plainest condition is that there is a list."""
 
 
 def _named(choose: Callable[[tuple[str, ...]], list[str]]) -> Callable[[Draft], None]:
-    """The attribute that `choose` makes of one direction's default functions."""
+    """Return the attribute that `choose` makes of one direction's default functions."""
 
     def change(draft: Draft) -> None:
         draft.attributes["activations"] = choose(cell_named(draft.operator.known_as).activations)
@@ -160,7 +160,7 @@ class _Activations(Axis):
         }
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Without the list of functions; one after the other replaced by what stands there by default, where no
+        """Yield cases without the list of functions; with one function after the other replaced by its default, if no
         coefficient then belongs to another function; and without coefficients."""
         names = spec.activations
         if names is not None:
@@ -176,8 +176,8 @@ class _Activations(Axis):
                 yield name, {name: None}
 
     def richer(self, spec: Any) -> Mapping[str, Any]:
-        """HardSigmoid, whose coefficients both have defaults, in the place of functions that are given any: what is
-        wrong may be how one of them takes its own."""
+        """Return HardSigmoid, whose coefficients both have defaults, in place of functions with coefficients: the error
+        may be how one of them takes its own."""
         given = spec.activations is not None and not (spec.alpha is None and spec.beta is None)
         return activations_of("hard", spec.op, spec.direction == "bidirectional") if given else {}
 

@@ -65,7 +65,8 @@ class _Direction(Axis):
         }
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Each direction has functions of its own: those of the one that is left stay, with coefficients for them."""
+        """Yield single directions. Each direction has its own functions: the remaining one keeps its functions and
+        coefficients."""
         for name, changes in super().simpler(spec):
             if spec.activations and spec.directions == 2:
                 each = len(spec.activations) // 2
@@ -332,7 +333,7 @@ def _off(by: int) -> Callable[[Draft], None]:
 
 
 class HiddenSizeAxis(Axis):
-    """The attribute ``hidden_size``, which the shape of R says too."""
+    """The attribute ``hidden_size``, which also follows from the shape of R."""
 
     name = "hidden_size"
     fields = (Field("hidden_size", bool, True),)
@@ -390,8 +391,8 @@ EXPLICIT = _Explicit()
 
 
 class _Placeholders(Axis):
-    """What is left out at the end of inputs and outputs stands there by an empty name, as some exporters write it.
-    Kernels count inputs to see whether one is there."""
+    """Empty names for missing inputs and outputs at the end, as some exporters write them. Kernels count inputs to find
+    out whether one is there."""
 
     name = "placeholders"
     fields = (Field("placeholders", bool, False),)

@@ -19,7 +19,7 @@ class ActivationSet(Struct, frozen=True):
     beta: tuple[float, ...] = ()
 
     def of(self, count: int) -> ActivationSet:
-        """The set of an operator that has fewer functions: f and h for two, h for one."""
+        """Return the set of an operator that has fewer functions: f and h for two, h for one."""
         if count >= len(self.names):
             return self
         kept = (0, 2)[2 - count :]
@@ -90,7 +90,8 @@ _BACKWARD = {
 
 @cache
 def activations_of(chosen: str, op: str, both: bool) -> Mapping[str, Any]:
-    """The fields of a case for the named set, with another one in the backward direction of a node that has both."""
+    """Return the fields of a case for the named set, with another one in the backward direction of a bidirectional
+    node."""
     names = [chosen, _BACKWARD[chosen]] if both else [chosen]
     sets = [ACTIVATION_SETS[name].of(len(cell_named(op).activations)) for name in names]
     alpha = sum((s.alpha for s in sets), ())
@@ -99,13 +100,13 @@ def activations_of(chosen: str, op: str, both: bool) -> Mapping[str, Any]:
 
 
 def functions_of(operator: OperatorVersion) -> tuple[str, ...]:
-    """The names of the activation functions that a node may list, the operator's own first."""
+    """Return the names of the activation functions that a node may list, the operator's own first."""
     usual = dict.fromkeys(cell_named(operator.known_as).activations)
     return (*usual, *(name for name in ACTIVATIONS if name not in usual))
 
 
 def first_functions(spec: Any, left: slice) -> dict[str, Any]:
-    """The fields of a case that keeps these of its functions, each with the coefficients that belong to it."""
+    """Return the fields of a case that keeps these of its functions, each with its coefficients."""
     names = spec.activations or ()
     if spec.alpha is None and spec.beta is None:
         return {"activations": names[left]}

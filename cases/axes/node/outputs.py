@@ -16,8 +16,8 @@ from ..violation import Draft, Violation
 
 @cache
 def output_subsets(operator: OperatorVersion) -> tuple[tuple[str, ...], ...]:
-    """Every legal subset of outputs, by position as cases have them: those that the version demands are in each. First
-    comes what needs no attribute: Y, or Y_h where Y must be announced by output_sequence."""
+    """Return every legal subset of outputs, by position in a case; all have those that the version requires. First
+    comes the subset that needs no attribute: Y, or Y_h if output_sequence must announce Y."""
     plain = "Y_h" if "output_sequence" in operator.attributes else "Y"
     optional = sorted(set(operator.outputs) - operator.required_outputs, key=lambda n: (n != plain, n))
     counts = range(0 if operator.required_outputs else 1, len(optional) + 1)

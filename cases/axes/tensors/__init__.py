@@ -1,1 +1,1 @@
-"""Axes of the tensors: types, sizes, which there are, what is in them."""
+"""Axes of the tensors: types, sizes, presence, data."""

@@ -1,4 +1,4 @@
-"""Numbers that are the same in several places: kernels find what they have made by what it was made of."""
+"""Numbers that are the same in several places: kernels look cached data up by its source."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ..axis import Axis, Domain, Field, Rule
 from ..course import CourseDraft, Turn
 
 OVERRIDDEN = ("overridden", "zeroed")
-"""Values of ``held`` of cases whose own run is fed what the model holds otherwise."""
+"""Values of ``held`` for cases whose own run feeds other numbers than the model holds."""
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "X": ("X",),
@@ -73,9 +73,9 @@ class _Constant(Axis):
 
 
 class _Held(Axis):
-    """``fixed``; ``listed`` (constants are graph inputs too, which nobody feeds); ``overridden`` (they are fed, and
-    what the model holds is something else); ``once`` (they are fed other numbers in the run before, and then not);
-    ``zeroed`` (they are fed, and what the model holds are zeros, as exporters give states)."""
+    """``fixed``; ``listed`` (constants are graph inputs too, and not fed); ``overridden`` (they are fed numbers that
+    differ from the model's); ``once`` (they are fed in the run before, and then not); ``zeroed`` (they are fed, and the
+    model holds zeros, as exporters write states)."""
 
     name = "held"
     fields = (Field("held", str, "fixed"),)
@@ -118,8 +118,8 @@ class _Held(Axis):
 
 
 class _Fed(Axis):
-    """``all`` constants that can be overridden are, or that input alone; the others stay what the model holds, and are
-    listed all the same."""
+    """``all`` constants that can be overridden are, or that input alone; the others keep the model's numbers, and are
+    graph inputs all the same."""
 
     name = "fed"
     fields = (Field("fed", str, "all"),)

@@ -34,9 +34,8 @@ class _Data(Axis):
     """``dense``; ``small``, ``large``, ``huge`` (magnitudes; the last saturates every activation, on both sides);
     ``heavy`` (W and R are four times as large: some of their numbers are beyond 1 and sums are steep); ``exact`` (few
     digits: every intermediate of piecewise-linear activations is representable); ``nan-row``, ``inf-row`` (one row of X
-    is spoilt: the others must not notice); ``nan-padding`` (what lies past the lengths is NaN); ``one-sign`` (X and W
-    positive: a sum loses digits as it grows); ``numerics`` (one step from given states, where every digit counts).
-    """
+    has NaN or infinity: the others must not change); ``nan-padding`` (NaN past the lengths); ``one-sign`` (X and W
+    positive: a sum loses digits as it grows); ``numerics`` (one step from given states, where every digit counts)."""
 
     name = "data"
     fields = (Field("data", str, "dense"),)

@@ -14,10 +14,10 @@ Array = NDArray[Any]
 
 
 class TensorDraft:
-    """The draft that the phases of :class:`..axis.Axis` change: sizes first, then how numbers are drawn, then tensors.
+    """Draft that the phases of :class:`..axis.Axis` change: sizes first, then the drawing of numbers, then tensors.
 
     run
-        0 for the case's own inputs; other numbers for what its session runs before.
+        0 for the case's own inputs; other numbers for earlier runs of its session.
     T, N
         Steps and rows of this run.
     precision
@@ -25,7 +25,7 @@ class TensorDraft:
     of_x, of_states, of_weights
         Exponents of X, of initial states, and of W and R, added to the usual ones.
     inputs
-        By formal name what was drawn so far.
+        The tensors drawn so far, by formal name.
     """
 
     def __init__(self, spec: Any, run: int) -> None:
@@ -59,18 +59,18 @@ class TensorDraft:
         return X if self.spec.layout == 0 else X.swapaxes(0, 1)
 
     def key(self, name: str, stream: str = "") -> str:
-        """The stream of a tensor that changes from run to run, unless it is a constant; `stream` tells several of one
-        tensor apart."""
+        """Return the stream of a tensor that changes from run to run, unless it is a constant; `stream` distinguishes
+        several of one tensor."""
         run = 0 if name in self.spec.constants else self.run
         return f"{self.spec.op}/{stream}{name}/{self.spec.seed}/{run}"
 
     def draw(self, name: str, shape: tuple[int, ...], exponent: int) -> None:
-        """A tensor that changes from run to run."""
+        """Draw a tensor that changes from run to run."""
         drawn = uniform(self.key(name), shape, self.precision, exponent)
         self.inputs[name] = drawn.astype(self.format.dtype)
 
     def hold(self, name: str, shape: tuple[int, ...], exponent: int) -> None:
-        """A tensor of weights, which cases share; nobody writes to it."""
+        """Return a tensor of weights, which cases share and nobody may write to."""
         key = f"{self.spec.op}/{name}/{self.spec.weights_seed}"
         self.inputs[name] = _held(key, shape, self.precision, exponent, self.spec.type)
 

@@ -20,7 +20,7 @@ def _all_integers(draft: Draft) -> None:
 
 
 class _ElementType(Axis):
-    """float32 first, since that is what runtimes have first."""
+    """Element type; float32 first, because every runtime has it."""
 
     name = "type"
     fields = (Field("type", str, "float32"),)

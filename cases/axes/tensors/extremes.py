@@ -27,9 +27,9 @@ _PLAIN = ("dense", "small", "large")
 
 
 class _Extremes(Axis):
-    """``none``; ``subnormal`` (all elements of X); ``cancel`` (products of X and W cancel in pairs, to exactly
-    0); ``top`` (some of X as large as its type can hold); ``weights``, ``bias``, ``peepholes``, ``states`` (these are
-    many times as large as usual); ``subnormal-weights`` (all elements of W, and X so large that products are as usual);
+    """``none``; ``subnormal`` (all elements of X); ``cancel`` (products of X and W cancel in pairs, to exactly 0);
+    ``top`` (some of X as large as its type can hold); ``weights``, ``bias``, ``peepholes``, ``states`` (these are many
+    times as large as usual); ``subnormal-weights`` (all elements of W, and X so large that products are as usual);
     ``steep`` (e^x of some arguments leaves the range of the type)."""
 
     name = "extremes"

@@ -14,7 +14,7 @@ from .draft import TensorDraft
 
 
 def _one_input_more(draft: Draft) -> None:
-    """At the place behind the last one; GRU and RNN get what LSTM has there."""
+    """Add an input behind the last one; GRU and RNN get the one that LSTM has there."""
     name = "extra" if "initial_c" in draft.operator.inputs else "initial_c"
     draft.inputs[name] = draft.inputs["initial_h"].copy()
 

@@ -35,7 +35,7 @@ def has_short_row(row: Any) -> bool:
 
 
 def _last_length(change: Callable[[int], int]) -> Callable[[Draft], None]:
-    """The last row's length changed; the others are whole."""
+    """Change the last row's length; the others are whole."""
 
     def change_last(draft: Draft) -> None:
         lengths = draft.inputs["sequence_lens"].copy()

@@ -16,15 +16,15 @@ _RAGGED = ("short", "ragged", "empty")
 
 
 def reached(steps: int, T: int, reach: str) -> int:
-    """The number of steps of a row that would have so many of T; a row that would have T is the longest."""
+    """Return the number of steps of a row that would have `steps` of T; a row of T steps is the longest."""
     if reach == "below":
         return -(-steps * (T - max(2, T // 3)) // T)
     return min(steps, 1) if reach == "one" else steps
 
 
 class _Reach(Axis):
-    """``whole`` (as ``lengths`` says: T in a ragged batch, one less in a short one), ``below`` (the longest row ends
-    two steps or more before T), ``one`` (no row has more than one step)."""
+    """``whole`` (as in ``lengths``: T in a ragged batch, one less in a short one), ``below`` (the longest row ends at
+    least two steps before T), ``one`` (no row has more than one step)."""
 
     name = "reach"
     fields = (Field("reach", str, "whole"),)

@@ -86,7 +86,7 @@ _CALLED = {"T": "step", "N": "row", "I": "feature of X", "H": "unit"}
 
 
 def sizes(**defaults: int) -> tuple[Field, ...]:
-    """The fields of sizes, with the default of each."""
+    """Return the fields of sizes, with the default of each."""
     return tuple(Field(name, int, default, _CALLED[name]) for name, default in defaults.items())
 
 

@@ -14,7 +14,7 @@ CONSTANTS = ("W", "R", "B", "P")
 
 
 def held(operator: OperatorVersion, name: str) -> bool:
-    """Tell whether an input is the same in every run: weights, and what is said of them."""
+    """Tell whether an input is the same in every run: weights, and their scales and zero points."""
     return name in operator.inputs and name != "X" and not operator.tensors[name].rows
 
 

@@ -92,7 +92,7 @@ def _own(spec: Any, name: str) -> str:
 
 
 def _thinned(array: Any, key: str) -> Any:
-    """The array with zeros in place of some elements, half of them negative."""
+    """Return the array with zeros in place of some elements, half of them negative."""
     dice = integers(key, array.size, 0, 2 * _SHARE - 1).reshape(array.shape)
     thinned = array.copy()
     thinned[dice == 0] = 0.0
