@@ -15,5 +15,5 @@ def finite_float32(value: object) -> bool:
 
 
 def list_of(values: object, holds: Callable[[object], bool]) -> bool:
-    """Tell whether values are a tuple, not empty, of values that pass `holds`. Without values an attribute is absent."""
+    """Tell whether values are a tuple, not empty, of values that pass `holds`. An empty list means no attribute."""
     return isinstance(values, tuple) and values != () and all(map(holds, values))
