@@ -96,25 +96,19 @@ def _codec(formal: str, scope: Scope, node: NodeProto) -> Codec:
     return Codec(formal, scope, node, scale, zero_point)
 
 
-def _producer(scope: Scope, name: str) -> tuple[Scope, NodeProto] | None:
-    """The node that gives a name, also outside the scope; None for what is fed or held."""
-    origin = scope.origin_of(name)
-    if origin is None or origin[1] not in origin[0].producers:
-        return None
-    home, name = origin
-    return home, home.nodes[home.producers[name][0]]
-
-
 def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
     """The DequantizeLinear that gives an input, and the QuantizeLinear before that."""
     for given in subject.inputs.values():
         scope, name = given.scope, given.given
         for name_of in (DEQUANTIZE, QUANTIZE):
-            producer = _producer(scope, name)
-            if producer is None or not _is(producer[1], name_of) or len(producer[1].input) < 2:
+            producer = scope.producer_of(name)
+            if producer is None:
                 break
-            scope, name = producer[0], producer[1].input[0]
-            yield _codec(given.name, *producer)
+            scope, node = producer[0], producer[0].nodes[producer[1]]
+            if not _is(node, name_of) or len(node.input) < 2:
+                break
+            name = node.input[0]
+            yield _codec(given.name, scope, node)
 
 
 def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..models.folding import NotConstant
 from ..models.scope import domain_of, shown_name
@@ -14,7 +13,7 @@ from .layouts import swapped_states
 from .reshapes import Reshaped, is_batch_name, is_named, reshaped_before, reshaped_behind
 from .rule import BATCH_FIXED, BATCH_IN_TIME, SHAPE_FIXED, SIZES_CLAIMED, TIME_FROZEN
 from .sizes import in_words, sizes_known
-from .subject import Input, NodeSubject
+from .subject import Broken, Input, NodeSubject
 
 _MOVES = ("Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Transpose", "Reshape", "Identity", "Cast")
 """Operators through which exporters take a state out of an input of the model."""
@@ -22,16 +21,7 @@ _MOVES = ("Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Transpose", "Resh
 _LONGEST_WAY = 100
 
 
-@dataclass(frozen=True)
-class FixedSize:
-    """A fixed size: the topic of its rule, a message, and advice where that of the rule does not apply."""
-
-    topic: str
-    message: str
-    advice: str = ""
-
-
-def fixed_sizes(subject: NodeSubject) -> Iterator[FixedSize]:
+def fixed_sizes(subject: NodeSubject) -> Iterator[Broken]:
     """Yield the sizes around a node that are fixed while the model's inputs leave them open, and stale ones."""
     yield from _stale_claims(subject)
     X = subject.inputs.get("X")
@@ -43,7 +33,7 @@ def fixed_sizes(subject: NodeSubject) -> Iterator[FixedSize]:
     for name, message in swapped.items():
         if is_named(batch):
             advice = f"Swap the first two axes of {name}, and read those of the last states in the same order."
-            yield FixedSize(BATCH_FIXED, f"{message}. As it is, only a batch of one fits", advice)
+            yield Broken(BATCH_FIXED, f"{message}. As it is, only a batch of one fits", advice=advice)
     for name, given in subject.inputs.items():
         if name in swapped or not (name == "sequence_lens" or name.startswith("initial_")) or given.shape is None:
             continue
@@ -51,7 +41,7 @@ def fixed_sizes(subject: NodeSubject) -> Iterator[FixedSize]:
         own = given.shape[axis] if axis < len(given.shape) else None
         if is_named(batch) and isinstance(own, int):
             message = f"{name} is for a batch of {own}, while the batch size of X is open ({batch})"
-            yield FixedSize(BATCH_FIXED, message, _advice_on_state(given))
+            yield Broken(BATCH_FIXED, message, advice=_advice_on_state(given))
     yield from _lengths(subject, steps)
     yield from _around(subject, X, batch, steps)
 
@@ -60,23 +50,22 @@ def _advice_on_state(given: Input) -> str:
     """Return the advice on a state that the model is fed with already; empty for others."""
     scope, name = given.scope, given.given
     for _ in range(_LONGEST_WAY):
-        origin = scope.origin_of(name)
-        if origin is None:
+        producer = scope.producer_of(name)
+        if producer is None:
+            break
+        scope, node = producer[0], producer[0].nodes[producer[1]]
+        if node.op_type not in _MOVES or domain_of(node.domain):
             return ""
-        scope, name = origin
-        if name in scope.producers:
-            node = scope.nodes[scope.producers[name][0]]
-            if node.op_type not in _MOVES or domain_of(node.domain):
-                return ""
-            name = node.input[0]
-        elif scope.owner is None and name in scope.declared and name not in scope.initializers:
-            return f"Export with the batch axis of the model's input {shown_name(name)} dynamic, as that of X is."
-        else:
-            return ""
-    return ""
+        name = node.input[0]
+    origin = scope.origin_of(name)
+    if origin is None or origin[0].owner is not None or origin[1] not in origin[0].declared:
+        return ""
+    if origin[1] in origin[0].initializers:
+        return ""
+    return f"Export with the batch axis of the model's input {shown_name(origin[1])} dynamic, as that of X is."
 
 
-def _lengths(subject: NodeSubject, steps: Dimension) -> Iterator[FixedSize]:
+def _lengths(subject: NodeSubject, steps: Dimension) -> Iterator[Broken]:
     if not is_named(steps) or "sequence_lens" not in subject.inputs:
         return
     try:
@@ -87,31 +76,31 @@ def _lengths(subject: NodeSubject, steps: Dimension) -> Iterator[FixedSize]:
         least, most = lengths
         length = str(least) if least == most else f"{least} to {most}"
         message = f"sequence_lens is always {length}, while the seq_length of X is open ({steps})"
-        yield FixedSize(TIME_FROZEN, message)
+        yield Broken(TIME_FROZEN, message)
 
 
-def _around(subject: NodeSubject, X: Input, batch: Dimension, steps: Dimension) -> Iterator[FixedSize]:
+def _around(subject: NodeSubject, X: Input, batch: Dimension, steps: Dimension) -> Iterator[Broken]:
     """Yield sizes that a Reshape or Expand in front of X or behind the node fixes, and batches that become time."""
     known = {f"{steps} steps": steps, f"a batch of {batch}": batch}
     known = {words: extent for words, extent in known.items() if isinstance(extent, int)}
     for reshaped in reshaped_before(X, {extent for extent in known.values() if isinstance(extent, int)}):
         if reshaped.fixed:
             left_open = f"the model leaves {listed(sorted(reshaped.fixed))} open"
-            yield FixedSize(SHAPE_FIXED, f"X always has {' and '.join(known)}: {_words(reshaped)}, while {left_open}")
+            yield Broken(SHAPE_FIXED, f"X always has {' and '.join(known)}: {_words(reshaped)}, while {left_open}")
             break
         if reshaped.merged and isinstance(batch, int):
             rows = f"rows of {listed(sorted(reshaped.merged))} become one sequence"
-            yield FixedSize(BATCH_IN_TIME, f"X always has a batch of {batch}: {_words(reshaped)}, so {rows}")
+            yield Broken(BATCH_IN_TIME, f"X always has a batch of {batch}: {_words(reshaped)}, so {rows}")
             break
     if is_batch_name(steps) and not is_batch_name(batch):
         message = (
             f"the time axis of X is called {steps}: if it is a batch, its rows are computed as steps of one sequence"
         )
-        yield FixedSize(BATCH_IN_TIME, message)
+        yield Broken(BATCH_IN_TIME, message)
     for formal, reshaped in reshaped_behind(subject):
         if reshaped.fixed & {steps, batch}:
             left_open = f"the model leaves {listed(sorted(reshaped.fixed))} open"
-            yield FixedSize(SHAPE_FIXED, f"{formal} is used with fixed sizes: {_words(reshaped)}, while {left_open}")
+            yield Broken(SHAPE_FIXED, f"{formal} is used with fixed sizes: {_words(reshaped)}, while {left_open}")
 
 
 def _words(reshaped: Reshaped) -> str:
@@ -119,7 +108,7 @@ def _words(reshaped: Reshaped) -> str:
     return f"{op_type} {path} makes {in_words(reshaped.after)} of {in_words(reshaped.before)}"
 
 
-def _stale_claims(subject: NodeSubject) -> Iterator[FixedSize]:
+def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
     """Yield the contradictions between the claimed shapes of a node's outputs and the shapes of its inputs."""
     formal = shapes_of(subject)
     certain = {name: shape for name, shape in formal.items() if name in subject.inputs}
@@ -136,4 +125,4 @@ def _stale_claims(subject: NodeSubject) -> Iterator[FixedSize]:
         if len(claimed) != len(shape) or any(isinstance(c, int) and f is not None and c != f for c, f in pairs):
             has = f"by its inputs it has {in_words(follows)}, [{', '.join(map(str, shape))}]"
             message = f"the file declares {in_words(claimed)} as the shape of {name}, while {has}"
-            yield FixedSize(SIZES_CLAIMED, message)
+            yield Broken(SIZES_CLAIMED, message)

@@ -46,17 +46,17 @@ def reshaped_before(X: Input, extents: Set[int]) -> Iterator[Reshaped]:
     extents
         Sizes of X that are fixed: tensors that have none of them are not followed.
     """
-    pending, seen = [(X.scope, X.given)], set[tuple[int, str]]()
+    pending, seen = [(X.scope, X.given)], set[tuple[int, int]]()
     while pending and len(seen) < _MOST_NODES:
-        origin = Scope.origin_of(*pending.pop())
-        if origin is None or (id(origin[0]), origin[1]) in seen or origin[1] not in origin[0].producers:
+        scope, name = pending.pop()
+        shape, producer = scope.type_of(name).shape, scope.producer_of(name)
+        if producer is None or (shape is not None and not extents & set(shape)):
             continue
-        scope, name = origin
-        seen.add((id(scope), name))
-        number = scope.producers[name][0]
-        node, shape = scope.nodes[number], scope.type_of(name).shape
-        if _is_recurrent(node) or (shape is not None and not extents & set(shape)):
+        scope, number = producer
+        node = scope.nodes[number]
+        if (id(scope), number) in seen or _is_recurrent(node):
             continue
+        seen.add((id(scope), number))
         if (reshaped := _reshaped(scope, number)) is not None:
             yield reshaped
         pending += [(scope, name) for name in node.input if name]

@@ -26,11 +26,14 @@ class Broken:
         The rule's id without the operator: ``shapes``.
     certain
         Whether it follows; else it rests on a type that the file only claims.
+    advice
+        What to do, where the rule's own advice does not apply.
     """
 
     topic: str
     message: str
     certain: bool = True
+    advice: str = ""
 
 
 @dataclass(frozen=True)

@@ -80,11 +80,10 @@ def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
         try:
             array = constant(scope, name, most)
         except NotConstant:
-            origin = scope.origin_of(name)
-            if origin is None or origin[1] not in origin[0].producers:
+            producer = scope.producer_of(name)
+            if producer is None:
                 raise
-            home, name = origin
-            node = home.nodes[home.producers[name][0]]
+            home, node = producer[0], producer[0].nodes[producer[1]]
             if domain_of(node.domain) != "" or not node.input or home.model.function_of(node) is not None:
                 raise
             if node.op_type in _REPEATING:

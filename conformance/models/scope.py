@@ -218,6 +218,14 @@ class Scope:
             name, home = binding.name, binding.scope.home_of(binding.name)
         return None if home is None else (home, name)
 
+    def producer_of(self, name: str) -> tuple[Scope, int] | None:
+        """The scope and number of the node that gives a name, from here outwards and through calls of functions; None
+        for what is fed or held."""
+        origin = self.origin_of(name)
+        if origin is None or origin[1] not in origin[0].producers:
+            return None
+        return origin[0], origin[0].producers[origin[1]][0]
+
     def type_of(self, name: str) -> Type:
         """The type of a name, seen from here, as far as it is known."""
         origin = self.origin_of(name)
