@@ -54,7 +54,7 @@ def _advice_on_state(given: Input) -> str:
         if producer is None:
             break
         scope, node = producer[0], producer[0].nodes[producer[1]]
-        if node.op_type not in _MOVES or domain_of(node.domain):
+        if node.op_type not in _MOVES or domain_of(node.domain) or not node.input:
             return ""
         name = node.input[0]
     origin = scope.origin_of(name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, helper
+from onnx import NodeProto
 
-from ..models.folding import NotConstant, constant
+from ...cases.directories.graph_reading import axes_of
+from ...cases.directories.reading import NotOneNode
+from ..models.folding import constants_of
 from ..models.scope import Scope, domain_of
 from .operators import judged_operators
 from .subject import NodeSubject
@@ -68,26 +70,28 @@ def _moved(scope: Scope, node: NodeProto, name: str, axes: _Axes) -> _Axes | Non
         or scope.model.function_of(node) is not None
         or list(node.input).count(name) != 1
         or node.input[0] != name
+        or not node.output
     ):
         return None
-    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     if node.op_type in _ELEMENTWISE:
         return axes
+    if node.op_type not in ("Transpose", "Squeeze", "Reshape"):
+        return None
+    try:
+        numbers = axes_of(node, constants_of(scope, node.input[1:], _MOST_BYTES))
+    except NotOneNode:
+        return None
+    rank = len(axes)
     if node.op_type == "Transpose":
-        return tuple(axes[k] for k in attributes.get("perm", range(len(axes))[::-1]))
-    numbers = attributes.get("axes") or attributes.get("shape")
-    if numbers is None and len(node.input) == 2:
-        try:
-            numbers = constant(scope, node.input[1], _MOST_BYTES).ravel().tolist()
-        except NotConstant:
-            return None
-    if node.op_type == "Squeeze" and numbers is not None:
-        dropped = {int(axis) % len(axes) for axis in numbers}
+        order = numbers or tuple(range(rank))[::-1]
+        return tuple(axes[k] for k in order) if sorted(order) == [*range(rank)] else None
+    if numbers is None:
+        return None
+    if node.op_type == "Squeeze":
+        dropped = {axis + rank if axis < 0 else axis for axis in numbers}
         return tuple(axis for place, axis in enumerate(axes) if place not in dropped)
-    if node.op_type == "Reshape" and numbers is not None and not attributes.get("allowzero"):
-        # Axes in front that are copied stay; what is behind them may be put together.
-        copied = next((k for k, extent in enumerate(numbers) if extent != 0), len(numbers))
-        if {_STEPS, _ROWS} & {*axes[copied:]}:
-            return None
-        return (*axes[:copied], *(_OTHER for _ in numbers[copied:]))
-    return None
+    # Axes in front that are copied stay; what is behind them may be put together.
+    copied = next((k for k, extent in enumerate(numbers) if extent != 0), len(numbers))
+    if {_STEPS, _ROWS} & {*axes[copied:]}:
+        return None
+    return (*axes[:copied], *(_OTHER for _ in numbers[copied:]))

@@ -93,7 +93,7 @@ def _is_recurrent(node: NodeProto) -> bool:
 def _reshaped(scope: Scope, number: int) -> Reshaped | None:
     """Return what a Reshape or Expand does to open sizes; None for other nodes, and where it does nothing to them."""
     node = scope.nodes[number]
-    if node.op_type not in ("Reshape", "Expand") or domain_of(node.domain) or not node.input:
+    if node.op_type not in ("Reshape", "Expand") or domain_of(node.domain) or not (node.input and node.output):
         return None
     into, out = scope.type_of(node.input[0]), scope.type_of(node.output[0])
     if into.shape is None or out.shape is None or not (into.certain and out.certain):

@@ -26,10 +26,11 @@ from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.walk import Located
 from ..results.support import listed
-from .around import QuantizedNode, Together, nodes_together, quantized_node
 from .capture import CapturedInputs, capture
+from .connected_nodes import ConnectedNodes, connected_nodes
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
+from .qdq_context import QuantizedNode, quantized_node
 
 NODES = "nodes.json"
 """Beside the cases: which node each is."""
@@ -120,7 +121,7 @@ def cases_of_model(
             raise
         except Exception as error:  # whatever it is, it is ours or the operator's, and costs this node alone
             written.append(_broken_off(each.path, each.operator.name, error))
-    for together in nodes_together(nodes):
+    for together in connected_nodes(nodes):
         case = _case_id("+".join(node.path.strip("/") for node in together.nodes), taken)
         progress(f"writing the case of {len(together.nodes)} nodes together{', with outputs' if outputs else ''}")
         written.append(_written_together(together, folder / case, captures if fed else None, outputs))
@@ -201,7 +202,7 @@ def _has_document(model: bytes) -> bool:
 
 
 def _written_together(
-    together: Together, folder: Path, captures: Mapping[str, CapturedInputs] | None, outputs: bool
+    together: ConnectedNodes, folder: Path, captures: Mapping[str, CapturedInputs] | None, outputs: bool
 ) -> NodeCase:
     """The case of nodes that have something in common."""
     members = tuple(node.path for node in together.nodes)

@@ -7,7 +7,9 @@ model is ever executed.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,15 @@ def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
     Raises NotConstant.
     """
     return _Folder(most).value(scope, name, 0)
+
+
+def constants_of(scope: Scope, names: Iterable[str], most: int = MOST_BYTES) -> dict[str, Array]:
+    """Return those of some names, seen from a scope, that are constants."""
+    constants = {}
+    for name in names:
+        with contextlib.suppress(NotConstant):
+            constants[name] = constant(scope, name, most)
+    return constants
 
 
 def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | None:

@@ -187,3 +187,27 @@ def test_padding_that_something_else_reads_is_relied_on() -> None:
     assert padded(MERGE, "lens", output="x") == {"/first"}
     assert padded([*MERGE, mean], "lens") == {"/first"}
     assert padded(reversed_merge, "lens") == {"/first"}
+
+
+def test_nodes_without_inputs_or_outputs_break_nothing() -> None:
+    """Nobody checks a model before it is looked at: what stands around a node may have any form."""
+    node = recurrent("LSTM", ("X", "W", "R", "", "lens", "h"))
+    around = [
+        helper.make_node("Reshape", ["Y", "shape"], []),
+        helper.make_node("Reshape", ["Y"], ["r"]),
+        helper.make_node("Gather", ["Y"], ["g"]),
+        helper.make_node("Transpose", ["Y"], ["t"], perm=[9, 0]),
+        helper.make_node("Squeeze", ["Y"], ["s"], axes=[0, 1, 2, 3]),
+        helper.make_node("Transpose", ["s"], ["u"]),
+        helper.make_node("LSTM", ["Y"], ["Z"], name="second"),
+        helper.make_node("Expand", [], ["X"]),
+        helper.make_node("Slice", [], ["h"]),
+    ]
+    constants = {**W, "lens": np.array([1, 2], np.int32), "shape": np.array([0, 0, -1], np.int64)}
+    for k in range(len(around)):
+        one = around[k : k + 1] if around[k].op_type != "Transpose" else around[k - 1 : k + 1]
+        checked = check_model(model_of([*one, node], {"X": ("t", "n", I), "h": (1, 1, H)}, constants))
+        assert ("/rnn", "LSTM-14") in checked.nodes
+        assert not any(unchecked.mishap for unchecked in checked.unchecked), checked.unchecked
+    checked = check_model(model_of([*around, node], {}, constants))
+    assert not any(unchecked.mishap for unchecked in checked.unchecked), checked.unchecked

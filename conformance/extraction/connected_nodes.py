@@ -1,0 +1,147 @@
+"""Nodes of a model that are run together: layers one behind the other, and nodes with the same X or weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import onnx
+
+from ...cases.axes.tensors.weights import CONSTANTS
+from ...cases.directories.graph_reading import axes_of
+from ...cases.directories.reading import NotOneNode
+from ...cases.specs.graphs import add_graph, moving
+from ...cases.specs.subject import MOVES, Move
+from ..models.folding import constants_of
+from ..models.scope import domain_of
+from .portable import MOST_BYTES, Array, PortableNode
+
+_MOST = 16
+"""Nodes that are run together."""
+
+
+@dataclass(frozen=True)
+class ConnectedNodes:
+    """A group of nodes: one gets the Y of another as its X, or both get the same X, or have the same weights.
+
+    model
+        Serialized; every Y that another node gets is an output of it.
+    called
+        For each node, by formal name, what its inputs are called in the graph, but for an X that is another's Y.
+    """
+
+    nodes: tuple[PortableNode, ...]
+    model: bytes
+    called: tuple[Mapping[str, str], ...]
+
+    def fed(self, runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+        """Return what the graph is fed with in one run, from what each node is; of a shared input the first counts."""
+        fed: dict[str, Array] = {}
+        for called, run in zip(self.called, runs, strict=True):
+            for formal, array in run.items():
+                if formal in called:
+                    fed.setdefault(called[formal], array)
+        return fed
+
+
+def connected_nodes(nodes: Sequence[PortableNode]) -> list[ConnectedNodes]:
+    """Return the groups of nodes that are connected, with nothing in between but what moves numbers."""
+    own = [node for node in nodes if not node.operator.domain]
+    before: dict[int, _Before] = {}
+    for number, node in enumerate(own):
+        earlier = _node_before(node, own)
+        if earlier is not None:
+            before[number] = earlier
+    return [_connected(own, group[:_MOST], before) for group in _groups(own, before) if len(group) > 1]
+
+
+def _groups(nodes: Sequence[PortableNode], before: Mapping[int, _Before]) -> list[list[int]]:
+    """Return the numbers of nodes that are connected, directly or by way of others, in the order of the model."""
+    of = list(range(len(nodes)))
+    holders: dict[_Tensor, int] = {}
+    for number, node in enumerate(nodes):
+        kept = {t for t in _tensors(node).values() if t.formal == "X" or t.formal in CONSTANTS}
+        linked = {holders.setdefault(tensor, number) for tensor in kept}
+        linked |= {before[number][0]} if number in before else set()
+        joined = {of[other] for other in linked} | {number}
+        of = [min(joined) if group in joined else group for group in of]
+    return [[k for k, group in enumerate(of) if group == first] for first in sorted(set(of))]
+
+
+class _Tensor(NamedTuple):
+    """A tensor of a model, as the formal input of a node."""
+
+    scope: int
+    name: str
+    formal: str
+
+
+def _tensors(node: PortableNode) -> dict[str, _Tensor]:
+    """Return the inputs that a node has, by formal name."""
+    given = zip(node.operator.inputs, node.located.node.input, strict=False)
+    return {formal: _Tensor(id(node.located.scope), name, formal) for formal, name in given if name}
+
+
+def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapping[int, _Before]) -> ConnectedNodes:
+    model = onnx.load_model_from_string(nodes[group[0]].model)
+    graph = onnx.GraphProto(name="nodes")
+    names: dict[_Tensor, str] = {}
+    called: list[Mapping[str, str]] = []
+    for number in group:
+        node, own = nodes[number], partial(_called, group.index(number))
+        other = onnx.load_model_from_string(node.model).graph
+        formal = {*other.node[0].input, *other.node[0].output} - {""}
+        renamed = {name: own(name) for name in formal}
+        given: set[str] = set()
+        tensors = _tensors(node)
+        if number in before:
+            first, moves = before[number]
+            Y = _called(group.index(first), "Y")
+            if moves:
+                graph.node.extend(moving(graph, moves, Y, renamed["X"], model.opset_import[0].version))
+            else:
+                renamed["X"] = Y
+            given.add(renamed["X"])
+            del tensors["X"]
+        for name, tensor in tensors.items():
+            if tensor in names:
+                renamed[name] = names[tensor]
+                given.add(renamed[name])
+            else:
+                names[tensor] = renamed[name]
+        called.append({name: renamed[name] for name in tensors})
+        add_graph(graph, other, renamed, given)
+        graph.node[-1].name = node.path
+    model.graph.CopyFrom(graph)
+    everything = bytes(model.SerializeToString(deterministic=True))
+    return ConnectedNodes(tuple(nodes[number] for number in group), everything, tuple(called))
+
+
+_Before = tuple[int, tuple[Move, ...]]
+"""The number of the node whose Y comes to be another one's X, and what it goes through."""
+
+
+def _node_before(node: PortableNode, nodes: Sequence[PortableNode]) -> _Before | None:
+    """Return the node whose Y becomes the X of a node, and the moves in between."""
+    scope, name, moves = node.located.scope, node.flowing.get("X", ""), list[Move]()
+    while name in scope.producers:
+        producer = scope.nodes[scope.producers[name][0]]
+        for number, other in enumerate(nodes):
+            own = other.located.scope is scope and other.located.node is producer
+            if own and name == producer.output[0]:
+                return number, tuple(reversed(moves))
+        if producer.op_type not in MOVES or domain_of(producer.domain):
+            return None
+        try:
+            moves.append(Move(producer.op_type, axes_of(producer, constants_of(scope, producer.input[1:], MOST_BYTES))))
+        except NotOneNode:
+            return None
+        name = producer.input[0]
+    return None
+
+
+def _called(number: int, formal: str) -> str:
+    """Return the name of a node's tensor in the graph of the group."""
+    return f"layer{number + 1}_{formal}"
