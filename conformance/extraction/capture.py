@@ -1,8 +1,8 @@
 """Captured inputs of nodes: the model is run once, with the inputs of its nodes as outputs of its graph.
 
 A name inside a graph cannot be an output of the model, so it is handed outwards: through the outputs of the node that
-holds the graph, or calls the function. The branch of an If that does not have it hands out nothing, an empty tensor,
-and beside each tensor goes a flag that says which it was. Loop and Scan stack what they hand out.
+holds the graph, or calls the function. The branch of an If that does not have it hands out nothing: an empty vector.
+Loop and Scan stack what they hand out.
 
 The model that is run so is for onnxruntime alone, which infers types and shapes of outputs itself: nobody has said
 those of names inside a graph. No target is judged by it, and it is not written.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from google.protobuf.message import EncodeError
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from ..models.content import ModelContent
 from ..models.scope import Scope, key_called, key_of
@@ -84,7 +84,7 @@ def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping
     threads = [_Thread(whole, node) for node in nodes]
     _ask_for_all(whole)
     del whole.graph.output[:]
-    names = list(dict.fromkeys(name for thread in threads for name in thread.outputs))
+    names = list(dict.fromkeys(name for thread in threads for name in thread.tensors.values()))
     whole.graph.output.extend(ValueInfoProto(name=name) for name in names)
     try:
         model = whole.SerializeToString()
@@ -135,8 +135,6 @@ class _Thread:
             if element is None and scope.owner is not None:
                 raise CaptureError(f"the element type of {formal} of {node.path} is not known")
             self.tensors[formal] = self._out(scope, self._given(scope, name), element or kind)
-        self.flag = self._flag(scope)
-        self.outputs = [*self.tensors.values(), self.flag]
 
     def _new(self) -> str:
         self._count += 1
@@ -148,13 +146,7 @@ class _Thread:
         self._body(scope).node.append(helper.make_node("Identity", [name], [new]))
         return new
 
-    def _flag(self, scope: Scope) -> str:
-        new = self._new()
-        value = numpy_helper.from_array(np.ones(1, np.bool_))
-        self._body(scope).node.append(helper.make_node("Constant", [], [new], value=value))
-        return self._out(scope, new, TensorProto.BOOL, np.zeros(1, np.bool_))
-
-    def _out(self, scope: Scope, name: str, element: int, instead: Array | None = None) -> str:
+    def _out(self, scope: Scope, name: str, element: int) -> str:
         """Hand a name outwards to the main graph; what it is called there."""
         self._stacked = 0
         while scope.owner is not None:
@@ -173,17 +165,15 @@ class _Thread:
                     if attribute.name == owner.attribute:
                         attribute.g.output.append(ValueInfoProto(name=name))
                     elif holder.op_type == "If" and attribute.HasField("g"):
-                        attribute.g.output.append(ValueInfoProto(name=self._nothing(attribute.g, element, instead)))
+                        attribute.g.output.append(ValueInfoProto(name=self._nothing(attribute.g, element)))
                 self._stacked += holder.op_type != "If"
                 holder.output.append(outer)
             scope, name = owner.scope, outer
         return name
 
-    def _nothing(self, graph: GraphProto, element: int, instead: Array | None) -> str:
+    def _nothing(self, graph: GraphProto, element: int) -> str:
         new = self._new()
         value = TensorProto(data_type=element, dims=[0], raw_data=b"")
-        if instead is not None:
-            value = numpy_helper.from_array(instead)
         graph.node.append(helper.make_node("Constant", [], [new], value=value))
         return new
 
@@ -197,21 +187,18 @@ class _Thread:
         return next(a.g for a in holder.attribute if a.name == scope.owner.attribute)
 
     def result(self, arrays: Mapping[str, Array | None]) -> CapturedInputs:
-        """The captured inputs, from the outputs of the model."""
-        taken = arrays[self.flag]
-        tensors = {formal: arrays[name] for formal, name in self.tensors.items()}
-        if taken is None or any(array is None for array in tensors.values()):
+        """Return the captured inputs, from the outputs of the model."""
+        known = {formal: arrays[name] for formal, name in self.tensors.items()}
+        tensors = {formal: array for formal, array in known.items() if array is not None}
+        if len(tensors) < len(known):
             return CapturedInputs((), "no data: what flows there is no tensor of numbers")
-        if not taken.any():
+        shapes = {array.shape[bool(self._stacked) :] for array in tensors.values()}
+        if shapes == {(0,)} or not all(map(len, tensors.values() if self._stacked else ())):
             return CapturedInputs((), "no data: the branch that it is in was not taken with these inputs")
         if self._stacked > 1:
             return CapturedInputs((), "no data: it is in a loop inside a loop")
-        if not self._stacked:
-            return CapturedInputs(({formal: array for formal, array in tensors.items() if array is not None},))
-        if not taken.all():
-            return CapturedInputs((), "no data: the branch that it is in was not taken in every run of the loop")
-        runs = [
-            {formal: np.asarray(array[k], order="C") for formal, array in tensors.items() if array is not None}
-            for k in range(min(ITERATIONS, len(taken)))
-        ]
+        if not self._stacked or not tensors:
+            return CapturedInputs((tensors,))
+        count = min(ITERATIONS, *map(len, tensors.values()))
+        runs = [{formal: np.asarray(array[k], order="C") for formal, array in tensors.items()} for k in range(count)]
         return CapturedInputs(tuple(runs))

@@ -135,6 +135,30 @@ def test_a_node_in_a_loop_has_a_run_for_each_of_its_first_runs(tmp_path: Path) -
         np.testing.assert_array_equal(X, FED["X"] * np.float32(2 ** (k + 1)))
 
 
+@pytest.mark.parametrize(("times", "below", "why"), [
+    (4, 10, ""),
+    (4, 0, "no data: the branch that it is in was not taken with these inputs"),
+    (0, 10, "no data: the branch that it is in was not taken with these inputs"),
+])  # fmt: skip
+def test_a_node_in_a_branch_in_a_loop(tmp_path: Path, times: int, below: int, why: str) -> None:
+    then = branch([recurrent("LSTM", ("x", "W", "R"))], "Y")
+    other = branch([helper.make_node("Identity", ["zeros"], ["same"])], "same")
+    body = helper.make_graph(
+        [helper.make_node("Less", ["k", "below"], ["c"]), helper.make_node("Identity", ["go"], ["on"]),
+         helper.make_node("If", ["c"], ["y"], name="If", then_branch=then, else_branch=other),
+         helper.make_node("Identity", ["x"], ["same_x"])],
+        "body",
+        [value("k", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), value("x", (T, N, I))],
+        [value("on", (), TensorProto.BOOL), value("same_x", None), value("y", None)],
+    )  # fmt: skip
+    loop = helper.make_node("Loop", ["M", "", "X"], ["last", "Y"], name="loop", body=body)
+    constants = {"M": np.array(times, np.int64), "below": np.array(below, np.int64)}
+    constants["zeros"] = np.zeros((T, 1, N, H), np.float32)
+    (case,) = cases_of(model_of([loop], {"X": (T, N, I)}, {**RIGHT, **constants}), tmp_path, **FED)
+    assert case.why == why
+    assert bool(case.case) == (not why)
+
+
 def test_a_node_in_a_scan(tmp_path: Path) -> None:
     body = helper.make_graph(
         [recurrent("LSTM", ("x", *INPUTS[1:]))], "body", [value("x", (T, N, I))], [value("Y", None)]
