@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os.path
 import shlex
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..conformance.judging.judgement import Verdict
 from .answers import told_of
@@ -67,29 +64,21 @@ def entries_of(runs: Sequence[Run]) -> list[Entry]:
     return [entry for entry in entries if entry.verdict and entry.member.smallest]
 
 
-def gallery_markdown(
-    runs: Sequence[Run], entries: Sequence[Entry], command: str, cases: Path | None = None, out: Path | None = None
-) -> str:
-    """The page.
+def gallery_markdown(runs: Sequence[Run], entries: Sequence[Entry], command: str) -> str:
+    """Return the page.
 
     entries
-        Those that are shown, of `entries_of`.
+        Those of `entries_of` that are shown.
     command
         The command that makes it, which the page names.
-    cases
-        A folder to copy the smallest case of each entry to, as an ONNX test-case directory; it is linked to from
-        ``out``, the page's own file. Raises OSError where that cannot be written.
     """
     subjects = [subject for subject in subjects_of(runs) if subject.tally.total]
     findings = findings_of(subjects)
     lines = [
         "# Gallery",
         "",
-        "What real runtimes do with recurrent operators where that is not what the documents say. Each entry was run;",
-        "its smallest case was run once more, in a process of its own, when this page was made, and gave the same",
-        "verdict. What a runtime does not support is no entry. [findings.md](findings.md) says how findings come",
-        "about; `onnxspec generate DIR --all --case ID` writes a case as an ONNX test-case",
-        "directory.",
+        "What real runtimes compute otherwise than the documents say, with the command that shows it. Refusals are not",
+        "listed. `onnxspec generate --out DIR --all --case ID` writes a case as an ONNX test-case directory.",
         "",
         "Made by a command, not by hand:",
         "",
@@ -106,7 +95,7 @@ def gallery_markdown(
         lines.append(f"| {plain(_name(subject))} | {plain(_release(subject))} | {badge} | {len(own)} |")
     lines.append("")
     for subject in subjects:
-        lines += _target(subject, [entry for entry in entries if _same(entry.subject, subject)], findings, cases, out)
+        lines += _target(subject, [entry for entry in entries if _same(entry.subject, subject)], findings)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -128,9 +117,7 @@ def _release(subject: Subject) -> str:
     return f"onnxspec {release}, {what}, {info['started'][:10]}"
 
 
-def _target(
-    subject: Subject, entries: Sequence[Entry], findings: Sequence[Finding], cases: Path | None, out: Path | None
-) -> Iterator[str]:
+def _target(subject: Subject, entries: Sequence[Entry], findings: Sequence[Finding]) -> Iterator[str]:
     answer = told_of(subject, findings).answer
     yield f"## {plain(_name(subject))}"
     yield ""
@@ -141,14 +128,6 @@ def _target(
         yield f"### {plain(entry.finding.title)}"
         yield ""
         yield " ".join(_paragraph(entry))
-        if cases is not None and entry.member.exhibit is not None:
-            place = cases / f"{subject.name.replace(':', '-')}-{entry.member.smallest}"
-            for name in entry.member.exhibit.files:
-                if name == "model.onnx" or name.startswith("test_data_set_"):
-                    (place / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(entry.member.exhibit.folder / name, place / name)
-            link = place if out is None else Path(os.path.relpath(place, out.parent))
-            yield f"[The case as a directory](<{link.as_posix()}>)."
         yield ""
         if entry.member.repeat:
             yield "```sh"

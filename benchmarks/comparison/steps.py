@@ -67,7 +67,7 @@ def _directories() -> Iterator[Step]:
     for op in GENERATED:
         cases = f"../generate-{op}/cases"
         written = ("generate", "--op", op, "--all", "--out", "cases")
-        yield Step(f"generate-{op}", (written, ("verify-cases", "cases")))
+        yield Step(f"generate-{op}", (written,))
         yield Step(f"cases-{op}", (("run", "--case", cases, "--out", STORED),))
         checked = [("check", "--format", form, f"{cases}/*/model.onnx") for form in ("json", "sarif", "text")]
         yield Step(f"check-{op}", tuple(checked))

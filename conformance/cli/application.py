@@ -37,16 +37,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "clauses": ("clauses", "Show the clauses of an operator, or of all."),
     "diff": ("report", "Say what got worse, better or otherwise different between two runs."),
     "generate": ("directories", "Write cases as ONNX test-case directories, with a manifest."),
-    "verify-cases": ("directories", "Compare generated directories with their manifest."),
     "explain": ("explain", "Show one case, step by step."),
     "fuzz": ("fuzz", "Search for failures beyond the profiles, and make each as small as it can be."),
     "merge": ("merge", "Put the shards of a run together, or several runs."),
     "prove": ("prove", "Prove that the suite catches faults and accuses nobody."),
     "report": ("report", "Put several runs side by side in one report."),
-    "gallery": (
-        "report",
-        "Write a page on what runtimes do: a paragraph for each finding, with the command that shows it.",
-    ),
     "site": ("report", "Write a static site: which runtime computes what rightly, and since which release."),
     "certify": (
         "certify",

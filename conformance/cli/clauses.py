@@ -29,12 +29,6 @@ def clauses(
     operator: Annotated[
         str | None, typer.Argument(metavar="OP[-VERSION]", help="An operator or one version of it, e.g. GRU or GRU-3.")
     ] = None,
-    status: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--status", metavar="STATUS", help=f"Only clauses of this status: {', '.join(STATUSES)}; repeatable."
-        ),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all fields.")] = False,
 ) -> None:
     """Show the clauses of an operator, or of all.
@@ -47,12 +41,9 @@ def clauses(
     """
     try:
         chosen = _chosen(operator)
-        for text in status or ():
-            if text not in STATUSES:
-                raise UnknownName("status", text, STATUSES)
     except UnknownName as error:
         fail(str(error))
-    selected = [c for op, version in chosen for c in clauses_of(op, version) if not status or c.status in status]
+    selected = [c for op, version in chosen for c in clauses_of(op, version)]
     console = console_on(sys.stdout)
     if as_json:
         put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in selected))

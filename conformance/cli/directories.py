@@ -1,16 +1,17 @@
-"""``onnxspec list``: cases, one a line; ``generate`` and ``verify-cases``: as ONNX test-case directories."""
+"""``onnxspec list``: cases, one a line; ``generate``: as ONNX test-case directories."""
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from ...cases import Spec, digests_for, operator_versions
-from ...cases.directories.manifest import MANIFEST, NOT_BUILT, ManifestError, OccupiedTree, Origin, generate, verify
+from ...cases.directories.manifest import MANIFEST, NOT_BUILT, OccupiedTree, Origin, generate
 from ...cases.profiles.profiles import written_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
@@ -21,24 +22,22 @@ from .application import app
 from .command import CaseIds, Ops, ProfileName, Types, place_given
 from .terminal import fail, put, say, warn, why
 
+_REASONS = 6
+"""Reasons for leaving cases out that are printed, the most frequent first."""
+
 _FLOAT = ("core", "full")
 """Profiles to which dense cases are added that a runner with one tolerance may judge: all of them are float nodes."""
 
 
 @app.command(name="generate")
 def generate_cases(
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="A new or empty folder; required.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="New or empty folder.")] = None,
     profile: ProfileName = "core",
     op: Ops = None,
     type: Types = None,
     case: CaseIds = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also cases that a runner with a fixed tolerance cannot judge fairly.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what was generated there before; other files stay.")
+        bool, typer.Option("--all", help="Also write cases that a fixed tolerance cannot judge fairly.")
     ] = False,
 ) -> None:
     """Write cases as ONNX test-case directories, with a manifest.
@@ -56,7 +55,7 @@ def generate_cases(
         versions = sorted({(spec.op, spec.version) for spec in specs})
         command = _command(chosen, everything)
         origin = Origin(command, version_of("onnxspec") or "", chosen.profile, digests_for(chosen.profile, versions))
-        manifest = generate(folder, specs, origin, everything=everything, overwrite=overwrite)
+        manifest = generate(folder, specs, origin, everything=everything)
     except (UnknownName, OccupiedTree) as error:
         fail(str(error))
     except OSError as error:
@@ -67,10 +66,13 @@ def generate_cases(
         # Cases that --all leaves out as well have no right outputs that could be written.
         more = "" if everything else "; --all also writes those that have outputs to expect"
         say(f"{counted(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
+        reasons = Counter(entry["reason"] for entry in manifest["left_out"])
+        for reason, count in reasons.most_common(_REASONS):
+            say(f"{count:>6}  {reason}")
     broken = [entry for entry in manifest["left_out"] if entry["reason"].startswith(NOT_BUILT)]
     for entry in broken:
         warn(f"{entry['case']}: {entry['reason']}", "red")
-    raise typer.Exit(1 if broken else 0)
+    raise typer.Exit(1 if broken or not written else 0)
 
 
 def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:
@@ -116,24 +118,6 @@ def _operators(chosen: Selection) -> list[str]:
 def _command(chosen: Selection, everything: bool) -> str:
     """The command that makes the same tree, wherever."""
     return shlex.join(["onnxspec", "generate", "--out", "DIR", *options_of(chosen), *(["--all"] if everything else [])])
-
-
-@app.command(name="verify-cases")
-def verify_cases(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that onnxspec generate has written.")],
-) -> NoReturn:
-    """Compare generated directories with their manifest.
-
-    Exit code 0: all is as it was written; 1: something was changed, is missing, or was added; 2: there is no manifest.
-    """
-    try:
-        problems = verify(folder)
-    except ManifestError as error:
-        fail(str(error))
-    put("".join(f"{problem.kind:<8} {problem.path!a}\n" for problem in problems))
-    if not problems:
-        say(f"all files in {folder} are as they were generated")
-    raise typer.Exit(1 if problems else 0)
 
 
 @app.command(name="list")

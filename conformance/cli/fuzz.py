@@ -13,11 +13,10 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from ...cases import operator_versions
 from ...reference import FORMATS, operator_version, versions_of
-from ...reference.documents.operators import operator_called
 from ..fuzzing.database import DatabaseError, read_database, write_database
 from ..fuzzing.hunt import Hunt, Limits
 from ..fuzzing.writing import REGRESSIONS, write_failures
-from ..probes.naming import UnknownName
+from ..probes.selection import UnknownName, operator_version_called
 from ..results.evidence import slug
 from ..results.expected.entries import ExpectedFailureError, applying, expectations_of
 from ..targets.target import TargetError
@@ -25,7 +24,7 @@ from ..workers.hangs import HangBudget
 from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
 from .application import app
-from .command import CORES, Jobs, Ops, TargetsFile, Types, folder_named, targets_of
+from .command import CORES, Ops, TargetsFile, Types, folder_named, targets_of
 from .display import could_not_start
 from .terminal import console_on, fail, say, why
 
@@ -34,32 +33,29 @@ _MINUTES = 1.0
 
 @app.command()
 def fuzz(
-    target: Annotated[str, typer.Option("--target", "-t", metavar="TARGET", help="As for run.")] = "onnxruntime",
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target", "-t", metavar="TARGET", help="Runtime to test [default: onnxruntime].", show_default=False
+        ),
+    ] = "onnxruntime",
     op: Ops = None,
     type: Types = None,
     minutes: Annotated[
         float | None,
-        typer.Option("--minutes", metavar="M", min=0.0, help="How long; one minute where nothing is said."),
+        typer.Option("--minutes", metavar="M", min=0.0, help="Time to search [default: 1]."),
     ] = None,
     examples: Annotated[
-        int | None, typer.Option("--examples", metavar="N", min=1, help="How many cases, in place of a time.")
+        int | None, typer.Option("--examples", metavar="N", min=1, help="Number of cases, instead of a time.")
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="S", min=0, help="The same cases again; a new one where nothing is said."),
+        typer.Option("--seed", metavar="S", min=0, help="Seed of the search [default: a new one, printed]."),
     ] = None,
-    illegal: Annotated[
-        bool, typer.Option("--illegal", help="Models that the document forbids, too: they must be rejected.")
-    ] = False,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="DIR", parser=folder_named, help="Where what is found goes."),
+        typer.Option("--out", "-o", metavar="DIR", parser=folder_named, help="Folder for failures and the database."),
     ] = Path("fuzz"),
-    database: Annotated[
-        Path | None,
-        typer.Option("--database", metavar="FILE", help="What is known; in the folder of --out where none is named."),
-    ] = None,
-    jobs: Jobs = CORES,
     targets_file: TargetsFile = None,
 ) -> None:
     """Search for failures beyond the profiles, and make each as small as it can be.
@@ -74,7 +70,7 @@ def fuzz(
         listed = expectations_of(chosen)
     except (TargetError, UnknownName, ExpectedFailureError) as error:
         fail(str(error))
-    place = database if database is not None else out / f"{slug(chosen.name)}.json"
+    place = out / f"{slug(chosen.name)}.json"
     try:
         known = read_database(place, chosen.name)
     except DatabaseError as error:
@@ -83,8 +79,8 @@ def fuzz(
     limits = Limits(float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES), examples)
     say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")
     interrupted, description, broken = False, dict[str, Any](), None
-    with TargetProcess(chosen, hangs=HangBudget()) as process, Pool(jobs) as pool:
-        hunt = Hunt(chosen, process, versions, types, seed, illegal, known, process.at_once, pool)
+    with TargetProcess(chosen, hangs=HangBudget()) as process, Pool(CORES) as pool:
+        hunt = Hunt(chosen, process, versions, types, seed, known, process.at_once, pool)
         try:
             description = process.start()
             hunt.expect(applying(listed, description))
@@ -118,26 +114,29 @@ def _joined(hunt: Hunt) -> Any:
     return replace(now, found=(*now.found, *(k for k in hunt.database.found if k.case not in cases)))
 
 
-def _space(ops: list[str], types: list[str], about: Sequence[str]) -> tuple[list[tuple[str, int]], list[str]]:
-    """Operator versions and types to draw from; those that a target is about where none are named. Raises
+def _space(texts: list[str], types: list[str], about: Sequence[str]) -> tuple[list[tuple[str, int]], list[str]]:
+    """Return the operator versions and types to draw from; those that a target is about where none are named. Raises
     UnknownName."""
     known = tuple(dict.fromkeys(op for op, _ in operator_versions(None)))
-    ops = [*map(operator_called, ops)]
-    for name in ops:
+    asked = [operator_version_called(text) for text in texts]
+    for name, number in asked:
         if name not in known:
             raise UnknownName("operator", name, known, " among those that are drawn")
+        if number and int(number) not in versions_of(name):
+            raise UnknownName("operator version", number, versions_of(name), f" of {name}")
     for name in types:
         if name not in FORMATS:
             raise UnknownName("type", name, tuple(FORMATS))
     wanted = types or list(FORMATS)
-    versions = [
+    chosen = [
         (name, version)
-        for name in ops or about
+        for name, number in asked or [(op, "") for op in about]
         for version in versions_of(name)
-        if set(wanted) & set(operator_version(name, version).types)
+        if number in ("", str(version))
     ]
+    versions = [(name, v) for name, v in dict.fromkeys(chosen) if set(wanted) & set(operator_version(name, v).types)]
     if not versions:
-        there = {kind for name in ops or about for v in versions_of(name) for kind in operator_version(name, v).types}
+        there = {kind for name, v in chosen for kind in operator_version(name, v).types}
         raise UnknownName("type", types[0], sorted(there & set(FORMATS)), " of what is drawn")
     return versions, wanted
 

@@ -23,7 +23,7 @@ from ...reference import FAULTS, FORMATS, fault_named
 from ..probes.selection import UnknownName, select, selection_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
 from .application import app
-from .command import CORES, CaseIds, Ops, ProfileName, Types
+from .command import CORES, Ops, ProfileName, Types
 from .terminal import console_on, fail, say, warn
 
 _LEGEND = "cases that catch it / best distance from right over two radii; both of the operator where they are least"
@@ -35,7 +35,6 @@ def prove_command(
     profile: ProfileName = "core",
     op: Ops = None,
     type: Types = None,
-    case: CaseIds = None,
     fault: Annotated[
         list[str] | None, typer.Option("--fault", metavar="ID", help="Only this fault; repeatable.")
     ] = None,
@@ -55,7 +54,7 @@ def prove_command(
     kernel may fail anywhere. Exit code 1 where that does not hold.
     """
     try:
-        selection = selection_of(profile, op, None, type, case)
+        selection = selection_of(profile, op, None, type)
         specs = select(selection)
     except UnknownName as error:
         fail(str(error))
@@ -66,7 +65,7 @@ def prove_command(
     console.print(_table(proof.rows))
     _write(proof.rows, out)
     # Of a part of the cases or the faults it is not said what they leave out.
-    whole = not (fault or selection.versions or type or case)
+    whole = not (fault or selection.versions or type)
     complaints = _complaints(proof, whole=whole)
     for line in complaints:
         warn(line, "red")

@@ -1,5 +1,5 @@
-"""``onnxspec report``: several runs side by side; ``onnxspec diff``: what is different between two of them; ``onnxspec
-gallery``: what runtimes do, on one page; ``onnxspec site``: which runtime computes what rightly, and since when."""
+"""``onnxspec report``: several runs side by side; ``onnxspec diff``: the differences between two of them; ``onnxspec
+site``: which runtime computes what correctly, and since when."""
 
 from __future__ import annotations
 
@@ -23,43 +23,31 @@ from .command import Runs, command_given, place_given, targets_of
 from .display import could_not_start
 from .terminal import fail, put, say, warn, why
 
-TargetsFiles = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--targets-file",
-        metavar="FILE",
-        help="Named targets; ./targets.toml where there is one. repeatable: the first that has a name counts.",
-    ),
-]
-
 
 @app.command()
 def report(
     runs: Runs,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the report; required.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the report; an earlier one is replaced."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the report that the folder holds; other files stay.")
-    ] = False,
     issue: Annotated[
         str | None,
         typer.Option(
             "--issue",
             metavar="FINDING",
-            help="In place of a report: one finding as an issue for the runtime's maintainers, in Markdown, to "
-            "--out or the standard output. FINDING: its number on the page, how its title begins, or its "
-            "smallest case.",
+            help="Write one finding as an issue for the runtime's maintainers instead, to --out or standard output. "
+            "FINDING: its number on the page, the beginning of its title, or its smallest case.",
         ),
     ] = None,
     as_node_test: Annotated[
-        bool, typer.Option("--as-node-test", help="With --issue: the case in the Python form of onnx's node tests.")
+        bool, typer.Option("--as-node-test", help="With --issue: write a node test in the Python form of onnx.")
     ] = False,
 ) -> None:
     """Put several runs side by side in one report.
 
-    They may be of other targets or other versions, of yesterday and today. The report holds all that it needs
-    and can be moved or sent. What is amiss with a run is said in one line; the rest is reported.
+    They may be of other targets, versions or days. The report holds all that it needs and can be moved or sent.
+    A run that cannot be read costs one line; the rest is reported.
 
     Exit code 0: every run is in the report; 1: at least one had to be left out; 2: bad arguments, or none can be read.
     """
@@ -67,20 +55,20 @@ def report(
     from ...reports.run import read_runs  # the report needs its templates only now
 
     if issue is not None:
-        _write_issue(runs, issue, as_node_test, out, overwrite)
+        _write_issue(runs, issue, as_node_test, out)
         return
     if as_node_test:
         fail("--as-node-test goes with --issue: which finding?")
     out = place_given(out, "folder is the report")
+    if out.exists() and not out.is_dir():
+        fail(f"{out} is no folder")
     try:
-        occupied = out.exists() and (not out.is_dir() or any(out.iterdir()))
+        if out.is_dir() and any(out.iterdir()) and b"onnxspec" not in (out / "index.html").read_bytes():
+            raise FileNotFoundError
+    except FileNotFoundError:
+        fail(f"{out} holds something else than a report: give a new folder")
     except OSError as error:
         fail(why(error))
-    if occupied and not out.is_dir():
-        fail(f"{out} is no folder")
-    if occupied and not overwrite:
-        what = "already holds a report" if (out / "index.html").is_file() else "holds other things"
-        fail(f"{out} {what}: give a new folder, or replace the report in it with --overwrite")
     readable, problems = read_runs(runs)
     for problem in problems:
         warn(f"warning: {problem}")
@@ -96,7 +84,7 @@ def report(
     raise typer.Exit(int(len(readable) < len(runs)))
 
 
-def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path | None, overwrite: bool) -> None:
+def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path | None) -> None:
     """Write what upstream is sent of a finding. Ends with exit code 2 where there is none."""
     from ...reports.run import read_runs
     from ...reports.upstream.chosen import NoFinding, chosen_finding
@@ -107,8 +95,8 @@ def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path
     for problem in problems:
         warn(f"warning: {problem}")
     try:
-        if out is not None and out.exists() and not overwrite:
-            fail(f"{out} is there already: give another file, or replace it with --overwrite")
+        if out is not None and out.exists():
+            fail(f"{out} is there already: give another file")
         chosen = chosen_finding(readable, named)
         text = node_test(chosen) if as_node_test else issue_markdown(chosen)
         if out is not None:
@@ -121,49 +109,6 @@ def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path
         put(text)
     else:
         say(f"{'node test' if as_node_test else 'issue'}: {out}")
-
-
-@app.command()
-def gallery(
-    runs: Runs,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The page, in Markdown; required.")
-    ] = None,
-    cases: Annotated[
-        Path | None,
-        typer.Option("--cases", metavar="DIR", help="Folder for the smallest cases, as ONNX test-case directories."),
-    ] = None,
-    targets_file: TargetsFiles = None,
-) -> None:
-    """Write a page on what runtimes do: a paragraph for each finding, with the command that shows it.
-
-    The smallest case of every finding is run once more, in a process of its own; what does not give the same
-    verdict again is left out, and told.
-
-    Exit code 0: all is on the page; 1: something was left out; 2: bad arguments, or a run cannot be read.
-    """
-    from ...reports.gallery import entries_of, gallery_markdown
-    from ...reports.run import read_runs
-
-    out = place_given(out, "file is the page")
-    readable, problems = read_runs(runs)
-    if len(readable) < len(runs):
-        fail(" ".join(problems))
-    entries = entries_of(readable)
-    shown = []
-    for entry, now in zip(entries, _run_again([entry.wanted for entry in entries], targets_file or []), strict=True):
-        if entry.shown_by(now):
-            shown.append(entry)
-        else:
-            became = now.value if now is not None else "not run"
-            warn(f"left out, {entry.verdict} then and {became} now: {entry.finding.title} ({entry.member.smallest})")
-    try:
-        text = gallery_markdown(readable, shown, _command_shown(), cases, out)
-        out.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        fail(why(error))
-    say(f"{len(shown)} of {len(entries)} findings: {out}")
-    raise typer.Exit(int(len(shown) < len(entries)))
 
 
 def _run_again(cases: Sequence[tuple[str, str, str]], files: Sequence[Path]) -> list[Verdict | None]:
@@ -199,16 +144,19 @@ def site(
     runs: Runs,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for the site, in place of an earlier one; required."),
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the site; an earlier one is replaced."),
     ] = None,
     again: Annotated[
         bool,
         typer.Option(
             "--again",
-            help="Run the smallest case of each finding once more, in a process of its own.",
+            help="Repeat the smallest case of each finding, in a process of its own.",
         ),
     ] = False,
-    targets_file: TargetsFiles = None,
+    targets_file: Annotated[
+        list[Path] | None,
+        typer.Option("--targets-file", metavar="FILE", help="Named targets [default: ./targets.toml]; repeatable."),
+    ] = None,
 ) -> None:
     """Write a static site: which runtime computes what rightly, and since which release.
 
@@ -251,9 +199,6 @@ def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the earlier run.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the later run.")],
     form: Annotated[Form, typer.Option("--format", "-f", help="How it is written.")] = Form.TEXT,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write; without it the standard output.")
-    ] = None,
 ) -> None:
     """Say what got worse, better or otherwise different between two runs.
 
@@ -290,13 +235,7 @@ def diff(
         from ...reports.difference_text import difference_text
 
         text = difference_text(comparison)
-    if out is None:
-        put(text)
-    else:
-        try:
-            out.write_text(text, encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            fail(why(error))
+    put(text)
     raise typer.Exit(int(comparison.worse))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from random import Random
 from typing import Any
 
@@ -77,19 +77,3 @@ def altered(random: Random, spec: Any, types: Sequence[str]) -> Any:
         if near is not None and _legal(near):
             return near
     return drawn(random, [(spec.op, spec.version)], types)
-
-
-def drawn_illegal(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[str]) -> Any:
-    """A case that breaks its document in one named way. Raises what :func:`drawn` does, and CaseTextError where there
-    is no way."""
-    for _ in range(_DRAWS):
-        spec = drawn(random, versions, types)
-        ways = [violation.id for violation in family_of(spec.op).violations(spec.op, spec.version)]
-        for way in random.sample(ways, min(len(ways), 5)):
-            try:
-                broken = replace(spec, illegal=way)
-                check_case(broken)
-            except (CaseTextError, ValueError, KeyError, IndexError):
-                continue
-            return broken
-    raise CaseTextError(f"no forbidden case was drawn in {_DRAWS} attempts")

@@ -38,7 +38,7 @@ from ..workers.job import ClusterError
 from ..workers.pool import Pool
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
-from .drawing import altered, drawn, drawn_illegal
+from .drawing import altered, drawn
 
 NEAR = 32
 _STEERED = 0.5
@@ -121,7 +121,6 @@ class Hunt:
     versions: Sequence[tuple[str, int]]
     types: Sequence[str]
     seed: int
-    illegal: bool
     database: Database
     batch: int = BATCH_JOBS
     pool: Pool = field(default_factory=Pool)
@@ -189,8 +188,6 @@ class Hunt:
         self.done += 1
 
     def _next(self) -> Any:
-        if self.illegal and self._random.random() < _STEERED:
-            return drawn_illegal(self._random, self.versions, self.types)
         if self.near and self._random.random() < _STEERED:
             return altered(self._random, self._random.choice(self.near)[1], self.types)
         if self._random.random() < _FRESH and (spec := next(self._fresh, None)) is not None:

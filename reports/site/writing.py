@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...conformance.judging.judgement import Verdict
+from ..gallery import entries_of, gallery_markdown
 from ..page import html_of
 from ..run import Run
 from ..text import slug
@@ -60,8 +61,11 @@ def write_site(
         f"not shown again: {one.course.title} ({one.course.member.smallest})" for one in again.values() if not one.shown
     ]
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
+    gone = {one.course.entry.wanted for one in again.values() if not one.shown}
+    entries = [entry for entry in entries_of(runs) if entry.wanted not in gone]
+    gallery = ("gallery.md", gallery_markdown(runs, entries, command))
     try:
-        for path, content in _files(runtimes, courses, command, again):
+        for path, content in (*_files(runtimes, courses, command, again), gallery):
             place = unfinished / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content.encode("utf-8", errors="backslashreplace"))

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from onnxspec.conformance.cli.fuzz import _space
+from onnxspec.conformance.probes.selection import UnknownName
+
 from .test_nodes import Done, onnxspec
 
 GRU = ("--op", "GRU", "--type", "float32", "--examples", "4", "--seed", "1")
@@ -19,11 +22,12 @@ def in_one_line(done: Done) -> str:
 
 @pytest.mark.parametrize("text", ['{"format": 99, "target": "onnxruntime"}', "no JSON"])
 def test_a_database_that_cannot_be_used_ends_the_command_and_stays(tmp_path: Path, text: str) -> None:
-    place = tmp_path / "known.json"
+    place = tmp_path / "fuzz" / "onnxruntime.json"
+    place.parent.mkdir()
     place.write_text(text)
-    done = onnxspec(tmp_path, "fuzz", "--database", place, *GRU)
+    done = onnxspec(tmp_path, "fuzz", *GRU)
     assert done.returncode == 2
-    assert "known.json is" in in_one_line(done)
+    assert "onnxruntime.json is" in in_one_line(done)
     assert place.read_text() == text
 
 
@@ -57,3 +61,10 @@ def test_what_the_list_of_known_failures_names_is_said_with_its_reason(tmp_path:
         "not in the database of earlier searches: 1, 1 of them on the list of known failures of onnxruntime"
         in done.stdout
     )
+
+
+def test_versions_are_chosen_like_those_of_a_run() -> None:
+    assert _space(["GRU-14", "LSTM"], ["bfloat16"], ()) == ([("LSTM", 22)], ["bfloat16"])
+    assert _space(["GRU-7", "GRU-14"], [], ())[0] == [("GRU", 7), ("GRU", 14)]
+    with pytest.raises(UnknownName, match="unknown operator version '8' of GRU; nearest: 7"):
+        _space(["GRU-8"], [], ())

@@ -70,7 +70,7 @@ print({"numpy", "onnx"} & set(sys.modules))"""
     assert done.stdout.endswith("\n0\nset()\n"), done.stderr
 
 
-@pytest.mark.parametrize("command", ["diff", "generate", "merge", "prove", "report", "run"])
+@pytest.mark.parametrize("command", ["certify", "generate", "merge", "prove", "report", "run"])
 def test_what_writes_writes_to_out(command: str) -> None:
     made = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
     shown = {name for p in made.params if not getattr(p, "hidden", False) for name in p.opts}

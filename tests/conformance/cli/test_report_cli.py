@@ -89,22 +89,20 @@ def test_where_no_run_can_be_read_there_is_no_report(inside: Inside, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_holds_something_is_kept_unless_told_otherwise(
-    inside: Inside, runs: list[Path], tmp_path: Path
-) -> None:
+def test_an_earlier_report_is_replaced_and_nothing_else(inside: Inside, runs: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     inside("report", runs[0], "--out", out)
     before = (out / "index.html").read_bytes()
     (out / "notes.txt").write_text("mine")
-    done = inside("report", *runs, "--out", out)
-    assert done.code == 2
-    assert "already holds a report" in done.complaint
-    assert (out / "index.html").read_bytes() == before
-    assert inside("report", *runs, "--out", out, "--overwrite").code == 0
+    assert inside("report", *runs, "--out", out).code == 0
     assert (out / "index.html").read_bytes() != before
     assert (out / "notes.txt").read_text() == "mine"
     (tmp_path / "file").write_text("x")
-    assert "is no folder" in inside("report", runs[0], "--out", tmp_path / "file", "--overwrite").complaint
+    assert "is no folder" in inside("report", runs[0], "--out", tmp_path / "file").complaint
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "index.html").write_text("my page")
+    assert "something else than a report" in inside("report", runs[0], "--out", tmp_path / "mine").complaint
+    assert (tmp_path / "mine" / "index.html").read_text() == "my page"
 
 
 def test_a_report_without_runs_is_a_usage_error(inside: Inside) -> None:

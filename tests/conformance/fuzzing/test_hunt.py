@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.cases import build_case
 from onnxspec.cases.portable import case_text, check_case
 from onnxspec.conformance.diagnosis import experiments
 from onnxspec.conformance.fuzzing import hunt as hunting
 from onnxspec.conformance.fuzzing.database import FORMAT, Database, DatabaseError, read_database, write_database
-from onnxspec.conformance.fuzzing.drawing import altered, drawn, drawn_illegal
+from onnxspec.conformance.fuzzing.drawing import altered, drawn
 from onnxspec.conformance.fuzzing.hunt import Hunt, Limits
 from onnxspec.conformance.fuzzing.writing import REGRESSIONS, write_failures
 from onnxspec.conformance.probes.naming import portable_probes
@@ -76,14 +75,12 @@ def twofold(node: Node, inputs: Arrays) -> Arrays:
     return conforming(node, inputs)
 
 
-def search(
-    known: Database | None = None, cases: int = 60, seed: int = 1, illegal: bool = False, wrap: str = ""
-) -> Hunt:
+def search(known: Database | None = None, cases: int = 60, seed: int = 1, wrap: str = "") -> Hunt:
     database = known or Database(FORMAT, "onnxruntime")
     target = parse_target("onnxruntime")
     if wrap:
         target = wrap_lane(target, wrap)
-    hunt = Hunt(target, None, [("LSTM", 14)], ["float32"], seed, illegal, database)  # type: ignore[arg-type]
+    hunt = Hunt(target, None, [("LSTM", 14)], ["float32"], seed, database)  # type: ignore[arg-type]
     hunt.run(Limits(cases=cases))
     return hunt
 
@@ -109,14 +106,6 @@ def test_what_is_drawn_varies() -> None:
     assert {s.layout for s in specs} == {0, 1}
     assert any(s.H > 32 for s in specs)
     assert any(s.alpha and not s.beta for s in specs)
-
-
-def test_illegal_cases_name_what_they_break() -> None:
-    random = Random(2)
-    for _ in range(10):
-        spec = drawn_illegal(random, VERSIONS, TYPES)
-        assert spec.illegal
-        assert build_case(spec).trial.violation is not None
 
 
 def test_a_search_whose_draws_are_never_cases_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,23 +169,6 @@ def test_what_the_list_of_known_failures_names_has_its_reason(monkeypatch: pytes
     assert len(hunt.new) == 2  # to the database they are new all the same
 
 
-def test_invalid_models_that_are_not_rejected_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    put(monkeypatch, conforming)
-
-    legal = staged_outcome
-
-    def accepting(trial: Any, target: Any) -> Outcome:
-        if trial.violation is None:
-            return legal(trial, conforming)
-        nothing = tuple(None for _ in trial.node.outputs)
-        return Outcome(trial.key, "ran", "run", tuple((nothing,) for _ in trial.feeds))
-
-    monkeypatch.setitem(globals(), "staged_outcome", accepting)
-    hunt = search(cases=30, illegal=True)
-    assert hunt.new
-    assert all(f.title.startswith("does not reject an invalid model: ") for f in hunt.new)
-
-
 def test_what_is_found_is_left_in_files_that_can_be_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     put(monkeypatch, twofold)
     hunt = search(cases=40)
@@ -254,7 +226,7 @@ def test_ctrl_c_while_a_case_is_made_small_loses_nothing(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(hunting, "shrink", interrupted)
     database = Database(FORMAT, "onnxruntime")
-    hunt = Hunt(parse_target("onnxruntime"), None, [("LSTM", 14)], ["float32"], 1, False, database)  # type: ignore[arg-type]
+    hunt = Hunt(parse_target("onnxruntime"), None, [("LSTM", 14)], ["float32"], 1, database)  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
         hunt.run(Limits(cases=60))
     small, drawn_only = hunt.failures
