@@ -1,4 +1,4 @@
-"""A case as one line of text, which rebuilds it bit for bit anywhere.
+"""Cases as one line of text, which rebuilds them bit for bit anywhere.
 
 The line is the JSON of the case's spec: the operator version, and every field that does not have its default.
 
@@ -6,8 +6,8 @@ The line is the JSON of the case's spec: the operator version, and every field t
 
     {"op":"GRU","version":14,"type":"float32","T":3,"H":4,"lengths":"ragged"}
 
-It may come from anybody, so what is read is checked whole: each field's name, type and range, the sizes all together,
-and that the document allows the case, or that it breaks it in the one way that it names.
+A line may come from anybody, so it is checked completely: each field's name, type and range, all sizes together, and
+that the document allows the case, or that it violates it only as it says.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _LIKE = '{"op":"GRU","version":14,"type":"float32","T":3}'
 
 
 class CaseTextError(ValueError):
-    """The JSON is no case; it says why in one line."""
+    """The JSON is no case; the message says why in one line."""
 
 
 def case_text(spec: Spec) -> str:
-    """The line that stands for a case."""
+    """Return the line of a case."""
     return json.dumps({"op": spec.op, "version": spec.version, **spec.to_json()}, separators=(",", ":"))
 
 
 def case_from_json(value: object) -> Spec:
-    """The case that the JSON of such a line stands for. Raises CaseTextError."""
+    """Return the case of the JSON of such a line. Raise CaseTextError."""
     if not isinstance(value, dict):
         raise CaseTextError(f"the JSON of a case is an object, like {_LIKE}")
     spec = _spec_of(value)
@@ -44,9 +44,9 @@ def case_from_json(value: object) -> Spec:
 
 
 def check_case(spec: Spec) -> None:
-    """Make sure that a case can be built: that its node is legal, or can be made illegal as it says.
+    """Check that a case can be built: that its node is valid, or can be made invalid as it says.
 
-    Raises CaseTextError.
+    Raise CaseTextError.
     """
     own = family_of(spec.op).violations(spec.op, spec.version)
     if spec.illegal and spec.illegal not in {violation.id for violation in own}:

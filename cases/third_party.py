@@ -20,15 +20,15 @@ GROUP = "onnxspec.operators"
 
 
 class OperatorWarning(UserWarning):
-    """An operator that another distribution promises cannot be had; the text says which, whose, and why."""
+    """An operator of another distribution cannot be loaded; the message says which, whose, and why."""
 
 
 def load_operators() -> tuple[str, ...]:
-    """Import what is promised, in the order of names: which of two operators of one name keeps the bare name does not
-    depend on the order in which distributions are found. What fails, or says what does not go together, is left out
-    with an OperatorWarning, all of it.
+    """Import the operators of other distributions, in the order of names, so that the order of installation does not
+    decide which of two operators of one name keeps the bare name. Skip, with an OperatorWarning, those that fail or
+    contradict themselves.
 
-    Returns the names of the entry points that were loaded.
+    Return the names of the loaded entry points.
     """
     loaded = []
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):

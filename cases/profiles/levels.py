@@ -35,14 +35,14 @@ LEVELS: Mapping[str, Supported] = MappingProxyType(
         "complete": {axis.name: axis.levels["complete"] for axis in RECURRENT_AXES if "complete" in axis.levels},
     }
 )
-"""Nested parts of the space, from what every runtime begins with to all that there is of numbers."""
+"""Nested parts of the space, from features that every runtime has to all."""
 
 CHALLENGE: Mapping[str, int] = MappingProxyType({"basic": FRESH_CASES, "sequence": 16, "complete": 32})
 """Fresh cases of each level, for every operator version and type, at least. A fault that shows in a quarter of the
 cases of `complete` escapes 32 of them with a probability of 1 in 10,000."""
 
 _MOST_DRAWS = 256
-"""Draws in which every feature that a level requires has been seen; the profile has what is missing."""
+"""Number of draws in which every required feature of a level has been seen; the profile has the missing ones."""
 
 _SUMMARIES = {
     "basic": "forward, fixed sizes, default activations, with and without bias and initial states, every output",
@@ -78,8 +78,8 @@ def _required(op: str, version: int, name: str, kind: Any) -> tuple[str, ...]:
 
 
 def recurrent_challenge(op: str, version: int, type: str, nonce: str, kind: Any = CaseSpec) -> Sequence[CaseSpec]:
-    """Return the fresh cases of a nonce: as many of each level as :data:`CHALLENGE` says, and further ones that have
-    features which the level requires and no case before has."""
+    """Return the fresh cases of a nonce: for each level the number in :data:`CHALLENGE`, and more for required features
+    that no earlier case has."""
     chosen: dict[str, CaseSpec] = {}
     for level in recurrent_levels(op, version, kind):
         seed, supported = f"challenge/{nonce}/{level.name}", LEVELS[level.name]

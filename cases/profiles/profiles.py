@@ -2,7 +2,7 @@
 
 ``smoke``, ``core`` and ``quantized`` are JSON lines beside this module, a case a line. ``full`` is ``core``, the lines
 of ``full.jsonl``, random cases, and every invalid model in every version. ``python -m onnxspec.cases.write_profiles``
-checks the files and says how a case is added.
+checks the files and explains how to add a case.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def profile(name: str, op: str, version: int) -> tuple[Any, ...]:
 
 
 def case_named(id: str, name: str, op: str, version: int) -> Any | None:
-    """Return the case of a profile that has this id, or None; no cases after it are made. Raises what :func:`profile`
-    does."""
+    """Return the case of a profile that has this id, or None; no cases after it are made. Raise the exceptions of
+    :func:`profile`."""
     if name not in PROFILES:
         raise KeyError(name)
     family, made = family_of(op), []

@@ -36,7 +36,7 @@ class CellFamily(Family):
     build = staticmethod(recurrent_case)
 
     def profile(self, name: str, op: str, version: int) -> Iterable[CaseSpec]:
-        """Return what the profile's file lists; see :mod:`.profiles` for ``full``."""
+        """Return the cases of the profile's file; see :mod:`.profiles` for ``full``."""
         if name != "full":
             return written_cases(name, op, version)
         written = itertools.chain(written_cases("core", op, version), written_cases(name, op, version))
@@ -54,7 +54,7 @@ class CellFamily(Family):
         return all_features(op, version, self.spec)
 
     def content(self, spec: CaseSpec) -> Iterator[bytes]:
-        """Every input by name; of a quantized case its levels, and what they stand for."""
+        """Yield every input by name; of a quantized case its levels, scales and zero points."""
         inputs = break_case(spec)[1]
         if spec.quantized:
             trial = recurrent_case(spec).trial
@@ -66,8 +66,8 @@ class CellFamily(Family):
             yield array.tobytes()
 
     def richer(self, spec: CaseSpec) -> Sequence[Mapping[str, Any]]:
-        """Larger with all outputs, then with each optional thing beside that, then with most of them together: what is
-        made in one place, or by one of several, tells itself apart there."""
+        """Yield a larger case with all outputs, then one with each optional feature, then one with most of them
+        together, to tell faults apart."""
         more: dict[str, Any] = {"T": max(spec.T, 4), "N": max(spec.N, 3), "H": max(spec.H, 5)}
         more["outputs"] = tuple(operator_version(spec.op, spec.version).outputs)
         absent: list[tuple[Axis, Mapping[str, Any]]] = []
@@ -81,7 +81,7 @@ class CellFamily(Family):
         return [more, *({**more, **changes} for _, changes in absent), {**more, **together}]
 
     def simpler(self, spec: CaseSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The sum of what each axis says."""
+        """Yield the simpler cases of each axis."""
         for axis in spec.axes:
             yield from axis.simpler(spec)
 
@@ -130,7 +130,7 @@ class CellFamily(Family):
         return node_features(node, inputs, self.spec.axes)
 
     def formula(self, spec: CaseSpec, name: str, array: NDArray[Any]) -> str | None:
-        """The generator that a tensor came from."""
+        """Return the generator's expression for a tensor."""
         dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
         runs = range(1 if spec.reruns == "none" else 2)
         keys = (f"{spec.op}/{name}/{spec.weights_seed}", *(f"{spec.op}/{name}/{spec.seed}/{k}" for k in runs))

@@ -14,9 +14,9 @@ _SIZES = ("min_steps", "max_steps", "min_rows", "max_rows", "max_inputs", "max_s
 
 @dataclass(frozen=True)
 class Bounds:
-    """The smallest and largest sizes, and what else may be drawn; see :func:`..strategies.cases`.
+    """Limits of sizes and other values of a strategy; see :func:`..strategies.cases`.
 
-    Raises ValueError for sizes that cannot be. Types, functions and axes are for an operator's strategy to check.
+    Raises ValueError for impossible sizes. Types, functions and axes are checked by an operator's strategy.
     """
 
     min_steps: int = 1
@@ -46,7 +46,7 @@ class Bounds:
 
 
 def listed(name: str, values: str | Collection[str]) -> list[str]:
-    """One or several names as a list. Raises ValueError for what is no list of names."""
+    """Return one or several names as a list. Raise ValueError for other values."""
     if isinstance(values, str):
         return [values]
     if not isinstance(values, Collection) or not all(isinstance(value, str) for value in values):
@@ -55,8 +55,7 @@ def listed(name: str, values: str | Collection[str]) -> list[str]:
 
 
 def known_among(operator: OperatorVersion, what: str, given: Collection[Any], known: Sequence[Any]) -> list[Any]:
-    """The values that are given, in the order in which they are known. Raises ValueError for one that is not known, and
-    where none is given."""
+    """Return the given values in the order of the known ones. Raise ValueError for an unknown value, and for none."""
     for value in given:
         if value not in known:
             raise ValueError(not_among(operator, what, value, known))
@@ -68,7 +67,7 @@ def known_among(operator: OperatorVersion, what: str, given: Collection[Any], kn
 def not_among(
     operator: OperatorVersion, what: str, value: Any, known: Sequence[Any], domain: Domain | None = None
 ) -> str:
-    """The sentence that says what there is instead of a value."""
+    """Return a message with the possible values."""
     shown = ", ".join(repr(v) for v in dict.fromkeys(known))
     others = f", and {domain.others}" if domain is not None and domain.others else ""
     return f"{operator.name} has no {what} {value!r}; there are {shown}{others}"

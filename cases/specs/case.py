@@ -1,4 +1,4 @@
-"""A case made ready to run: models and inputs, of whatever operator."""
+"""Cases ready to run: models and inputs of any operator."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .subject import Subject
 
 
 class Spec(Protocol):
-    """A case as a small immutable value, from which its models and inputs are rebuilt bit for bit.
+    """Case as a small immutable value, from which its models and inputs are rebuilt bit for bit.
 
     id
         Stable, readable, a safe file name; it begins with the operator's name in small letters and its version.
     node
-        Of a forbidden model, before its violation.
+        Of an invalid model, before its violation.
     illegal
-        Id of the violation by which the model breaks its document; empty for a legal one.
+        Id of the violation by which the model breaks its document; empty for a valid one.
     size
         Smaller is simpler to look at.
     graded
         Whether it is about accuracy alone, so that its errors count for a target's bias.
     spoils
-        Whether an implementation that does not look closely may spoil its memory with it: it is run last.
+        Whether an implementation without checks may corrupt its memory with it: it is run last.
     shows_pattern
-        Whether it has a Y with a few steps and units, so that a picture of it says something.
+        Whether it has a Y with several steps and units, so that a picture is informative.
     """
 
     @property
@@ -62,7 +62,7 @@ class Spec(Protocol):
         """Specs are values."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that differ from their defaults, as plain values."""
+        """Return the fields that differ from their defaults, as plain values."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,15 @@ class Step(NamedTuple):
 
 
 class Course(Struct, frozen=True, dict=True):
-    """The steps of a case's sessions, and what they need beside its model and feeds.
+    """Steps of a case's sessions, and their needs beside its model and feeds.
 
     needs
-        The abilities of a worker without which it is not tried.
+        Abilities of a worker without which it is not tried.
     models
         Those of further sessions: the case's own model is session 0, these are 1, 2, ... They are the same node with
         other weights. Each is prepared at its first step, and lives until the end.
     attempts
-        Feeds by the names of graph inputs that may be refused; nobody asks what comes of them.
+        Feeds by the names of graph inputs that may be refused; their results are ignored.
     """
 
     needs: frozenset[str]
@@ -132,22 +132,22 @@ class Course(Struct, frozen=True, dict=True):
 
 @dataclass(frozen=True)
 class Trial:
-    """One session of a case: a model, its node, and what it is run with, in order.
+    """One session of a case: a model, its node, and its runs in order.
 
     node
-        The one node, or of a graph of nodes the first.
+        The one node, or the first of a graph of nodes.
     graded
         Whether it is about accuracy alone, one step from exact states: its errors count for a target's grade and bias.
     violation
-        What is forbidden about it; None for a legal model. The node of a forbidden one has not been checked: to make
-        it anew raises IllegalNode, or to configure it with its inputs does.
+        The violation of an invalid model; None for a valid one. The node of an invalid one has not been checked: making
+        it anew, or configuring it with its inputs, raises IllegalNode.
     alone
-        Whether it is run in a process of its own, as it may spoil the memory of an implementation.
+        Whether it runs in a process of its own, since it may corrupt an implementation's memory.
     graph
-        The nodes and what binds them, the first being `node`; None for a lone node.
+        The nodes and their connections, the first being `node`; None for a lone node.
     course
-        What its sessions do; None where one runs the feeds in turn. The inputs of a feed that runs in a further session
-        have that session's weights.
+        The steps of its sessions; None if one session runs the feeds in turn. The inputs of a feed that runs in a
+        further session have that session's weights.
     """
 
     key: str
@@ -162,7 +162,7 @@ class Trial:
 
     @property
     def subject(self) -> Subject:
-        """Its nodes and what binds them."""
+        """Its nodes and their connections."""
         return self.graph or Subject.lone(self.node)
 
     @cached_property
@@ -182,7 +182,7 @@ class Trial:
 
     @cached_property
     def type(self) -> str:
-        """The name of its tensors' type. Raises IllegalNode for what is not legal."""
+        """Name of its tensors' type. Raises IllegalNode for an invalid one."""
         return resolve(self.first.node, self.first.feeds[0].inputs).format.name
 
 

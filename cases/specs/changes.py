@@ -12,11 +12,12 @@ from ..axes.tensors.size import SIZE
 _SIZES = ("T", "N", "I", "H")
 
 _FIXED = frozenset({"op", "version", "about", "illegal", "weights_seed", "x", "w", "r", "b", "fill"})
-"""Fields that say what a case is, or numbers that go with others."""
+"""Fields that identify a case, or numbers that depend on others."""
 
 
 def simpler_by_field(spec: Any, plainer: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(field, changes): for each field what its family calls plainer, then its default; of sizes smaller ones."""
+    """Yield (field, changes): for each field the plainer values of its family, then its default; for sizes smaller
+    ones."""
     for field in fields(spec):
         name, value = field.name, getattr(spec, field.name)
         yield from ((name, {name: plain}) for of, plain in plainer if of == name)

@@ -15,10 +15,10 @@ from .spec import RecurrentSpec
 
 
 def inputs_of(spec: RecurrentSpec, run: int = 0) -> Mapping[str, NDArray[Any]]:
-    """The inputs of a case by formal name, those that it has, in its types. The arrays cannot be written to.
+    """Return the inputs of a case by formal name, in its types. The arrays are read-only.
 
     run
-        0 for the case's own inputs; other numbers for what its session runs before.
+        0 for the case's own inputs; other numbers for earlier runs of its session.
     """
     # Of a call without 0 and one with it the stores would keep two.
     return (_drawn if spec.elements > _SMALL else _drawn_small)(spec, run)

@@ -46,14 +46,14 @@ def recurrent_cases(op: str, version: int, bounds: Bounds, kind: type[CaseSpec] 
 
 @dataclass(frozen=True)
 class _Plan:
-    """The values that may be drawn for one operator version.
+    """Values that may be drawn for one operator version.
 
     choices
-        For each axis with listed values, those, the default first; a value stands there as often as is its weight.
+        For each axis with listed values, those, the default first; a value is repeated according to its weight.
     between
-        Numbers that an axis may have besides.
+        Further numbers of an axis, as an interval.
     allowed
-        Axes whose values were restricted, since settling a row may bring in another.
+        Axes whose values were restricted, since making a row legal may bring in another value.
     own
         By field a strategy of values that cannot be listed.
     """
@@ -136,7 +136,7 @@ def _require_known(
 
 
 def _narrowed(plan: _Plan) -> _Plan:
-    """The plan without values that go with none of what was restricted. Raises ValueError where nothing is left."""
+    """Return the plan without values that go with none of the restricted ones. Raise ValueError if nothing is left."""
     bounds = plan.bounds
     steps = [T for T in (0, 1, 2, 3, bounds.max_steps) if bounds.min_steps <= T <= bounds.max_steps]
     rows = [N for N in (0, 1, 2, bounds.max_rows) if bounds.min_rows <= N <= bounds.max_rows]

@@ -1,7 +1,7 @@
-"""Families: the cases of an operator, or of several that are alike, behind one protocol.
+"""Families: the cases of one or several similar operators, behind one protocol.
 
-A family says which cases there are and how each is built; :func:`register` makes it known. All else asks the family of
-a case's operator, and never which one it is.
+A family lists its cases and builds them; :func:`register` makes it known. All other code asks the family of a case's
+operator, and never which operator it is.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .level import Level
 
 
 class Family(ABC):
-    """The cases of some operators.
+    """Cases of some operators.
 
     operators
         Their names.
     spec
         The class of their specs, a dataclass whose fields msgspec can convert to.
     larger
-        Sizes at which a name that was thought of at a smaller case is tried, as far as a spec has them.
+        Sizes at which a name found on a smaller case is tried, as far as a spec has them.
     """
 
     operators: tuple[str, ...]
@@ -43,12 +43,12 @@ class Family(ABC):
 
     @abstractmethod
     def profile(self, name: str, op: str, version: int) -> Iterable[Spec]:
-        """The cases of a profile (``smoke``, ``core``, ``full``; the block of axes that have one), in a fixed order,
-        all of them distinct; one by one, if to make them takes long."""
+        """Return the cases of a profile (``smoke``, ``core``, ``full``; the block of axes that have one), in a fixed
+        order, all of them distinct; as an iterator if making them takes long."""
 
     @abstractmethod
     def build(self, spec: Any) -> Case:
-        """The models and inputs of a case; the same bytes every time."""
+        """Return the models and inputs of a case; the same bytes every time."""
 
     @abstractmethod
     def features(self, spec: Any) -> frozenset[str]:
@@ -56,11 +56,11 @@ class Family(ABC):
 
     @abstractmethod
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """Every feature that a case of an operator version can have."""
+        """Return every feature that a case of an operator version can have."""
 
     @abstractmethod
     def content(self, spec: Any) -> Iterator[bytes]:
-        """Every byte of a case: what "the same case" means."""
+        """Yield every byte of a case: this defines "the same case"."""
 
     @abstractmethod
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
@@ -68,16 +68,16 @@ class Family(ABC):
         IllegalNode."""
 
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
-        """An expression for an input in a script, with ``drawn`` (:func:`.data.uniform`) and ``np`` at hand, that gives
-        it bit for bit; None where there is none."""
+        """Return an expression for an input in a script, with ``drawn`` (:func:`.data.uniform`) and ``np``, that gives
+        it bit for bit; None if there is none."""
         return None
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
-        """The ways in which a model can be forbidden."""
+        """Return the ways in which a model can be invalid."""
         return ()
 
     def groups(self, spec: Any) -> list[str]:
-        """The report columns to which a case belongs."""
+        """Return the report columns to which a case belongs."""
         return groups_with(self.features(spec))
 
     def random_case(
@@ -117,8 +117,8 @@ class Family(ABC):
         return NOTHING
 
     def richer(self, spec: Any) -> Sequence[Mapping[str, Any]]:
-        """Fields to change so that a legal case has more in it, one thing at a time: faults that explain a small case
-        alike are told apart there. Whether the document allows each shows when it is built."""
+        """Yield changes of fields that add one thing to a valid case at a time, to tell apart faults that explain a
+        small case equally well. Building the case shows whether the document allows it."""
         return ()
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -126,7 +126,7 @@ class Family(ABC):
         return simpler_by_field(spec, self.plainer(spec))
 
     def goes_together(self, spec: Any) -> bool:
-        """Tell whether the values of a case go together; what does not says in other words what a simpler case says."""
+        """Return False if a simpler spec describes the same case."""
         return True
 
     def plainer(self, spec: Any) -> Sequence[tuple[str, Any]]:
@@ -135,24 +135,24 @@ class Family(ABC):
         return ()
 
     def crossed(self, spec: Any, other: Any, names: Collection[str]) -> Any | None:
-        """A case with some fields of another one of the same operator version; None where that cannot be."""
+        """Return a case with some fields of another one of the same operator version; None if that is impossible."""
         try:
             return replace(spec, **{name: getattr(other, name) for name in names})
         except (ValueError, TypeError):
             return None
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
-        """A Hypothesis strategy of legal cases; see :func:`..strategies.cases`. Raises ValueError where there is none,
-        and for bounds that leave nothing."""
+        """Return a Hypothesis strategy of valid cases; see :func:`..strategies.cases`. Raise ValueError if there is
+        none, and for bounds that leave nothing."""
         raise ValueError(f"there is no strategy for cases of {op}")
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """The levels that certificates may certify of an operator version, narrowest first, each within the next."""
+        """Return the levels that certificates may certify of an operator version, narrowest first, each within the
+        next."""
         return (Level("complete", "everything that the suite tries", lambda spec: True),)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
-        """Return fresh cases of every level, the same ones for everyone from the nonce: what a certificate's auditor
-        asks for beside the profile."""
+        """Return fresh cases of every level, the same ones for everyone from the nonce, for a certificate."""
         drawn = (self.random_case(op, f"challenge/{nonce}/{index}", version, type) for index in range(_DRAWS))
         return tuple(islice(dict.fromkeys(spec for spec in drawn if spec is not None), FRESH_CASES))
 
@@ -179,7 +179,7 @@ def forget(op: str) -> None:
 
 
 def family_of(op: str) -> Family:
-    """The family of an operator. Raises KeyError for an operator without cases."""
+    """Return the family of an operator. Raise KeyError for an operator without cases."""
     return _FAMILIES[op]
 
 
@@ -189,7 +189,7 @@ def drawn_operators() -> tuple[str, ...]:
 
 
 def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:
-    """Every (operator, since_version) of a domain that there are cases of; of all domains where it is None."""
+    """Return every (operator, since_version) of a domain that has cases; None: of all domains."""
     for op in operator_names(domain):
         if op in _FAMILIES:
             for version in versions_of(op):
@@ -197,26 +197,26 @@ def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:
 
 
 def is_spec(value: object) -> TypeGuard[Spec]:
-    """Tell whether a value is a case, of whatever operator."""
+    """Tell whether a value is a case of any operator."""
     return callable(getattr(value, "to_json", None))
 
 
 def build_case(spec: Spec) -> Case:
-    """The models and inputs of a case; the same bytes every time."""
+    """Return the models and inputs of a case; the same bytes every time."""
     return family_of(spec.op).build(spec)
 
 
 def features_of(spec: Spec) -> frozenset[str]:
-    """The features of a case, as clause tables name them under ``needs``. A forbidden model has no others than what is
-    forbidden about it: nothing else is tried."""
+    """Return the features of a case, as clause tables name them under ``needs``. An invalid model has only the feature
+    of its violation: nothing else is tried."""
     return family_of(spec.op).features(spec)
 
 
 def clauses_exercised(spec: Spec) -> list[Clause]:
-    """The clauses that a case exercises."""
+    """Return the clauses that a case exercises."""
     return clauses_of(spec.op, spec.version, features_of(spec))
 
 
 def group_of(spec: Spec) -> list[str]:
-    """The report columns to which a case belongs."""
+    """Return the report columns to which a case belongs."""
     return family_of(spec.op).groups(spec)

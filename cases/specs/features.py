@@ -1,4 +1,4 @@
-"""Features: what a case contains, by which clauses know their cases and reports group them."""
+"""Features: properties of a case, by which clauses know their cases and reports group them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ILLEGAL_TOPICS: tuple[str, ...] = tuple(
 
 @lru_cache(maxsize=4096)
 def recurrent_features(spec: CaseSpec) -> frozenset[str]:
-    """The features of a case, as clause tables name them under ``needs``. A forbidden model has no others than what is
-    forbidden about it: nothing else is tried."""
+    """Return the features of a case, as clause tables name them under ``needs``. An invalid model has only the feature
+    of its violation: nothing else is tried."""
     if spec.illegal:
         return frozenset({"illegal", f"{ILLEGAL}{spec.illegal.partition('.')[0]}"})
     used = (name for use in acting(spec.axes, "used") for name, there in use(spec).items() if there)
@@ -35,26 +35,26 @@ def recurrent_features(spec: CaseSpec) -> frozenset[str]:
 
 
 def model_features(initializers: bool, symbolic: bool, rerun: bool) -> frozenset[str]:
-    """The features of a model and its use: weights as constants, dimensions with names, more than one run."""
+    """Return the features of a model and its use: weights as constants, dimensions with names, more than one run."""
     present = {"initializers": initializers, "symbolic": symbolic, "rerun": rerun}
     return frozenset(name for name, there in present.items() if there)
 
 
 def illegal_feature(error: IllegalNode) -> str:
-    """The feature of what cannot be legal: ``illegal:`` and the topic of the clause that it breaks."""
+    """Return the feature of an invalid model: ``illegal:`` and the topic of the clause that it violates."""
     return f"{ILLEGAL}{error.clause.partition('.')[2]}"
 
 
 def node_features(
     node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis] = RECURRENT_AXES
 ) -> frozenset[str]:
-    """The features that a node has with its inputs (by formal name), by its operator's axes. Raises IllegalNode."""
+    """Return the features of a node with its inputs (by formal name), by its operator's axes. Raise IllegalNode."""
     return frozenset(name for name, there in _present(node, inputs, axes).items() if there)
 
 
 @cache
 def all_features(op: str, version: int, kind: Any = CaseSpec) -> frozenset[str]:
-    """Every feature that a case of this operator version can have, and those of its illegal models.
+    """Return every feature that a case of this operator version can have, and those of its invalid models.
 
     kind
         The class of its cases.
@@ -66,7 +66,7 @@ def all_features(op: str, version: int, kind: Any = CaseSpec) -> frozenset[str]:
 
 
 def _present(node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis]) -> dict[str, bool]:
-    """Every feature of nodes of this operator version, and whether this one has it."""
+    """Return every feature of nodes of this operator version, and whether this node has it."""
     observed = Observed(node, inputs, configure(node, inputs))
     present: dict[str, bool] = {}
     for observe in acting(tuple(axes), "observe"):
@@ -76,12 +76,12 @@ def _present(node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis
 
 
 def words_of(axes: Iterable[Axis]) -> dict[str, str]:
-    """The noun phrase of each feature of some axes."""
+    """Return the noun phrase of each feature of some axes."""
     return {feature: words for axis in axes for feature, words in axis.words.items()}
 
 
 WORDS: dict[str, str] = {**words_of(RECURRENT_AXES), **DERIVED, "illegal": "forbidden models"}
-"""The noun phrase of each feature, as every reader is told of it."""
+"""Noun phrase of each feature, for all readers."""
 
 
 # The order in which reports have always had their columns; others stand behind.
@@ -94,11 +94,11 @@ GROUPS: dict[str, str] = {
     feature: WORDS[feature]
     for feature in (*_FIRST, *(c for axis in RECURRENT_AXES for c in axis.columns if c not in _FIRST), "illegal")
 }
-"""Columns of reports: a feature, and what it is called there. A case belongs to each of its features' groups."""
+"""Columns of reports: a feature and its heading. A case belongs to each of its features' columns."""
 
 
 def tell_words(axes: Iterable[Axis]) -> None:
-    """Take up what the axes of a further operator say: the words of their features, and their columns."""
+    """Register the words and columns of the axes of a further operator."""
     for axis in axes:
         for feature, words in axis.words.items():
             WORDS.setdefault(feature, words)
@@ -107,5 +107,5 @@ def tell_words(axes: Iterable[Axis]) -> None:
 
 
 def groups_with(features: Set[str]) -> list[str]:
-    """The report columns to which what has these features belongs."""
+    """Return the report columns of these features."""
     return [title for feature, title in GROUPS.items() if feature in features]

@@ -1,7 +1,7 @@
-"""Graphs: a case's node with others in the same session, and all are judged.
+"""Graphs: a case's node with others in the same session, all of which are judged.
 
-What goes wrong only where there are two is not seen in a lone node: buffers of states that two share, weights of equal
-shape that are mixed up, a memory plan that overwrites what another node still needs.
+Some defects need two nodes: shared buffers of states, weights of equal shape that are mixed up, a memory plan that
+overwrites a tensor which another node still needs.
 
 =================  ================================================================================================
 ``chain``          the second gets Y of the first as its X; it has the same attributes, and weights of its own
@@ -72,7 +72,7 @@ class _Further(Struct, frozen=True):
 
 
 def can_join(spec: Spec, name: str) -> bool:
-    """Tell whether there is such a case. Raises KeyError for a name that is none of `GRAPHS`."""
+    """Tell whether a case can have such a graph. Raise KeyError for a name that is not in `GRAPHS`."""
     if name not in GRAPHS:
         raise KeyError(name)
     if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.node.domain:
@@ -89,7 +89,7 @@ def _announced(spec: RecurrentSpec) -> bool:
 
 
 def join(case: Case, name: str) -> Case:
-    """The case with others beside its own node, its companion too. It must be one for which :func:`can_join` holds."""
+    """Return the case with further nodes, its companion too. :func:`can_join` must hold for it."""
     spec = case.spec
     assert isinstance(spec, RecurrentSpec)
     further = _further(spec, name)
@@ -100,7 +100,7 @@ def join(case: Case, name: str) -> Case:
 
 
 def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
-    """The nodes beside that of a case; none where there is no such graph."""
+    """Return the further nodes of a graph of a case; none if there is no such graph."""
     seeds: dict[str, Any] = {
         "seed": (spec.seed + _OTHER_SEED) % HIGHEST_SEED,
         "weights_seed": (spec.weights_seed + _OTHER_SEED) % HIGHEST_SEED,
@@ -131,7 +131,7 @@ def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
 
 
 def _of_another(spec: RecurrentSpec, columns: int, seeds: Mapping[str, Any]) -> RecurrentSpec:
-    """A case of another operator behind a case. Raises ValueError where there is none."""
+    """Return a case of another operator behind a case. Raise ValueError if there is none."""
     op = _neighbour(spec)
     version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
     kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
@@ -149,19 +149,19 @@ def _of_another(spec: RecurrentSpec, columns: int, seeds: Mapping[str, Any]) -> 
 
 
 def _neighbour(spec: RecurrentSpec) -> str:
-    """The operator that stands before a case's own among those of its kind; for the first the second."""
+    """Return the operator before a case's own in its class; for the first one the second."""
     place = spec.operators.index(spec.op)
     return spec.operators[place - 1 if place else 1]
 
 
 def _opset(spec: RecurrentSpec, needed: int) -> int:
-    """The opset of a case's model in which there are operators of some opset."""
+    """Return the opset of a case's model that has the operators of some opset."""
     operator = spec.node.operator
     return max(needed, operator.since_version if spec.opset == "first" else operator.last_opset)
 
 
 def _joined(trial: Trial, spec: RecurrentSpec, further: Sequence[_Further], name: str) -> Trial:
-    """A trial with further nodes in its model."""
+    """Return a trial with further nodes in its model."""
     model = onnx.load_model_from_string(trial.model)
     graph = model.graph
     opset = _opset(spec, _MOVES[spec.type]) if name in _CHAINS else model.opset_import[0].version
@@ -209,7 +209,7 @@ def _moves(spec: RecurrentSpec) -> tuple[Move, ...]:
 
 
 def moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str, opset: int) -> list[onnx.NodeProto]:
-    """The nodes of moves; what they need is added to the graph."""
+    """Return the nodes of moves; add their constants to the graph."""
     nodes = []
     for number, move in enumerate(moves, 1):
         output = made if number == len(moves) else f"{made}_{number}"
@@ -235,8 +235,7 @@ def moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str,
 
 
 def add_graph(graph: onnx.GraphProto, other: onnx.GraphProto, called: Mapping[str, str], given: set[str]) -> None:
-    """Another graph's node, inputs, constants and outputs under other names; what is given there already is left
-    out."""
+    """Add another graph's node, inputs, constants and outputs under other names; skip those that are given already."""
     (node,) = other.node
     for names in (node.input, node.output):
         for place, name in enumerate(names):

@@ -27,20 +27,20 @@ def all_violations(kind: Any = CaseSpec) -> Mapping[str, Violation]:
 
 
 def violations_of(op: str, version: int, kind: Any = CaseSpec) -> list[Violation]:
-    """The violations that there can be in an operator version."""
+    """Return the violations that an operator version can have."""
     operator = operator_version(op, version)
     return [violation for violation in all_violations(kind).values() if violation.applies(operator)]
 
 
 def violation_of(spec: RecurrentSpec) -> Violation | None:
-    """The violation of a case; None for a legal one. Raises KeyError for one that does not exist."""
+    """Return the violation of a case; None for a valid one. Raise KeyError for an unknown one."""
     kind: Any = type(spec)
     return all_violations(kind)[spec.illegal] if spec.illegal else None
 
 
 @cache
 def inherited_violations(op: str, version: int, kind: Any) -> tuple[Violation, ...]:
-    """Violations of the document of an operator with cases of its own, by the clause of their topic."""
+    """Return violations of the document of an operator with cases of its own, by the clause of their topic."""
     return tuple(violation for violation in violations_of(op, version, kind) if _breaks(op, version, violation, kind))
 
 

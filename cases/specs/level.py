@@ -1,4 +1,4 @@
-"""Levels: nested parts of what an operator version can do, for certificates to speak of."""
+"""Levels: nested parts of an operator version's features, for certificates."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from msgspec import Struct
 
 
 class Level(Struct, frozen=True):
-    """The demands of a level on a target.
+    """Requirements of a level.
 
     name
         One word.
     about
-        What it comes to, in words for whoever buys the runtime.
+        Description for people who buy the runtime.
     holds
-        Whether a legal case belongs to it. Every one of those must pass.
+        Whether a valid case belongs to it. All of those must pass.
     requires
         Features of cases, as clause tables name them, each of which some passing case must have.
     """

@@ -25,15 +25,15 @@ _BESIDE = 17
 
 
 def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[Any]], asked: tuple[str, ...]) -> bytes:
-    """The serialized model of a case.
+    """Return the serialized model of a case.
 
     node
-        Its attributes are written down as they are, whatever the operator version defines.
+        Its attributes are written as they are, whatever the operator version defines.
     inputs
-        By formal name; constants among them become initializers where the spec says so. Others than the operator has
-        take the places behind the last one.
+        By formal name; constants among them become initializers if the spec says so. Inputs that the operator does not
+        have come behind the last one.
     asked
-        The outputs by position; an empty string stands for one that is not asked for.
+        The outputs by position; an empty string stands for an output that is not requested.
     """
     operator = node.operator
     given = [name if name in inputs else "" for name in operator.inputs]
@@ -63,14 +63,14 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
 
 @dataclass(frozen=True)
 class _Form:
-    """All that a model is made from but for the numbers of its constants.
+    """All parts of a model but the numbers of its constants.
 
     key
-        What the node is told from others by.
+        Identity of the node.
     sizes
         Steps, rows, columns of X, units, directions.
     inputs
-        Name, type and shape of each that is given.
+        Name, type and shape of each given one.
     """
 
     key: object
@@ -89,7 +89,7 @@ class _Form:
 
 @lru_cache(maxsize=2048)  # cases of a profile have some hundred models, and differ in their numbers
 def _bare(form: _Form) -> bytes:
-    """The serialized model without its constants."""
+    """Return the serialized model without its constants."""
     node, operator = form.node, form.node.operator
     domain, op_type = form.called
     made = helper.make_node(op_type, form.given, form.asked, op_type.lower(), domain=domain or None, **node.attributes)
@@ -126,7 +126,8 @@ def _bare(form: _Form) -> bytes:
 
 
 def _others(spec: RecurrentSpec) -> Mapping[str, NDArray[Any]]:
-    """Values that a model holds for constants that are overridden: others of the same shapes or zeros; lengths of T."""
+    """Return the values that a model holds for overridden constants: others of the same shapes or zeros; lengths of
+    T."""
     others = inputs_of(replace(spec, seed=spec.seed ^ 1, weights_seed=spec.weights_seed ^ 1))
     others = {name: np.zeros_like(array) for name, array in others.items()} if spec.held == "zeroed" else others
     whole = {name: np.full_like(array, spec.T) for name, array in others.items() if name == "sequence_lens"}

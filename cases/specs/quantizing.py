@@ -1,8 +1,8 @@
 """Quantized cases: a case's node between DequantizeLinear and QuantizeLinear, as NPUs run it, and judged as one.
 
-What is held as levels is fed, constant and returned as levels. Scales and zero points are those that a calibration
-finds: of what comes in from the least to the largest number, of what goes out likewise over what the reference
-computes. Y and Y_h have theirs in common, so that it is plain which levels a state goes on with.
+Quantized tensors are fed, constant and returned as levels. Scales and zero points come from a calibration: of inputs
+from the least to the largest number, of outputs likewise over the reference's values. Y and Y_h share theirs, so that
+the levels of a carried state are certain.
 
 Axes say how (:mod:`..axes.quantized`), or a lane does so for the cases of a profile:
 
@@ -46,11 +46,11 @@ QUANTIZED = tuple(f"qdq-{integers}" for integers in INTEGERS)
 """Names of the lanes."""
 
 _OWN_BY_CHANNEL = 13
-"""The first opset whose DequantizeLinear takes an axis."""
+"""The first opset whose DequantizeLinear has an axis."""
 _FIRST_OPSET = {8: 10, 16: 21, 32: 10}
 """The first opset that has QuantizeLinear and DequantizeLinear of so many bits."""
 _ELSEWHERE = "com.microsoft"
-"""The domain that has both for what an opset of ONNX's lacks."""
+"""The domain that has both operators for types that an opset of ONNX lacks."""
 _DIGITS = 10
 """Bits of a scale: few enough that its last one is the same on every machine, too many for a power of two."""
 _BIAS_BITS = 24
@@ -58,7 +58,7 @@ _BIAS_BITS = 24
 _SATURATING, _ZEROING = 0.5, 2.5
 """The share of the scale that holds all numbers; and of the largest number, which then is less than half a level."""
 _REACH = 2.0**126
-"""A calibrated range ends here: twice of it, which scales rounded to powers of two may hold, is a float32 still."""
+"""Largest end of a calibrated range: twice of it, with scales rounded to powers of two, is still a float32."""
 _LEAST_SCALE = 2.0**-149
 """The least number of float32 beside 0."""
 
@@ -96,7 +96,7 @@ class _Manner(Struct, frozen=True):
         return int(kind[1:]), kind.startswith("s")
 
     def scale(self, name: str, scale: float, largest: float) -> float:
-        """A tensor's scale in place of the one that holds all its numbers."""
+        """Return a tensor's scale in place of the one for all its numbers."""
         if self.scales == "power":
             return float(2.0 ** np.ceil(np.log2(max(scale, _LEAST_SCALE))))
         if self.scales == "zeroing" and name == "X":
@@ -106,7 +106,7 @@ class _Manner(Struct, frozen=True):
 
 
 def can_quantize(spec: Spec, name: str) -> bool:
-    """Tell whether there is such a case. Raises KeyError for a name that is none of `QUANTIZED`."""
+    """Tell whether a case can be quantized so. Raise KeyError for a name that is not in `QUANTIZED`."""
     if name not in QUANTIZED:
         raise KeyError(name)
     if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.type != "float32" or spec.quantized:
@@ -129,16 +129,16 @@ def _announced(spec: RecurrentSpec) -> bool:
 
 
 def quantize(case: Case, name: str) -> Case:
-    """The case in a lane, its companion too. It must be one for which :func:`can_quantize` holds."""
+    """Return the case in a lane, its companion too. :func:`can_quantize` must hold for it."""
     return _quantized(case, _lane(name), case.trial.feeds, raises=True)
 
 
 def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> Case:
-    """A case as its axes quantize it. Cases that differ in their seeds alone are calibrated by the numbers of one, as
-    models are: they share theirs, and the numbers of the others may saturate.
+    """Return a case as its axes quantize it. Cases that differ only in seeds share models, so they are calibrated by
+    the numbers of one; the numbers of the others may saturate.
 
     float_case
-        From a case that is not quantized to its models and inputs.
+        Function from an unquantized case to its models and inputs.
     """
     manner = _Manner(**{field: getattr(spec, field) for field in _Manner.__struct_fields__})
     plain = replace(spec, **{f.name: f.default for axis in spec.axes if axis.block == BLOCK for f in axis.fields})
@@ -167,7 +167,7 @@ def _trial(trial: Trial, feeds: tuple[Feed, ...], codecs: Codecs, *, raises: boo
 
 
 def _input_codecs(feeds: Sequence[Feed], manner: _Manner) -> dict[str, Codec]:
-    """Codecs of what is quantized among the inputs; of B last, which may depend on others."""
+    """Return the codecs of quantized inputs; that of B last, because it may depend on others."""
     names = [name for name in feeds[-1].inputs if name != "sequence_lens" and manner.holds(name)]
     codecs: dict[str, Codec] = {}
     for name in sorted(names, key=lambda name: name == "B"):
@@ -180,7 +180,7 @@ def _input_codecs(feeds: Sequence[Feed], manner: _Manner) -> dict[str, Codec]:
 
 
 def _own_scale(arrays: Sequence[Array]) -> Affine:
-    """A codec in int32 for a bias: with the digits of 16 bits."""
+    """Return an int32 codec for a bias, with the digits of 16 bits."""
     largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     return Affine(_short(largest / 2.0**15) if largest else 1.0, 0, 32, True)
 
@@ -194,7 +194,7 @@ def _by_channel(name: str, arrays: Sequence[Array], manner: _Manner) -> Codec:
 
 
 def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, manner: _Manner) -> dict[str, Codec]:
-    """Codecs of the outputs, from what the node computes of the dequantized inputs."""
+    """Return the codecs of the outputs, from the node's results for the dequantized inputs."""
     names = [name for name in node.outputs if manner.holds(name)]
     if not names:
         return {}
@@ -207,8 +207,8 @@ def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, manner: _M
 
 
 def _codec(name: str, arrays: Iterable[Array], manner: _Manner) -> Affine:
-    """The codec that holds all numbers from the least to the largest, 0 among them; or part of them, as axes have
-    it."""
+    """Return the codec for all numbers from the least to the largest, 0 among them; or for part of them, if axes say
+    so."""
     ends = [_ends(array) for array in arrays]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     bits, signed = manner.type_of(name)
@@ -232,13 +232,13 @@ def _codec(name: str, arrays: Iterable[Array], manner: _Manner) -> Affine:
 
 
 def _ends(array: Array) -> tuple[float, float]:
-    """The least and the largest number that can be held, 0 among them. What is no number counts for nothing."""
+    """Return the least and the largest number, 0 among them. NaN is ignored."""
     reach = np.clip(np.nan_to_num(array.astype(np.float64), posinf=_REACH, neginf=-_REACH), -_REACH, _REACH)
     return float(reach.min(initial=0.0)), float(reach.max(initial=0.0))
 
 
 def _short(scale: float) -> float:
-    """The scale in few digits, rounded up."""
+    """Return the scale in few digits, rounded up."""
     fraction, exponent = np.frexp(max(scale, _LEAST_SCALE))
     return float(np.ldexp(np.ceil(fraction * 2.0**_DIGITS - 2.0**-20), int(exponent) - _DIGITS))
 
@@ -268,16 +268,16 @@ def _numbers(inputs: Arrays, codecs: Codecs) -> dict[str, Array]:
 
 
 def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = True, domain: str = "") -> bytes:
-    """A model of one float node, with DequantizeLinear before inputs and QuantizeLinear behind outputs that have a
-    codec.
+    """Return a model of one float node, with DequantizeLinear before inputs and QuantizeLinear behind outputs that have
+    a codec.
 
     inputs
         Levels by formal name, for the constants among them.
     raises
-        Whether the model gets the opset of which ONNX has both for all types; without, com.microsoft's stand in for
-        what its opset lacks.
+        Whether the model gets the opset in which ONNX has both for all types; if not, com.microsoft's replace those
+        that its opset lacks.
     domain
-        That of the operators, where they are neither's: they take all types.
+        Another domain of the operators, which take all types.
     """
     proto = onnx.load_model_from_string(model)
     graph = proto.graph
@@ -327,7 +327,7 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
 
 
 def _needed(codec: Codec) -> int:
-    """The opset of which ONNX's QuantizeLinear and DequantizeLinear have a codec."""
+    """Return the opset whose QuantizeLinear and DequantizeLinear of ONNX have a codec."""
     return max(_FIRST_OPSET[codec.bits], _OWN_BY_CHANNEL if isinstance(codec, Channels) else 0)
 
 

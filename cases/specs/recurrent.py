@@ -27,7 +27,7 @@ _ANOTHER = 7  # number of a run of other data, of which parts are taken
 
 
 def recurrent_case(spec: CaseSpec) -> Case:
-    """The models and inputs of a case; the same bytes every time."""
+    """Return the models and inputs of a case; the same bytes every time."""
     if spec.illegal:
         return _forbidden(spec)
     if spec.quantized:
@@ -40,7 +40,7 @@ def recurrent_case(spec: CaseSpec) -> Case:
 
 
 def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
-    """The sessions of a case, with the outputs that are asked for."""
+    """Return the sessions of a case, with the requested outputs."""
     draft = spec.course
     own = inputs_of(spec)
     # The case's own run comes last: it is what people look at first.
@@ -66,12 +66,12 @@ def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
 
 
 def _other(spec: CaseSpec) -> CaseSpec:
-    """The case with other weights."""
+    """Return the case with other weights."""
     return replace(spec, weights_seed=spec.weights_seed + _OTHER_WEIGHTS)
 
 
 def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    """All inputs of a run: what is constant is what the model of its session holds, whatever the run would draw."""
+    """Return all inputs of a run; constants are those of the model of its session."""
     if turn.part:
         return nearly_own(turn.part, own, inputs_of(_other(spec), _ANOTHER), spec.constants, spec.T)
     weighed = _other(spec) if turn.weights else spec
@@ -87,14 +87,14 @@ def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Map
 
 
 def _overridden(spec: CaseSpec, turn: Turn) -> frozenset[str]:
-    """The constants that a run is fed in place of what its model holds."""
+    """Return the constants that a run overrides."""
     # In a further session the other weights are those of its model.
     once = spec.held == "once" and turn.weights and not turn.session
     return spec.overridden if once or spec.held in OVERRIDDEN else frozenset()
 
 
 def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    """Inputs whose X has a column too many."""
+    """Return inputs whose X has a column too many."""
     X = fed["X"]
     return {**fed, "X": np.concatenate((X, X[..., :1]), axis=-1)}
 
@@ -108,7 +108,7 @@ _legal_case = lru_cache(maxsize=32)(recurrent_case)  # of which one by one is br
 
 
 def _forbidden(spec: CaseSpec) -> Case:
-    """A forbidden model is run once: all that there is to see is whether it runs."""
+    """Return an invalid case; its model runs once, since only success or refusal matters."""
     node, tensors = break_case(spec)
     model = build_model(spec, node, tensors, node.outputs)
     trial = Trial(

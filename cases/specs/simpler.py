@@ -1,8 +1,8 @@
-"""Simpler cases: what can be taken from a case, one thing at a time.
+"""Simpler cases: changes that take one thing away from a case.
 
-Every field of a spec has the simplest value as its default. What is simpler is for its axis to say
+Every field of a spec has the simplest value as its default. Its axis defines the simpler ones
 (:meth:`..axes.axis.Axis.simpler`): a change takes one feature away, or the values in between, or makes one size
-smaller; whatever else must change with it goes along. Nothing here asks which operator it is.
+smaller; dependent fields change with it. Nothing here asks which operator it is.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Simpler:
 
 
 def simpler_cases(spec: Any, only: str | None = None) -> list[Simpler]:
-    """All cases that are simpler by one change, for each field those first that take most away. Whether the document
-    allows one, in which several things may clash, shows when it is built.
+    """Yield all cases that are simpler by one change, for each field first those that take most away. Building one
+    shows whether the document allows it.
 
     only
         The one field that may be changed.
@@ -47,7 +47,7 @@ def simpler_cases(spec: Any, only: str | None = None) -> list[Simpler]:
 
 
 def _made(spec: Any, changes: Mapping[str, Any]) -> Any | None:
-    """The spec with other fields; None where its operator version has no such value."""
+    """Return the spec with other fields; None if its operator version has no such value."""
     try:
         return replace(spec, **changes)
     except ValueError:

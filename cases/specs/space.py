@@ -1,7 +1,7 @@
-"""The space of configurations of an operator version: what its axes have, and what restricts them.
+"""Space of configurations of an operator version: the values of its axes, and their restrictions.
 
-Random cases are drawn from it, and strategies search it: which axes a version has, which values, simplest first, and
-which do not go together.
+Random cases are drawn from it, and strategies search it: the axes of a version, their values, simplest first, and the
+values that do not go together.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES)
 
 
 def axes_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES) -> dict[str, tuple[Hashable, ...]]:
-    """The axes of an operator version that designs combine, with their values; simplest first."""
+    """Return the axes of an operator version that are combined, with their values, simplest first."""
     return {name: domain.values for name, domain in space_of(operator, axes).items() if len(domain.values) > 1}
 
 
 @cache
 def in_order(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
-    """The rules of some axes, each behind those that may change what it reads."""
+    """Return the rules of some axes, each behind those that may change a field that it reads."""
     rules = [rule for axis in axes for rule in axis.rules]
     own = dict.fromkeys(rule.field for rule in rules)
     reads = {name: {read for rule in rules if rule.field == name for read in rule.reads if read in own} for name in own}
@@ -46,12 +46,12 @@ def in_order(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
 
 
 def settle(row: Mapping[str, Hashable], *, search: bool = False, axes: tuple[Axis, ...] = RECURRENT_AXES) -> Row:
-    """The row made legal: values that do not go with others replaced by simpler ones.
+    """Return the row made legal: values that do not go with others are replaced by simpler ones.
 
     row
-        Axis values by name; T and N in place of ``size``, and a tuple of names for ``outputs``, where search has them.
+        Axis values by name; T and N in place of ``size``, and a tuple of names for ``outputs``, in a search.
     search
-        Whether what is legal but opens a question may stay.
+        Whether valid values that open a question may stay.
     axes
         Of the operator's cases, whose rules hold.
     """
@@ -66,13 +66,13 @@ def settle(row: Mapping[str, Hashable], *, search: bool = False, axes: tuple[Axi
 
 @cache
 def _applying(axes: tuple[Axis, ...], search: bool, names: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The rules that a row with these fields may break: few are asked of the thousands of rows of a design."""
+    """Return the rules that a row with these fields may break: few apply to the thousands of rows of a design."""
     rules = (rule for rule in in_order(axes) if not (search and rule.kind == "open"))
     return tuple(rule for rule in rules if {rule.field, *rule.reads} <= set(names))
 
 
 def spec_from(op: str, version: int, row: Mapping[str, Any], kind: type[CaseSpec] = CaseSpec, **extra: Any) -> CaseSpec:
-    """The case of a row of axis values, and of fields of a case; `extra` fields replace what the row says.
+    """Return the case of a row of axis values and of fields of a case; `extra` fields replace those of the row.
 
     kind
         The class of the operator's cases.

@@ -25,10 +25,10 @@ FEW = 3
 
 
 class Specification:
-    """The common part of specs of all operators. Fields are those of its axes; every default is the simplest value.
+    """Common part of the specs of all operators. Fields are those of its axes; every default is the simplest value.
 
-    Raises ValueError for what a field cannot be, or the operator version does not have. Whether the node is legal is
-    for its document to say, and a violation for what breaks it.
+    Raises ValueError for impossible values, and those that the operator version does not have. Whether the node is
+    valid is decided by its document and by violations.
 
     axes
         Of the operators whose cases have this class.
@@ -59,16 +59,17 @@ class Specification:
         return type(self)
 
     def refused(self, name: str, there: str) -> ValueError:
-        """The error that says what a field could be."""
+        """Return an error with the possible values of a field."""
         return ValueError(f"{name} of {self.op}-{self.version} is {there}, not {getattr(self, name)!r}")
 
     @classmethod
     def known_versions(cls, op: str) -> Sequence[int]:
-        """The versions of an operator that cases of this class may have. Raises ValueError for another operator."""
+        """Return the versions of an operator that cases of this class may have. Raise ValueError for another
+        operator."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        """The fields that differ from their defaults, as Python has them: it can be pasted back."""
+        """Return the fields that differ from their defaults, as Python source."""
         given = [f"{n}={v!r}" for n, usual in defaults_of(self._own)[2:] if (v := getattr(self, n)) != usual]
         return f"{type(self).__name__}({', '.join([repr(self.op), repr(self.version), *given])})"
 
@@ -97,24 +98,24 @@ class Specification:
         return hashlib.sha256(_CANONICAL.encode(self.to_json()).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that differ from their defaults, as plain values."""
+        """Return the fields that differ from their defaults, as plain values."""
         pairs = zip(defaults_of(self._own), _values_of(self._own)(self), strict=True)
         given = {n: v for (n, default), v in pairs if v != default or n in ("op", "version", "type")}
         return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its fields alone, without what was derived from them."""
+        """Pickle the fields alone, without derived values."""
         return type(self).from_json, (self.to_json(),)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Any:
-        """The spec of :meth:`to_json`. Raises TypeError for a field that there is not."""
+        """Return the spec of :meth:`to_json`. Raise TypeError for an unknown field."""
         plain: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items()}
         return cls(**plain)
 
 
 def spec_class(name: str, axes: tuple[Axis, ...], base: type[Specification], module: str) -> Any:
-    """The frozen dataclass of cases that have these axes."""
+    """Return the frozen dataclass of cases that have these axes."""
     own = [(f.name, f.type, field(default=f.default)) for axis in axes for f in axis.fields]
     all_fields: list[Any] = [("op", str), ("version", int), *own, ("illegal", str, field(default=""))]
     names = {"axes": axes, "__module__": module, "__doc__": base.__doc__, "__hash__": base.__hash__}
@@ -123,20 +124,20 @@ def spec_class(name: str, axes: tuple[Axis, ...], base: type[Specification], mod
 
 @cache
 def defaults_of(kind: Any) -> tuple[tuple[str, Any], ...]:
-    """The name of every field, and its default."""
+    """Return the default of every field, by name."""
     return tuple((f.name, f.default) for f in fields(kind))
 
 
 @cache
 def _values_of(kind: Any) -> attrgetter[Any]:
-    """The function that tells the values of all fields."""
+    """Return the function that gives the values of all fields."""
     return attrgetter(*(name for name, _ in defaults_of(kind)))
 
 
 @lru_cache(maxsize=None, typed=True)  # asked for every case there is; and 14.0 is no version
 def _choices(kind: Any, op: str, version: int) -> dict[str, tuple[tuple[object, ...], frozenset[type]]]:
-    """The few values that some fields may have in an operator version, each with the types of its values. Raises
-    ValueError where there is no such version."""
+    """Return the possible values of fields with few in an operator version, each with its types. Raise ValueError for
+    an unknown version."""
     versions = kind.known_versions(op)
     if version not in versions or type(version) is not int:
         raise ValueError(f"version of {op} is {_either(versions)}, not {version!r}")
@@ -151,14 +152,14 @@ def _either(values: Sequence[object]) -> str:
 
 
 class RecurrentSpec(Specification):
-    """One model of LSTM, GRU or RNN and its inputs; its fields are those of :mod:`..axes.recurrent`.
+    """Model of LSTM, GRU or RNN with its inputs; its fields are those of :mod:`..axes.recurrent`.
 
     operators
-        Of which there are such cases.
+        The operators with such cases.
     illegal
-        Id of the violation (see :mod:`..axes.violation`) by which the model breaks its document; empty for a legal one.
+        Id of the violation (see :mod:`..axes.violation`) by which the model breaks its document; empty for a valid one.
     lacking
-        Axes that its operators do not have: what these forbid, they forbid too.
+        Axes that its operators do not have, and whose violations they have all the same.
     """
 
     operators: ClassVar[tuple[str, ...]] = tuple(CELLS)
@@ -207,12 +208,12 @@ class RecurrentSpec(Specification):
 
     @cached_property
     def overridden(self) -> frozenset[str]:
-        """The constants that are fed in place of what the model holds, where some are."""
+        """Constants that are fed in place of the model's numbers."""
         return self.constants if self.fed == "all" else self.constants & {self.fed}
 
     @property
     def alone(self) -> bool:
-        """Tell whether each of its models is run in a process of its own."""
+        """Whether each of its models runs in a process of its own."""
         return False
 
     @property
@@ -239,7 +240,7 @@ class RecurrentSpec(Specification):
 
     @cached_property
     def id(self) -> str:
-        """A stable, readable name that is a safe file name: operator, type, what is special, shape, digest."""
+        """Stable, readable name that is a safe file name: operator, type, special features, shape, digest."""
         shape = f"T{self.T}N{self.N}I{self.I}H{self.H}"
         parts = [
             f"{document_of(self.op).prefix}-{self.version}",

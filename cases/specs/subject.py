@@ -1,8 +1,8 @@
-"""Subjects: the nodes that a session is about, what gives each of their inputs, and where each output is seen.
+"""Subjects: the nodes of a session, the sources of their inputs, and the names of their outputs.
 
-Mostly that is a lone node. Several are a graph: one behind another, side by side, or with weights that they share.
-Every output that another node needs is an output of the graph too, so that each node is judged from the numbers that it
-really got, those that the target itself reported.
+Mostly that is a lone node. Several are a graph: one behind another, side by side, or with shared weights. Every output
+that another node needs is an output of the graph too, so each node is judged from the inputs that it really got, which
+the target itself reported.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
 
 class Move(Struct, frozen=True):
-    """An operator that stands between two nodes and changes no number.
+    """Operator between two nodes that changes no number.
 
     axes
-        Of Transpose the permutation, of Reshape the shape (0: as it was, -1: the rest), of Gather the one axis whose
-        last place is picked, of the others the axes. None where the model gives none.
+        Of Transpose the permutation, of Reshape the shape (0: unchanged, -1: the rest), of Gather the one axis whose
+        last entry is picked, of the others the axes. None if the model gives none.
     """
 
     op_type: str
     axes: tuple[int, ...] | None = None
 
     def __call__(self, array: Array) -> Array:
-        """The numbers as they come out. Raises ValueError where they cannot have that shape."""
+        """Return the moved numbers. Raise ValueError if they cannot have that shape."""
         if self.op_type == "Transpose":
             return array.transpose(self.axes)
         if self.op_type == "Reshape":
@@ -52,19 +52,19 @@ class Move(Struct, frozen=True):
 
 
 class Source(Struct, frozen=True):
-    """The source of an input of a node.
+    """Source of an input of a node.
 
     tensor
         Name of a graph input, an initializer or a graph output.
     moves
-        What it goes through on its way, in order.
+        The moves on the way, in order.
     """
 
     tensor: str
     moves: tuple[Move, ...] = ()
 
     def of(self, tensors: Arrays) -> Array:
-        """The input, from tensors by name in the graph. Raises KeyError for one that is not there."""
+        """Return the input, from tensors by name in the graph. Raise KeyError for a missing one."""
         array = tensors[self.tensor]
         for move in self.moves:
             array = move(array)
@@ -72,14 +72,14 @@ class Source(Struct, frozen=True):
 
 
 class Bound(Struct, frozen=True):
-    """A node in its graph.
+    """Node in its graph.
 
     name
-        Empty for a lone node, which needs none.
+        Empty for a lone node.
     inputs
-        By formal name where it comes from; None for a lone node whose tensors are called as its document calls them.
+        Sources by formal name; None for a lone node whose tensors have their formal names.
     outputs
-        By formal name what each is called in the graph; None for such a lone node.
+        Names in the graph by formal name; None for such a lone node.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Bound(Struct, frozen=True):
     outputs: Mapping[str, str] | None = None
 
     def inputs_from(self, tensors: Arrays) -> dict[str, Array]:
-        """All inputs by formal name. Raises KeyError where a tensor is not there."""
+        """Return all inputs by formal name. Raise KeyError for a missing tensor."""
         if self.inputs is None:
             return dict(tensors)
         return {formal: source.of(tensors) for formal, source in self.inputs.items()}
@@ -99,11 +99,11 @@ class Bound(Struct, frozen=True):
         return {formal: fed[s.tensor] for formal, s in sources if not s.moves and s.tensor in fed}
 
     def called(self, output: str) -> str:
-        """The name of an output, by formal name, in the graph."""
+        """Return the name in the graph of an output, by formal name."""
         return output if self.outputs is None else self.outputs[output]
 
     def origin(self, formal: str) -> str:
-        """The tensor in the graph that an input comes from."""
+        """Return the tensor in the graph from which an input comes."""
         source = (self.inputs or {}).get(formal)
         return formal if source is None else source.tensor
 
@@ -125,7 +125,7 @@ class Subject:
 
     @staticmethod
     def lone(node: Node) -> Subject:
-        """A node alone, its tensors called as its document calls them."""
+        """Return a node alone, whose tensors have their formal names."""
         return Subject((Bound("", node),), node.outputs)
 
     @property
@@ -133,14 +133,14 @@ class Subject:
         return len(self.nodes) == 1 and self.nodes[0].inputs is None
 
     def named(self, name: str) -> Bound:
-        """The node of that name. Raises KeyError."""
+        """Return the node of that name. Raise KeyError."""
         for bound in self.nodes:
             if bound.name == name:
                 return bound
         raise KeyError(name)
 
     def answered(self, inputs: Arrays, answer: Callable[[Bound, dict[str, Array]], Arrays]) -> dict[str, Array]:
-        """All tensors of the graph, from its inputs and what each node answers to its own, by formal name."""
+        """Return all tensors of the graph, from its inputs and each node's outputs by formal name."""
         tensors = dict(inputs)
         for bound in self.nodes:
             outputs = answer(bound, bound.inputs_from(tensors))
@@ -148,7 +148,7 @@ class Subject:
         return tensors
 
     def showing(self, bound: Bound) -> Node:
-        """A node with those of its outputs alone that the graph shows."""
+        """Return a node with only those of its outputs that the graph returns."""
         if bound.outputs is None:
             return bound.node
         names = bound.outputs

@@ -17,14 +17,14 @@ Array = NDArray[Any]
 
 @cache
 def element_type(dtype: np.dtype[Any]) -> int:
-    """The element type of arrays as ONNX numbers it."""
+    """Return the element type of arrays as ONNX numbers it."""
     if dtype.name in FORMATS:
         return FORMATS[dtype.name].onnx_type
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 
 def tensor_proto(name: str, array: NDArray[Any]) -> TensorProto:
-    """A tensor as ONNX holds it, with its bytes as they are; bfloat16 included, in every version of onnx."""
+    """Return a tensor in ONNX's form, with its bytes; bfloat16 included, in every version of onnx."""
     little = np.ascontiguousarray(array)
     if little.dtype.byteorder == ">":
         little = little.astype(little.dtype.newbyteorder("<"))
@@ -43,9 +43,9 @@ _NUMBERS = frozenset(
 
 
 def array_of(tensor: TensorProto) -> Array:
-    """The numbers of a tensor, bfloat16 as the type of ml_dtypes in every version of onnx.
+    """Return the numbers of a tensor, bfloat16 as the type of ml_dtypes in every version of onnx.
 
-    Raises ValueError for a tensor whose data does not fit its shape, TypeError for one that does not hold numbers.
+    Raise ValueError for a tensor whose data does not fit its shape, TypeError for one without numbers.
     """
     if tensor.data_type not in TensorProto.DataType.values() or tensor.data_type == TensorProto.UNDEFINED:
         raise ValueError("holds no tensor; is it cut off?")

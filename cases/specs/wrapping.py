@@ -1,8 +1,7 @@
-"""Wraps: a case's node put in surroundings in which providers claim it, which never take it alone.
+"""Wraps: other nodes in front of a case's node, for providers that reject single nodes.
 
-Every wrap is exact: what stands before the node passes values on that the node then has as its inputs bit for bit, and
-nothing stands behind it. So the case is judged as it would be alone, with the numbers that its node sees. (Graphs of
-two nodes, which are judged both, are :mod:`.graphs`.)
+Every wrap is exact: the nodes in front pass the inputs on bit for bit, and nothing stands behind the node. So the case
+is judged as it would be alone, with the inputs of its node. (:mod:`.graphs` has graphs of several judged nodes.)
 
 ===========  =======================================================================================================
 ``neg``      every tensor goes through Neg twice; numbers stay as they are
@@ -58,9 +57,10 @@ _AXES_ARE_INPUTS = 13  # of Squeeze
 
 
 def can_wrap(spec: Spec, name: str) -> bool:
-    """Tell whether there is such a case: an opset that has the operators, numbers that pass through them unchanged.
+    """Tell whether a case can have such a wrap: an opset with the operators, and numbers that pass through them
+    unchanged.
 
-    Raises KeyError for a name that is none of `WRAPS`.
+    Raise KeyError for a name that is not in `WRAPS`.
     """
     if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.quantized or spec.graph != "none"):
         return False  # what its sessions do, or stands around its node already, is said of its own model alone
@@ -82,7 +82,7 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
 
 def wrap(case: Case, name: str) -> Case:
-    """The case with its node wrapped, its companion too. It must be one for which :func:`can_wrap` holds."""
+    """Return the case with its node wrapped, its companion too. :func:`can_wrap` must hold for it."""
     if name in GRAPHS:
         return join(case, name)
     if name in QUANTIZED:
@@ -105,7 +105,7 @@ def wrap(case: Case, name: str) -> Case:
 
 
 def _numbers(operator: OperatorVersion) -> frozenset[str]:
-    """The inputs that stand for themselves: neither lengths, nor levels and what says what they stand for."""
+    """Return the inputs that are plain numbers: neither lengths nor levels, scales and zero points."""
     forms = operator.tensors.values()
     levels = [(form.name, form.codec) for form in forms if isinstance(form.codec, Levels)]
     beside = {name for form, codec in levels for name in (form, codec.scale, codec.zero_point)}
@@ -114,7 +114,7 @@ def _numbers(operator: OperatorVersion) -> frozenset[str]:
 
 
 def _passing(name: str, through: bool, arrays: Sequence[Array], kind: str) -> list[Array]:
-    """An input as it is in every run, made of numbers that the wrap does not change, where it goes through it."""
+    """Return an input of every run, made of numbers that the wrap does not change."""
     if not through or name in ("neg", "layers"):
         return list(arrays)
     if name == "cast":
@@ -137,8 +137,8 @@ def _frozen(array: Array) -> Array:
 
 
 def _scale(arrays: Sequence[Array], kind: str) -> float:
-    """The least power of two of which int8 holds enough multiples to reach all numbers, and which is a normal number
-    of the type."""
+    """Return the least power of two of which int8 holds enough multiples to reach all numbers, and which is a normal
+    number of the type."""
     largest = max((float(np.abs(array.astype(np.float64)).max(initial=0)) for array in arrays), default=0.0)
     return max(float(2.0 ** np.ceil(np.log2(largest / _INT8))), FORMATS[kind].least_normal) if largest else 1.0
 
@@ -165,7 +165,7 @@ class _Graph(Struct):
 
 
 def _wrapped(trial: Trial, name: str, spec: Any, feeds: tuple[Feed, ...]) -> Trial:
-    """A trial with its model rebuilt around the node."""
+    """Return a trial with its model rebuilt around the node."""
     model = onnx.load_model_from_string(trial.model)
     operator = spec.node.operator
     needed = (_QUANTIZES if name == "qdq" else _TAKES)[spec.type]
@@ -201,7 +201,7 @@ def _wrapped(trial: Trial, name: str, spec: Any, feeds: tuple[Feed, ...]) -> Tri
 
 
 def _cast(graph: _Graph, formal: str, constant: Array | None, kind: str) -> str:
-    """A tensor by way of another width; a constant is held in that."""
+    """Cast a tensor to another width and back; a constant is stored in that width."""
     by = TensorProto.FLOAT if kind in ("float16", "bfloat16") else TensorProto.FLOAT16
     name = f"{formal}_narrow" if by == TensorProto.FLOAT16 else f"{formal}_wide"
     if constant is not None:
@@ -212,7 +212,7 @@ def _cast(graph: _Graph, formal: str, constant: Array | None, kind: str) -> str:
 
 
 def _quantized(graph: _Graph, formal: str, constant: Array | None, scale: float, dtype: np.dtype[Any]) -> str:
-    """A tensor as int8, and back; a constant is held as int8."""
+    """Quantize a tensor to int8 and back; a constant is stored as int8."""
     name = f"{formal}_int8"
     of = [
         graph.constant(f"{formal}_scale", np.array(scale, dtype)),
@@ -226,7 +226,7 @@ def _quantized(graph: _Graph, formal: str, constant: Array | None, scale: float,
 
 
 def _layer(graph: _Graph, spec: RecurrentSpec, dtype: np.dtype[Any]) -> str:
-    """X plus what a layer returns for it: zero, since each cell makes zero states out of zero weights."""
+    """Add a layer's output to X: zero, since each cell makes zero states from zero weights."""
     gates, units = len(cell_named(spec.op).gates), spec.I
     attributes: dict[str, Any] = {"hidden_size": units, "direction": "forward"}
     if spec.layout:
