@@ -31,12 +31,12 @@ from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.vocabulary import NO_FAILURE
 from onnxspec.conformance.probes.selection import Selection, select_probes
-from onnxspec.conformance.results.journal import Journal
 from onnxspec.conformance.results.records import Finding
 from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.conclusion import answer_on
 from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.events import CaseJudged, Event, ResultsAmended
+from onnxspec.conformance.running.events import CaseJudged, Event, ResultsUpdated
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
 from onnxspec.conformance.targets.target import Target
 
@@ -129,9 +129,9 @@ class Clock:
 
     def observe(self, event: Event) -> None:
         """Takes down what has been spent by an event."""
-        if isinstance(event, CaseJudged) or (isinstance(event, ResultsAmended) and event.by == "needed-classes"):
+        if isinstance(event, CaseJudged) or (isinstance(event, ResultsUpdated) and event.by == "needed-classes"):
             self.judged = self.named = Spent.by_now()
-        elif isinstance(event, ResultsAmended) and event.by == "diagnosis":
+        elif isinstance(event, ResultsUpdated) and event.by == "diagnosis":
             self.named = Spent.by_now()
 
     def parts(self, ended: Spent) -> tuple[float, float, float]:
@@ -162,8 +162,8 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
     with tempfile.TemporaryDirectory() as folder:
         now = Spent.by_now()
         clock = Clock(now, now, now)
-        with Journal(Path(folder) / "run") as journal:
-            run = execute(plan, journal, clock.observe)
+        with RunWriter(Path(folder) / "run") as writer:
+            run = execute(plan, writer, clock.observe)
         parts = clock.parts(Spent.by_now())
     truth = TRUTHS.get(target.name)
     (ran,) = run.targets

@@ -37,6 +37,7 @@ def results(count: int) -> list[dict[str, Any]]:
         place, got = [draw.randrange(5) for _ in range(4)], draw.random()
         rows.append(
             {
+                "record": "result",
                 "case": case,
                 "op": spec.op,
                 "domain": "",

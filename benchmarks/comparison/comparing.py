@@ -31,7 +31,15 @@ def _json(data: bytes) -> Any:
 
 
 def _json_lines(data: bytes) -> list[Any]:
-    return [json.loads(line) for line in data.splitlines()]
+    rows = [json.loads(line) for line in data.splitlines()]
+    if not rows or not isinstance(rows[0], dict) or rows[0].get("record") != "header":
+        return rows
+    results: dict[tuple[str, str], dict[str, Any]] = {}  # as 0.4 has them: without a header, updates in place
+    for row in rows:
+        if row.pop("record") in ("result", "update"):
+            row.pop("by", None)
+            results.setdefault((row["target"], row["case"]), {}).update(row)
+    return [*results.values()]
 
 
 READERS: dict[str, tuple[Callable[[bytes], Any], ...]] = {

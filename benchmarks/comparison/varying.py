@@ -18,6 +18,7 @@ class Varying:
 
 
 VARYING = (
+    Varying("*/journal.jsonl", "*", "0.4 wrote its lines twice; results.jsonl is compared"),
     Varying("*/report/*", "*", "pages are made from results.jsonl and run.json, which are compared"),
     Varying("*", "*seconds", "time that something took"),
     Varying("*", "*started", "date and time"),

@@ -173,8 +173,11 @@ def _command(python: Path | None, name: str, full: bool) -> dict[str, Any]:
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "COLUMNS": "100"})
         found = {"exit code": done.returncode}
         if results.exists():
-            rows = map(json.loads, results.read_text().splitlines())
-            found |= {row["case"]: [row.get(field) for field in FIELDS] for row in rows if "case" in row}
+            rows: dict[str, dict[str, Any]] = {}
+            for row in map(json.loads, results.read_text().splitlines()):
+                if row.get("record", "result") in ("result", "update"):  # those of 0.4 have no record
+                    rows.setdefault(row["case"], {}).update(row)
+            found |= {case: [row.get(field) for field in FIELDS] for case, row in rows.items()}
         elif arguments[0] == "list":
             found["output"] = done.stdout
     answer = json.dumps(found).encode()

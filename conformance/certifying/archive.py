@@ -16,8 +16,8 @@ MOST_BYTES = 1 << 30
 """Bytes of all files of a package; `full` of onnxruntime takes 80 MB."""
 MOST_FILE = 512 << 20
 MOST_RATIO = 1000
-"""Times that a file may be larger than what it is packed in, beyond the first MiB: the journal of a target that refuses
-everything shrinks to a 60th, zeros to a thousandth."""
+"""Times that a file may be larger than what it is packed in, beyond the first MiB: results.jsonl of a target that
+refuses everything shrinks to a 60th, zeros to a thousandth."""
 
 _NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}(/[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}){0,5}")
 _DAY = (1980, 1, 1, 0, 0, 0)  # the first that a zip knows: equal content is equal bytes

@@ -131,10 +131,7 @@ RESULT: Tolerances = {
     "where": {"error": _near, "units": _near, "argument": _near},
     "message": _sentence,
 }
-"""A field of a result."""
-
-LINE: Tolerances = {"result": RESULT}
-"""A field of a line of the journal."""
+"""A field of a result, as a line of results.jsonl has it."""
 
 _MEANS: Tolerances = {"shift": _mean, "scale": _mean, "error": _mean}
 _MEANS_OF_FLOAT64: Tolerances = dict.fromkeys(_MEANS, _mean_of_float64)

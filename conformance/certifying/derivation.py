@@ -62,7 +62,7 @@ class NotCertifiable(ValueError):
 
 
 Lines = Mapping[str, dict[str, Recorded]]
-"""Lines of a journal by purpose and case."""
+"""Lines ``recorded`` by purpose and case."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Derivation(ClaimedRun):
     record
         The content that run.json must have.
     lines
-        The lines of the journal that all this rests on, by purpose and case.
+        The lines ``recorded`` that all this rests on, by purpose and case.
     """
 
     results: tuple[Result, ...]

@@ -17,8 +17,8 @@ from ..border.strict_json import MalformedJson, typed
 from ..probes.drawn import split_nonce
 from ..results import lines
 from ..results.environment import version_of
-from ..results.journal import Journal
 from ..results.recorded import CASE, FRESH, Recorder, bits_of
+from ..results.writer import RunWriter
 from ..running.screen import told_answer
 from ..workers.worker_process import MEASURED
 from .attestation import STATEMENT, as_json, attested
@@ -114,26 +114,25 @@ def records_of(derivation: Derivation, claim: Claim, folder: Path) -> Records:
 def write_run(derivation: Derivation, folder: Path) -> None:
     """Write a run folder with what is derived, and with the record that it rests on. Raises OSError."""
     name = derivation.target.name
-    with bits_of(derivation.folder, name) as bits, Journal(folder) as journal, Recorder(folder) as recorder:
-        journal.append(lines.begun_of(derivation.record))
-        journal.append(lines.TargetStarted(target=name, description=derivation.entry["description"]))
+    with bits_of(derivation.folder, name) as bits, RunWriter(folder) as writer, Recorder(folder) as recorder:
+        writer.append(lines.header_of(derivation.record))
+        writer.append(lines.TargetStarted(target=name, description=derivation.entry["description"]))
         if filled := [probe.text for probe in derivation.plan.filled.get(name, ())]:
-            journal.append(lines.Filled(target=name, cases=filled))
+            writer.append(lines.CasesAdded(target=name, cases=filled))
         for purpose in (CASE, FRESH):
             for result in derivation.results:
                 line = derivation.lines[purpose].get(result.case)
                 if line is None:
                     continue
                 jobs = recorder.adopt(name, line.jobs, bits)
-                journal.append(lines.Recorded(purpose=purpose, target=name, case=result.case, jobs=jobs))
+                writer.append(lines.Recorded(purpose=purpose, target=name, case=result.case, jobs=jobs))
                 if purpose == CASE:
-                    journal.append(lines.Observed(result=result))
-        journal.append(
-            lines.TargetFinished(target=name, seconds=derivation.entry["seconds"]),
-            lines.Ended(complete=derivation.record["complete"], seconds=derivation.info["seconds"]),
-        )
-        journal.publish()
-        journal.describe(derivation.record)
+                    writer.append(result)
+        seconds = {name: derivation.entry["seconds"]}
+        complete = derivation.record["complete"]
+        whole = derivation.info["seconds"]
+        writer.append(lines.RunFinished(complete=complete, seconds=whole, target_seconds=seconds))
+        writer.describe(derivation.record)
 
 
 def measured_of(derivation: Derivation) -> MeasuredRecord:

@@ -19,7 +19,7 @@ from typing import Any
 from ..border.strict_json import MalformedJson, parse
 from .archive import Package
 from .attestation import ENVELOPE, STATEMENT, as_json, attestation_of, record_in, subject_differences
-from .closeness import LINE, RESULT, RUN_INFO, Tolerances, unlike
+from .closeness import RESULT, RUN_INFO, Tolerances, unlike
 from .derivation import BY_NUMBERS, Derivation, NotCertifiable, derived
 from .packing import (
     CERTIFICATE,
@@ -233,13 +233,11 @@ _CHECK_OF = {
     WAIVERS: "waivers",
     CERTIFICATE: "certificate",
     f"{RUN_FOLDER}/run.json": "findings",
-    f"{RUN_FOLDER}/journal.jsonl": "record",
-    f"{RUN_FOLDER}/results.jsonl": "results",
+    f"{RUN_FOLDER}/results.jsonl": "record",
 }
 
 _TOLERANT: dict[str, Tolerances] = {
     f"{RUN_FOLDER}/run.json": RUN_INFO,
-    f"{RUN_FOLDER}/journal.jsonl": LINE,
     f"{RUN_FOLDER}/results.jsonl": RESULT,
 }
 """Files with numbers that a verifier computes anew. All others are equal, byte for byte."""

@@ -20,8 +20,8 @@ from ..judging.vocabulary import NO_FAILURE
 from ..probes.drawn import fresh_profile
 from ..results.expected.entries import ExpectedFailureError
 from ..results.hits import in_words
-from ..results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
 from ..results.support import counted, listed
+from ..results.writer import OccupiedFolder, RunMismatch, RunWriter, fresh_folder
 from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
@@ -44,22 +44,22 @@ def fresh_run() -> Path:
         fail(f"cannot keep results in runs: {why(error)}")
 
 
-def journal_in(folder: Path, resume: bool) -> Journal:
-    """The journal of a folder, open. Ends the command where it cannot be."""
+def writer_in(folder: Path, resume: bool) -> RunWriter:
+    """Return the open writer of a folder. Ends the command where it cannot be opened."""
     try:
-        journal = Journal(folder, resume=resume)
+        writer = RunWriter(folder, resume=resume)
     except (OccupiedFolder, RunMismatch) as error:
         fail(str(error))
     except OSError as error:
         fail(f"cannot keep results in {folder}: {why(error)}")
-    if resume and not journal.held.begun and not journal.held.size:
+    if resume and not writer.loaded.headers and not writer.loaded.size:
         warn(f"nothing to go on with in {folder}: a new run starts", "dim")
-    return journal
+    return writer
 
 
 def carry_out(
     plan: Plan,
-    journal: Journal,
+    writer: RunWriter,
     update: bool,
     wanted: Output,
     nodes: Sequence[NodeCase] = (),
@@ -79,7 +79,7 @@ def carry_out(
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
     with progress_lines(silent=wanted.silent or not nodes or sys.stdout.isatty()) as progress:
         progress(f"running and judging {counted(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
-        finished, page = _finished(plan, journal, wanted, named)
+        finished, page = _finished(plan, writer, wanted, named)
     if not wanted.json:
         summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
     if nodes and not wanted.silent:
@@ -94,20 +94,20 @@ def carry_out(
     if wanted.json:
         put(as_json(finished, page))
     elif not wanted.quiet:
-        say("", f"results: {journal.folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
+        say("", f"results: {writer.folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
     raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
-def _finished(plan: Plan, journal: Journal, wanted: Output, named: bool) -> tuple[Run, Path]:
+def _finished(plan: Plan, writer: RunWriter, wanted: Output, named: bool) -> tuple[Run, Path]:
     """The run once it is through, and its page. Ends the command where something cuts it off."""
-    folder, console = journal.folder, console_on(sys.stdout)
+    folder, console = writer.folder, console_on(sys.stdout)
     finished: Run | None = None
     try:
-        with journal, _interrupted_by_signals():
+        with writer, _interrupted_by_signals():
             aside = console_on(sys.stderr)
             with RunDisplay(console, plan, silent=wanted.silent, aside=aside) as display:
-                finished = execute(plan, journal, display.observe)
-            _warn_of(journal)
+                finished = execute(plan, writer, display.observe)
+            _warn_of(writer)
             _require_a_target(finished, named)
             from ...reports.page import write_report
 
@@ -174,8 +174,8 @@ def _load_report() -> None:
         prepare()
 
 
-def _warn_of(journal: Journal) -> None:
-    for problem in journal.problems:
+def _warn_of(writer: RunWriter) -> None:
+    for problem in writer.problems:
         warn(problem, "yellow")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ..results.journal import OccupiedFolder
+from ..results.writer import OccupiedFolder
 from ..running.merge import MergeError
 from ..running.merge import merge as merge_runs
 from ..running.run import Run

@@ -40,7 +40,7 @@ from .command import (
     process_at,
     targets_of,
 )
-from .execution import carry_out, fresh_run, journal_in
+from .execution import carry_out, fresh_run, writer_in
 from .terminal import fail, warn, why
 
 if TYPE_CHECKING:
@@ -174,8 +174,8 @@ def run(
     except OSError as error:
         fail(f"--update-expected: {why(error)}")
     with process_at(scheduler) as process:
-        journal = journal_in(root or fresh_run(), resume)
-        carry_out(replace(plan, process=process), journal, update_expected, output, nodes, named=out is not None)
+        writer = writer_in(root or fresh_run(), resume)
+        carry_out(replace(plan, process=process), writer, update_expected, output, nodes, named=out is not None)
 
 
 def _one_model(option: Path | None, argument: Path | None) -> Path | None:

@@ -15,7 +15,7 @@ from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried, in_order
 from ..probes.wrapped import WrapProbe
 from ..results.environment import version_of
-from ..results.journal import SAME_RUNTIME
+from ..results.writer import SAME_RUNTIME
 from ..targets.adapters import adapter_source
 from ..targets.target import Target
 from ..workers.hangs import HangBudget

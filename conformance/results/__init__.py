@@ -1,1 +1,1 @@
-"""Results, the journal they stand in, and what is known and kept of them."""
+"""Results, the files they stand in, and what is known and kept of them."""

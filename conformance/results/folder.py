@@ -1,7 +1,6 @@
-"""A run folder as it is read: by a run that goes on, by merge, by reports, by everyone.
+"""Reader of run folders, for resumed runs, merge, reports and certificates.
 
-journal.jsonl holds what is known; results.jsonl is made from it, and is read only where it stands alone. What cannot be
-read is named, with file and line, and the rest is used; nothing is ever written here.
+What cannot be read is named with file and line, and the rest is used; nothing is written here.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
-from .lines import Amended, Begun, Ended, Filled, Line, Observed, Recorded, TargetFinished, TargetStarted, amended
+from .lines import CasesAdded, Line, Recorded, ResultUpdate, RunFinished, RunStarted, TargetStarted, updated
 from .records import SCHEMA, RunRecord, TargetRecord
 from .result import Result
 
-JOURNAL, RESULTS, RUN = "journal.jsonl", "results.jsonl", "run.json"
+RESULTS, RUN = "results.jsonl", "run.json"
 
 NODE_CASES = "cases"
 """The folder of the cases of a model's nodes, which are written before the run begins."""
@@ -36,62 +35,56 @@ class NoRun(ValueError):
     """A folder holds no run that this version reads; the text says why, in one line, and names the folder."""
 
 
-class Held(Struct):
-    """The content of a journal.
+class LoadedRun(Struct):
+    """The content of results.jsonl.
 
-    begun
-        Its first lines, one for each time that the run began or went on.
+    headers
+        One for each time that the run was started or resumed.
     results
-        The one result of each target and case, with all that became known of it, in the order of the lines.
+        The one result of each target and case with its updates, in the order of the lines.
     filled
-        By target the cases that the run filled up with, each as the line that rebuilds it.
-    recorded
-        Purpose, target and case of jobs whose outcomes are kept.
+        By target the random cases that followed, each as the line that rebuilds it.
     whole
         Bytes up to the end of the last whole line; what follows, if anything, was cut off by a kill.
-    damaged, amiss, problems
-        How many lines say nothing; how many things are amiss, contradictions among them; the first of them in words.
+    damaged, invalid, problems
+        Counts of lines that cannot be read, and of these and contradictions; messages on the first of them.
     """
 
-    begun: list[Begun] = []
+    headers: list[RunStarted] = []
     filled: dict[str, list[str]] = {}
     results: dict[tuple[str, str], Result] = {}
-    recorded: set[tuple[str, str, str]] = field(default_factory=set)
     descriptions: dict[str, dict[str, Any]] = {}
     seconds: dict[str, float] = {}
     all_seconds: float = 0.0
     whole: int = 0
     size: int = 0
     damaged: int = 0
-    amiss: int = 0
+    invalid: int = 0
     problems: list[str] = []
     _names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def take(self, line: Line, place: str = "") -> None:
-        """Add what a line says; `place` names it where it contradicts another."""
-        if isinstance(line, Observed):
-            self.observe(line.result, place)
-        elif isinstance(line, Amended):
+        """Add a line; `place` names it where it contradicts another."""
+        if isinstance(line, Result):
+            self._take_result(line, place)
+        elif isinstance(line, ResultUpdate):
             key = line.target, line.case
             if key in self.results:
-                self.results[key] = amended(self.results[key], line)
+                self.results[key] = updated(self.results[key], line)
             else:
-                self.complain(f"{place}: amends case {line.case} on {line.target}, which has no result")
-        elif isinstance(line, Begun):
-            self.begun.append(line)
-        elif isinstance(line, Recorded):
-            self.recorded.add((line.purpose, line.target, line.case))
-        elif isinstance(line, Filled):
+                self.complain(f"{place}: updates case {line.case} on {line.target}, which has no result")
+        elif isinstance(line, RunStarted):
+            self.headers.append(line)
+        elif isinstance(line, CasesAdded):
             self.filled.setdefault(line.target, []).extend(line.cases)
         elif isinstance(line, TargetStarted):
             self.descriptions[line.target] = line.description
-        elif isinstance(line, TargetFinished):
-            self.seconds[line.target] = self.seconds.get(line.target, 0.0) + line.seconds
-        elif isinstance(line, Ended):
+        elif isinstance(line, RunFinished):
             self.all_seconds += line.seconds
+            for target, seconds in line.target_seconds.items():
+                self.seconds[target] = self.seconds.get(target, 0.0) + seconds
 
-    def observe(self, result: Result, place: str) -> None:
-        """Add a result; as `take` otherwise."""
+    def _take_result(self, result: Result, place: str) -> None:
         key = result.target, result.case
         before = self.results.get(key)
         if before is None or before.verdict in UNTRIED:
@@ -117,15 +110,15 @@ class Held(Struct):
         self.complain(f"{place}: {why}")
 
     def complain(self, text: str) -> None:
-        """Note what is amiss; a file of garbage is not copied into memory."""
-        self.amiss += 1
-        if self.amiss <= _SHOWN:
+        """Note a fault; a file of garbage is not copied into memory."""
+        self.invalid += 1
+        if self.invalid <= _SHOWN:
             self.problems.append(text)
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """Complaints, a line each."""
-        more = self.amiss - len(self.problems)
+    def messages(self) -> tuple[str, ...]:
+        """Messages on what is invalid, a line each."""
+        more = self.invalid - len(self.problems)
         return (*self.problems, *([f"and {more} more like these"] if more else []))
 
 
@@ -176,25 +169,22 @@ def read_folder(path: Path) -> RunFolder:
     """Read a run folder. Raises NoRun where it is none, or one of another version's form."""
     if not path.is_dir():
         raise NoRun(f"{path}: {'not a directory' if path.exists() else 'no such directory'}")
-    there = [name for name in (JOURNAL, RESULTS, RUN) if (path / name).is_file()]
-    if not there:
-        raise NoRun(f"{path}: holds none of {JOURNAL}, {RESULTS} and {RUN}, so it is no run")
+    if not any((path / name).is_file() for name in (RESULTS, RUN)):
+        raise NoRun(f"{path}: holds neither {RESULTS} nor {RUN}, so it is no run")
     problems: list[str] = []
     info = _described(path, problems)
-    held = Held()
-    source = next((name for name in (JOURNAL, RESULTS) if name in there), "")
+    loaded = LoadedRun()
     try:
-        if source:
-            held = held_in(path / source)
-            if held.size > held.whole:
-                cut = f"ends in an incomplete line of {held.size - held.whole} bytes, which is left out"
-                held.complain(f"{source}: {cut}")
-        else:
-            problems.append(f"{RESULTS} is missing, so there are no results")
+        loaded = load_run(path / RESULTS)
+        if loaded.size > loaded.whole:
+            cut = f"ends in an incomplete line of {loaded.size - loaded.whole} bytes, which is left out"
+            loaded.complain(f"{RESULTS}: {cut}")
+    except FileNotFoundError:
+        problems.append(f"{RESULTS} is missing, so there are no results")
     except OSError as error:
-        problems.append(f"{source}: cannot be read: {error.strerror or error}")
-    filled = {target: tuple(cases) for target, cases in held.filled.items()}
-    return RunFolder(path, info, tuple(held.results.values()), (*problems, *held.told), held.damaged, filled)
+        problems.append(f"{RESULTS}: cannot be read: {error.strerror or error}")
+    filled = {target: tuple(cases) for target, cases in loaded.filled.items()}
+    return RunFolder(path, info, tuple(loaded.results.values()), (*problems, *loaded.messages), loaded.damaged, filled)
 
 
 def other_schema(path: Path, schema: object, by: object) -> str:
@@ -225,63 +215,55 @@ def _described(path: Path, problems: list[str]) -> RunRecord | None:
 
 
 def recorded_in(folder: Path) -> Iterator[Recorded]:
-    """The records of what targets did, in the order in which they were kept; lines that cannot be read are passed over.
-    Raises OSError."""
-    for line in _lines(folder / JOURNAL, Held(), last=False):
+    """Yield the records of what targets did, in order; lines that cannot be read are passed over. Raises OSError."""
+    for line in _lines(folder / RESULTS, LoadedRun()):
         if line is not None and line.startswith(_RECORDED):
             with contextlib.suppress(MalformedJson):
                 yield decode(line, Recorded)
 
 
-def held_in(path: Path) -> Held:
-    """The content of a journal or a results.jsonl. Raises OSError, and NoRun where it is of another version's form."""
-    held = Held()
-    name = path.name
-    kind: Any = Result if name == RESULTS else Line
-    for number, line in enumerate(_lines(path, held, last=kind is Result), 1):
-        place = f"{name}:{number}"
+def load_run(path: Path) -> LoadedRun:
+    """Return the content of a results.jsonl. Raises OSError, and NoRun where another version wrote it."""
+    loaded = LoadedRun()
+    kind: Any = Line
+    for number, line in enumerate(_lines(path, loaded), 1):
+        place = f"{path.name}:{number}"
         if line is None:
-            held.damage(place, f"longer than {LONGEST_LINE >> 20} MiB")
+            loaded.damage(place, f"longer than {LONGEST_LINE >> 20} MiB")
             continue
         try:
-            if kind is Result:
-                held.observe(decode(line, Result), place)
-            else:
-                held.take(decode(line, kind) if held.begun else _first(line, path.parent), place)
+            record = decode(line, kind) if loaded.headers else _before_header(line, number, path.parent)
+            loaded.take(record, place)
         except MalformedJson as error:
-            held.damage(place, str(error))
-    return held
+            loaded.damage(place, str(error))
+    return loaded
 
 
-def _first(line: bytes, folder: Path) -> Line:
-    """A line before which none says of which form the journal is. Raises NoRun where it is of another."""
+def _before_header(line: bytes, number: int, folder: Path) -> Line:
+    """Return the record of a line that no header precedes. Raises NoRun where another version wrote it: results of 0.4
+    have no header and no ``record``."""
     plain = parse(line)
-    if isinstance(plain, dict) and plain.get("record") == "begun" and plain.get("schema") != SCHEMA:
-        raise NoRun(other_schema(folder, plain.get("schema"), plain.get("onnxspec")))
+    if isinstance(plain, dict):
+        former = number == 1 and "case" in plain and "record" not in plain
+        if former or (plain.get("record") in ("header", "begun") and plain.get("schema") != SCHEMA):
+            raise NoRun(other_schema(folder, plain.get("schema"), plain.get("onnxspec")))
     return cast(Line, typed(plain, cast(Any, Line)))
 
 
-def _lines(path: Path, held: Held, last: bool) -> Iterator[bytes | None]:
-    """The whole lines of a file without their ends, None for one that is too long to be one.
-
-    last
-        Whether a last line without an end counts: an editor may have left it out, where a kill cannot have cut it off.
-    """
+def _lines(path: Path, loaded: LoadedRun) -> Iterator[bytes | None]:
+    """Yield the whole lines of a file without their ends, None for one that is too long."""
     with path.open("rb", buffering=1 << 18) as file:
         while True:
             line = file.readline(LONGEST_LINE)
             if not line:
                 return
-            held.size += len(line)
+            loaded.size += len(line)
             long = not line.endswith(b"\n") and len(line) == LONGEST_LINE
             end = line
             while end and not end.endswith(b"\n"):
                 end = file.readline(LONGEST_LINE) if long else b""
-                held.size += len(end)
-            if not end:  # the file ends before the line does
-                if last and not long:
-                    held.whole = held.size
-                    yield line
+                loaded.size += len(end)
+            if not end:  # a kill cut the last line
                 return
-            held.whole = held.size
+            loaded.whole = loaded.size
             yield None if long else line[:-1]

@@ -24,10 +24,10 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
-    """File name to schema, of a line of results.jsonl, a line of journal.jsonl, and run.json."""
+    """Return file name to schema, of a line of results.jsonl, a result among them, and run.json."""
     kinds: dict[str, tuple[str, Any]] = {
-        "result.schema.json": ("A line of results.jsonl", Result),
-        "journal.schema.json": ("A line of journal.jsonl", Line),
+        "result.schema.json": ("A result, a line of results.jsonl", Result),
+        "results.schema.json": ("A line of results.jsonl", Line),
         "run.schema.json": ("run.json", RunRecord),
     }
     return schemas_of(kinds, SCHEMA)

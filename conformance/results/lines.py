@@ -1,8 +1,7 @@
-"""The lines of journal.jsonl: what was observed, and what became known of it later.
+"""Records of results.jsonl, one JSON object a line; ``record`` names its type.
 
-Each line is a JSON object whose ``record`` says which of these it is. A line is written once and never changed: what is
-learned of a result afterwards (a diagnosis, another outcome in a fresh process) is a line of its own, an amendment,
-which names the result. So whatever ends a run, all that was known until then is there.
+A line is written once and never changed. What becomes known of a result later (a diagnosis, another outcome in a fresh
+process) is an update, a line of its own that names target and case: its keys replace those of the result.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from .records import RunRecord, SelectionRecord
 from .result import Place, Quantity, Result
 
 FILLED = "filled:"
-"""The key of the digest of the cases that a run filled up with on a target, before the target's name. They are
-known when the run ends, so that no line which it begins with has it."""
+"""Prefix of the digests of cases that a run added to a target's, before the target's name. They are known when the run
+ends, so the header does not have them."""
 
-_AMENDABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
+_UPDATABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
 
 
 class TargetAsked(Struct, frozen=True, kw_only=True, rename={"accuracy": "class"}):
@@ -35,8 +34,8 @@ class TargetAsked(Struct, frozen=True, kw_only=True, rename={"accuracy": "class"
     expected_file: str
 
 
-class Begun(Struct, frozen=True, kw_only=True, tag_field="record", tag="begun"):
-    """A run begins, or goes on: what is asked of whom. The first line of every journal."""
+class RunStarted(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"):
+    """What is run on which targets; the first line, and another one each time that the run is resumed."""
 
     schema: int
     onnxspec: str
@@ -51,17 +50,11 @@ class Begun(Struct, frozen=True, kw_only=True, tag_field="record", tag="begun"):
     targets: list[TargetAsked]
 
 
-class TargetStarted(Struct, frozen=True, kw_only=True, tag_field="record", tag="target-started"):
-    """A target has started, and says this of itself."""
+class TargetStarted(Struct, frozen=True, kw_only=True, tag_field="record", tag="target"):
+    """A target has started and describes itself."""
 
     target: str
     description: dict[str, Any]
-
-
-class Observed(Struct, frozen=True, kw_only=True, tag_field="record", tag="observed"):
-    """A case was run on a target and judged."""
-
-    result: Result
 
 
 class Recorded(Struct, frozen=True, kw_only=True, tag_field="record", tag="recorded"):
@@ -73,8 +66,8 @@ class Recorded(Struct, frozen=True, kw_only=True, tag_field="record", tag="recor
     jobs: tuple[JobRecord, ...]
 
 
-class Amended(Struct, frozen=True, kw_only=True, tag_field="record", tag="amended"):
-    """More is known of a result: the keys that are there replace its own. ``by`` says how it became known."""
+class ResultUpdate(Struct, frozen=True, kw_only=True, tag_field="record", tag="update"):
+    """New values of a result's keys; ``by`` is the step that found them."""
 
     by: str
     target: str
@@ -91,51 +84,44 @@ class Amended(Struct, frozen=True, kw_only=True, tag_field="record", tag="amende
     accuracy: str | UnsetType | None = UNSET
 
 
-class Filled(Struct, frozen=True, kw_only=True, tag_field="record", tag="filled"):
-    """Cases that follow on a target since what ran so far does not show what is owed on it: each as the line that
-    rebuilds it, in order."""
+class CasesAdded(Struct, frozen=True, kw_only=True, tag_field="record", tag="cases"):
+    """Random cases that follow on a target, each as the line that rebuilds it, in order."""
 
     target: str
     cases: list[str]
 
 
-class TargetFinished(Struct, frozen=True, kw_only=True, tag_field="record", tag="target-finished"):
-    """A target is done with; ``seconds`` is what this part of the run took."""
-
-    target: str
-    seconds: Quantity
-
-
-class Ended(Struct, frozen=True, kw_only=True, tag_field="record", tag="ended"):
-    """The run ends, or is cut short; ``seconds`` is what it took since it began or went on."""
+class RunFinished(Struct, frozen=True, kw_only=True, tag_field="record", tag="end"):
+    """The run ends or is cut short; seconds since it was started or resumed."""
 
     complete: bool
     seconds: Quantity
+    target_seconds: dict[str, Quantity] = {}
 
 
-Line: TypeAlias = Begun | TargetStarted | Observed | Recorded | Amended | Filled | TargetFinished | Ended
+Line: TypeAlias = RunStarted | TargetStarted | Result | Recorded | ResultUpdate | CasesAdded | RunFinished
 
 
-def begun_of(record: RunRecord) -> Begun:
-    """The first line of a run that is described so far."""
+def header_of(record: RunRecord) -> RunStarted:
+    """Return the header of a run from what run.json has at its start."""
     digests = {name: digest for name, digest in record["digests"].items() if not name.startswith(FILLED)}
-    return convert({**record, "digests": digests}, Begun)
+    return convert({**record, "digests": digests}, RunStarted)
 
 
-def amendment(before: Result, after: Result, by: str) -> Amended | None:
-    """The line that makes one result of another, None where they are the same.
+def update_of(before: Result, after: Result, by: str) -> ResultUpdate | None:
+    """Return the update that makes one result of another, None where they are equal.
 
-    Raises ValueError where they differ in what an observation alone can say.
+    Raises ValueError where they differ in what only a run of the case can change.
     """
     changes = {name: value for name, value in asdict(after).items() if value != getattr(before, name)}
-    if strange := changes.keys() - set(_AMENDABLE):
-        raise ValueError(f"an amendment cannot change {', '.join(sorted(strange))}")
-    line = Amended(by=by, target=before.target, case=before.case)
+    if wrong := changes.keys() - set(_UPDATABLE):
+        raise ValueError(f"an update cannot change {', '.join(sorted(wrong))}")
+    line = ResultUpdate(by=by, target=before.target, case=before.case)
     return replace(line, **changes) if changes else None
 
 
-def amended(result: Result, line: Amended) -> Result:
-    """A result with what a line says of it."""
-    known = asdict(line)
-    changes = {name: known[name] for name in _AMENDABLE if known[name] is not UNSET}
+def updated(result: Result, line: ResultUpdate) -> Result:
+    """Return a result with the keys of an update."""
+    values = asdict(line)
+    changes = {name: values[name] for name in _UPDATABLE if values[name] is not UNSET}
     return replace(result, **changes)

@@ -1,4 +1,4 @@
-"""The record of what a target did, beside its results: every job's outcome as a line of the journal, the bits of its
+"""The record of what a target did, beside its results: every job's outcome as a line of results.jsonl, the bits of its
 outputs in a file. With them a verdict can be reached again where the target is not at hand.
 
 The bits of a target are one file, ``recorded/TARGET.bits``, to which tensors are appended; a line says where each of

@@ -9,11 +9,11 @@ from typing import Annotated, Any, TypedDict, cast
 from msgspec import Meta, Struct
 
 from ...reference import clause_named
-from ..border.strict_json import MOST_INTEGER, decode, encode
+from ..border.strict_json import MOST_INTEGER, encode
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..probes.probe import Probe
 
-_PRINTED = 2000  # characters of what a target printed: a thousand chatty cases stay a journal that can be looked at
+_PRINTED = 2000  # characters of what a target printed: a thousand chatty cases stay a file that can be looked at
 
 Count = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]
 Whole = Annotated[int, Meta(ge=-MOST_INTEGER - 1, le=MOST_INTEGER)]
@@ -35,8 +35,8 @@ class Place(TypedDict, total=False):
     argument: float | None
 
 
-class Result(Struct, frozen=True, gc=False):
-    """One line of results.jsonl; the keys are documented in docs/results.md.
+class Result(Struct, frozen=True, gc=False, tag_field="record", tag="result"):
+    """One case on one target, from judging to disk and page; docs/results.md documents the keys.
 
     ``expected`` holds for a failing result that the target's expected-failure file names; ``why`` is the reason there.
     ``printed`` is what the target printed meanwhile.
@@ -79,13 +79,8 @@ class Result(Struct, frozen=True, gc=False):
         return self.verdict in FAILING
 
     def to_line(self) -> str:
-        """The line, without its end."""
+        """Return the line of results.jsonl, without its end."""
         return encode(self)
-
-    @staticmethod
-    def from_line(line: str | bytes) -> Result:
-        """The result of a line. Raises MalformedJson, a ValueError, for a line that holds none."""
-        return decode(line, Result)
 
 
 def place_of(where: Mapping[str, Any] | None) -> Place | None:

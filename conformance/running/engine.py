@@ -11,10 +11,10 @@ from ..diagnosis.findings import findings_of
 from ..probes.stream import Tried
 from ..results import lines
 from ..results.evidence import forget_evidence
-from ..results.folder import Held
-from ..results.journal import Journal, RunMismatch
+from ..results.folder import LoadedRun
 from ..results.recorded import CASE, FRESH, Recorder
 from ..results.result import Result
+from ..results.writer import RunMismatch, RunWriter
 from ..workers.pool import Pool
 from .description import description_of
 from .events import CaseJudged, Event, RunBegun, SampleTried, TargetAtWork
@@ -23,58 +23,57 @@ from .run import Plan, Run, TargetRun, stranger_among
 from .turn import Events, Turn
 
 
-def execute(plan: Plan, journal: Journal, observe: Callable[[Event], None] = lambda event: None) -> Run:
-    """Run a plan into an open journal. What the journal already holds is not run again, except for cases that no
-    runtime was there for.
+def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = lambda event: None) -> Run:
+    """Run a plan into an open folder. Cases that have a result there are not run again, unless the target was not
+    available.
 
     observe
-        Called with each event, once it is written down.
+        Handler that is called with each event, once it is written.
 
-    Raises RunMismatch where the journal holds another run, and whatever ends a run early (KeyboardInterrupt, OSError of
-    a full disk); results.jsonl and run.json are up to date even then, as far as they can be written.
+    Raises RunMismatch where the folder holds another run, and whatever ends a run early (KeyboardInterrupt, OSError of
+    a full disk); run.json is up to date even then, as far as it can be written.
     """
-    run = Run(plan, journal.folder, datetime.now(timezone.utc), [])
+    run = Run(plan, writer.folder, datetime.now(timezone.utc), [])
     run.targets += [TargetRun(target) for target in plan.targets]
-    journal.same_run(begun := lines.begun_of(description_of(run)))
-    run.plan = plan = _filled_again(plan, journal.held)
-    if strange := stranger_among(journal.held.results.values(), plan):
-        raise RunMismatch(f"{journal.folder}: {strange}; was it edited? It is left alone")
-    journal.begin(begun)
-    if not journal.done:
-        forget_evidence(journal.folder)
-    _take_up(run, journal.held, journal.done)
-    clock = time.monotonic()
+    writer.require_same_run(header := lines.header_of(description_of(run)))
+    run.plan = plan = _filled_again(plan, writer.loaded)
+    if strange := stranger_among(writer.loaded.results.values(), plan):
+        raise RunMismatch(f"{writer.folder}: {strange}; was it edited? It is left alone")
+    writer.begin(header)
+    if not writer.done:
+        forget_evidence(writer.folder)
+    _take_up(run, writer.loaded, writer.done)
     with contextlib.ExitStack() as stack:
-        stack.callback(_write_end, run, journal, clock)
-        recorder = stack.enter_context(Recorder(journal.folder)) if plan.record else None
+        stack.callback(_end_of(run, writer))
+        recorder = stack.enter_context(Recorder(writer.folder)) if plan.record else None
         run.pool = stack.enter_context(Pool(plan.jobs))
         run.pool.expect(sum(len(plan.probes_of(one.target)) - len(one.results) for one in run.targets))
         for event in stack.enter_context(contextlib.closing(run_events(run))):
-            write_down(event, journal, recorder)
+            write_down(event, writer, recorder)
             observe(event)
     return run
 
 
-def write_down(event: Event, journal: Journal, recorder: Recorder | None = None) -> None:
-    """Put the lines of an event into the journal, behind what the target did where there is a recorder. Raises OSError
-    where the disk has no room for it."""
+def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None) -> None:
+    """Append the lines of an event, behind what the target did where there is a recorder. Raises OSError where the disk
+    has no room for it."""
     kept: list[lines.Recorded] = []
     if isinstance(event, CaseJudged):
         kept = _recorded(recorder, CASE, event.result.target, event.one)
     elif isinstance(event, SampleTried):
         kept = _recorded(recorder, FRESH, event.target.target.name, event.one)
     if kept or event.lines:
-        journal.append(*kept, *event.lines)
+        writer.append(*kept, *event.lines)
     if isinstance(event, (RunBegun, TargetAtWork)):
-        # On disk from now on: whoever goes on with this run must have the same runtime.
-        journal.describe(description_of(event.run))
+        # On disk from now on: a resumed run must have the same runtime.
+        writer.describe(description_of(event.run))
 
 
-def _filled_again(plan: Plan, held: Held) -> Plan:
-    """The plan with the cases that a journal says have followed. Raises RunMismatch for what is no case."""
+def _filled_again(plan: Plan, loaded: LoadedRun) -> Plan:
+    """Return the plan with the cases that have followed. Raises RunMismatch for what is no case."""
     for target in plan.targets:
         try:
-            plan = with_filled(plan, target, held.filled.get(target.name, ()))
+            plan = with_filled(plan, target, loaded.filled.get(target.name, ()))
         except ValueError as error:
             raise RunMismatch(f"a case that followed on {target.name} cannot be had again: {error}") from None
     return plan
@@ -88,31 +87,39 @@ def _recorded(recorder: Recorder | None, purpose: str, target: str, one: Tried |
     return [lines.Recorded(purpose=purpose, target=target, case=one.probe.id, jobs=jobs)]
 
 
-def _write_end(run: Run, journal: Journal, clock: float) -> None:
-    """Make what people read of what is known, however the run has ended."""
-    took = time.monotonic() - clock
-    run.seconds += took
-    with contextlib.ExitStack() as stack:  # each of these, even if one of them finds no room
-        stack.callback(lambda: journal.describe(description_of(run)))
-        stack.callback(journal.publish)
-        stack.callback(lambda: journal.append(lines.Ended(complete=run.complete, seconds=round(took, 3))))
-        for target in run.targets:
-            if not target.findings:  # it was cut short
-                with target.guarded("findings"):
-                    target.findings = findings_of(target.results, {p.id: p for p in run.plan.probes_of(target.target)})
+def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:
+    """Return what writes the last line and run.json, however the run ends."""
+    clock = time.monotonic()
+    before = {target.target.name: target.seconds for target in run.targets}
+
+    def write_end() -> None:
+        took = time.monotonic() - clock
+        run.seconds += took
+        seconds = {t.target.name: round(t.seconds - before[t.target.name], 3) for t in run.targets}
+        end = lines.RunFinished(complete=run.complete, seconds=round(took, 3), target_seconds=seconds)
+        with contextlib.ExitStack() as stack:  # run.json even if there is no room for the line
+            stack.callback(lambda: writer.describe(description_of(run)))
+            stack.callback(writer.append, end)
+            for target in run.targets:
+                if not target.findings:  # it was cut short
+                    with target.guarded("findings"):
+                        probes = {probe.id: probe for probe in run.plan.probes_of(target.target)}
+                        target.findings = findings_of(target.results, probes)
+
+    return write_end
 
 
-def _take_up(run: Run, held: Held, done: Sequence[Result]) -> None:
-    """Give a run what a journal holds of it already."""
+def _take_up(run: Run, loaded: LoadedRun, done: Sequence[Result]) -> None:
+    """Give a run what its folder holds already."""
     cases = {probe.id for probe in run.plan.probes}
     for target_run in run.targets:
         name = target_run.target.name
         target_run.results = [r for r in done if r.target == name and r.case in cases]
-        target_run.description = held.descriptions.get(name, {})
-        target_run.seconds = held.seconds.get(name, 0.0)
-    if held.begun:
-        run.started = datetime.fromisoformat(held.begun[0].started)
-    run.seconds = held.all_seconds
+        target_run.description = loaded.descriptions.get(name, {})
+        target_run.seconds = loaded.seconds.get(name, 0.0)
+    if loaded.headers:
+        run.started = datetime.fromisoformat(loaded.headers[0].started)
+    run.seconds = loaded.all_seconds
 
 
 def run_events(run: Run) -> Events:

@@ -1,6 +1,6 @@
-"""Events of a run, as values: who starts a run consumes them, and decides what is written, shown or reported.
+"""Events of a run. Files, terminal and CI are handlers of them.
 
-Each has the ``lines`` that the journal keeps of it, if any: what happens and what is written are one record.
+Each has the ``lines`` that results.jsonl keeps of it, if any: what happens and what is written are one record.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..probes.probe import Probe
 from ..probes.stream import Tried
-from ..results.lines import Amended, Filled, Line, Observed, TargetStarted
+from ..results.lines import CasesAdded, Line, ResultUpdate, TargetStarted
 from ..results.result import Result
 from .run import Run, TargetRun
 
@@ -55,7 +55,7 @@ class CaseJudged(Struct, frozen=True):
 
     @property
     def lines(self) -> Sequence[Line]:
-        return (Observed(result=self.result),)
+        return (self.result,)
 
 
 class CasesFilled(Struct, frozen=True):
@@ -67,7 +67,7 @@ class CasesFilled(Struct, frozen=True):
 
     @property
     def lines(self) -> Sequence[Line]:
-        return (Filled(target=self.target.target.name, cases=[probe.text for probe in self.probes]),)
+        return (CasesAdded(target=self.target.target.name, cases=[probe.text for probe in self.probes]),)
 
 
 class SampleTried(Struct, frozen=True):
@@ -78,21 +78,21 @@ class SampleTried(Struct, frozen=True):
     one: Tried
 
 
-class ResultsAmended(Struct, frozen=True):
+class ResultsUpdated(Struct, frozen=True):
     """More is known of results that were there already. ``by`` says what made it known: `fresh-sample`, `diagnosis`."""
 
     target: TargetRun
     by: str
-    lines: Sequence[Amended]
+    lines: Sequence[ResultUpdate]
 
 
-class Noted(Struct, frozen=True):
+class TargetFinished(Struct, frozen=True):
     """The target is finished."""
 
+    lines: ClassVar[Sequence[Line]] = ()
     target: TargetRun
-    lines: Sequence[Line]
 
 
 Event: TypeAlias = (
-    RunBegun | TargetBegun | TargetAtWork | CaseJudged | CasesFilled | SampleTried | ResultsAmended | Noted
+    RunBegun | TargetBegun | TargetAtWork | CaseJudged | CasesFilled | SampleTried | ResultsUpdated | TargetFinished
 )

@@ -32,7 +32,7 @@ SHARDS = "parts of a run are not filled up; the merged run is, when it is gone o
 MOST = 100
 """Random cases of an operator that follow."""
 
-_MOST_FOLLOWING = 5000  # of all operators: a journal that names more is none of ours
+_MOST_FOLLOWING = 5000  # of all operators: a file that names more is none of ours
 
 _SEED = "fill"
 _DRAWS = 50 * MOST  # in which cases that a wrap takes are looked for

@@ -27,9 +27,9 @@ from ...cases.portable import case_text
 from ..probes.selection import Selection, selection_of
 from ..probes.wrapped import named_target
 from ..results.answer import Answer
-from ..results.journal import Journal
 from ..results.records import Finding
 from ..results.result import Result
+from ..results.writer import RunWriter
 from ..targets.target import ACCURACY, Target
 from ..workers.in_process import OwnProcess, Runner, is_runner
 from ..workers.process import TargetUnavailable
@@ -94,9 +94,9 @@ class RunOutcome:
         return self.answer.conforming
 
     def records(self) -> list[dict[str, Any]]:
-        """The results as dictionaries of plain values, as lines of results.jsonl have them: rows of a table."""
+        """Return the results as dictionaries of plain values with the keys of results.jsonl: rows of a table."""
         rows: list[dict[str, Any]] = msgspec.to_builtins(self.results)
-        return rows
+        return [{key: row[key] for key in Result.__struct_fields__} for row in rows]
 
     def results_frame(self) -> Any:
         """The results as a table of pandas, a row for each case. Raises ImportError where pandas is not installed."""
@@ -212,8 +212,8 @@ def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], No
             each(event.result)
 
     if out is not None:
-        with Journal(Path(out)) as journal:
-            finished = execute(plan, journal, observe)
+        with RunWriter(Path(out)) as writer:
+            finished = execute(plan, writer, observe)
     else:
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             finished = Run(plan, Path(temporary), datetime.now(timezone.utc), [])

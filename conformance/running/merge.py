@@ -20,10 +20,10 @@ from ..results import lines
 from ..results.evidence import FOLDER, forget_evidence
 from ..results.expected.entries import applying, expectations_of
 from ..results.folder import DescribedRun, NoRun, gist, read_described, recorded_in
-from ..results.journal import SAME_RUNTIME, SAME_TARGET, Journal
 from ..results.recorded import MissingBits, Recorder, bits_of
 from ..results.records import EvidenceRecord, MergedRecord, TargetRecord
 from ..results.result import Result
+from ..results.writer import SAME_RUNTIME, SAME_TARGET, RunWriter
 from ..targets.target import Target
 from .conclusion import conclude, looked_up
 from .description import description_of
@@ -55,18 +55,18 @@ def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> 
     if any(to.resolve() == part.path.resolve() for part in parts):
         raise MergeError(f"{to} is one of the runs that are to be merged: give a new folder")
     run = _together(parts, _plan(parts, command), to)
-    with Journal(to) as journal, Recorder(to) as recorder:
+    with RunWriter(to) as writer, Recorder(to) as recorder:
         forget_evidence(to)
-        journal.begin(lines.begun_of(description_of(run)))
+        writer.begin(lines.header_of(description_of(run)))
         for target_run in run.targets:
             _finish(run, target_run, parts)
-            _write_down(run, target_run, parts, journal, recorder)
-        journal.append(lines.Ended(complete=run.complete, seconds=run.seconds))
-        journal.publish()
+            _write_down(run, target_run, parts, writer, recorder)
+        seconds = {target_run.target.name: target_run.seconds for target_run in run.targets}
+        writer.append(lines.RunFinished(complete=run.complete, seconds=run.seconds, target_seconds=seconds))
         record = description_of(run)
         record["environment"] = parts[0].info["environment"]
         record["merged"] = _origins(parts)
-        journal.describe(record)
+        writer.describe(record)
     return run
 
 
@@ -94,18 +94,17 @@ def _together(parts: Sequence[DescribedRun], plan: Plan, to: Path) -> Run:
 
 
 def _write_down(
-    run: Run, target_run: TargetRun, parts: Sequence[DescribedRun], journal: Journal, recorder: Recorder
+    run: Run, target_run: TargetRun, parts: Sequence[DescribedRun], writer: RunWriter, recorder: Recorder
 ) -> None:
-    """Put the lines on one target into the journal, and what it did where that is kept."""
+    """Append the lines on one target, and what it did where that is kept."""
     name = target_run.target.name
     if filled := [probe.text for probe in run.plan.filled.get(name, ())]:
-        journal.append(lines.Filled(target=name, cases=filled))
+        writer.append(lines.CasesAdded(target=name, cases=filled))
     if run.plan.record:
-        _adopt(parts, name, journal, recorder)
-    journal.append(
+        _adopt(parts, name, writer, recorder)
+    writer.append(
         lines.TargetStarted(target=name, description=target_run.description),
-        *(lines.Observed(result=result) for result in target_run.results),
-        lines.TargetFinished(target=name, seconds=target_run.seconds),
+        *target_run.results,
     )
 
 
@@ -254,7 +253,7 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> N
     target_run.evidence = _evidence(run.folder, target_run.target.name, wanted, parts)
 
 
-def _adopt(parts: Sequence[DescribedRun], name: str, journal: Journal, recorder: Recorder) -> None:
+def _adopt(parts: Sequence[DescribedRun], name: str, writer: RunWriter, recorder: Recorder) -> None:
     """Take over what a target did. Raises MergeError where a folder does not hold the bits that it speaks of."""
     there: set[tuple[str, str]] = set()
     for part in parts:
@@ -267,7 +266,7 @@ def _adopt(parts: Sequence[DescribedRun], name: str, journal: Journal, recorder:
                     jobs = recorder.adopt(name, line.jobs, bits)
                 except MissingBits as error:
                     raise MergeError(f"{part.path}: case {line.case} on {name}: {error}") from None
-                journal.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
+                writer.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
 
 
 def _listed(target: Target) -> tuple[Any, ...]:

@@ -22,9 +22,9 @@ from ..probes.shard import Shard
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry, ExpectedFailureError
-from ..results.journal import RunMismatch
 from ..results.records import EvidenceRecord, FillingRecord, Finding
 from ..results.result import Result, not_of
+from ..results.writer import RunMismatch
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
 from ..workers.job import ClusterError

@@ -19,12 +19,21 @@ from ..probes.stream import Tried, tried
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of, matching
-from ..results.journal import SAME_RUNTIME, RunMismatch
 from ..results.result import Result
+from ..results.writer import SAME_RUNTIME, RunMismatch
 from ..workers.forking import Reserve
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
-from .events import CaseJudged, CasesFilled, Event, Noted, ResultsAmended, SampleTried, TargetAtWork, TargetBegun
+from .events import (
+    CaseJudged,
+    CasesFilled,
+    Event,
+    ResultsUpdated,
+    SampleTried,
+    TargetAtWork,
+    TargetBegun,
+    TargetFinished,
+)
 from .filling import NOT_ASKED, cases_to_add, with_filled
 from .fresh import FreshSample
 from .loop import cases_judged, judged_result
@@ -81,9 +90,8 @@ class Turn:
         conclude(self._whole, run, self._listed, told=run.findings, left_out=left_out)
         if not run.unavailable:
             self._write_evidence()
-        took = time.monotonic() - self._clock
-        run.seconds += took
-        yield Noted(run, [lines.TargetFinished(target=run.target.name, seconds=round(took, 3))])
+        run.seconds += time.monotonic() - self._clock
+        yield TargetFinished(run)
 
     def _process(self, **settings: Any) -> TargetProcess:
         """The target, to be put to work. Entering it raises TargetUnavailable where it cannot start."""
@@ -169,11 +177,11 @@ class Turn:
         changes = [
             line
             for r in run.results
-            if r.case in amended and (line := lines.amendment(r, amended[r.case], by)) is not None
+            if r.case in amended and (line := lines.update_of(r, amended[r.case], by)) is not None
         ]
         run.results[:] = [amended.get(result.case, result) for result in run.results]
         if changes:
-            yield ResultsAmended(run, by, changes)
+            yield ResultsUpdated(run, by, changes)
 
     def _explained(self) -> Generator[Event, None, dict[str, tuple[str, ...]]]:
         """Amend failing results by what explains them; return type to the accuracy classes that the target's own

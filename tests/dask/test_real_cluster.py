@@ -24,7 +24,7 @@ from onnxspec.conformance.cluster.connection import cluster_at
 from onnxspec.conformance.cluster.process import ClusterProcess
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.events import CaseJudged
 from onnxspec.conformance.running.run import Plan
@@ -96,7 +96,7 @@ def ran(address: str, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_
             if isinstance(event, CaseJudged):
                 each(next(numbers))
 
-        with Journal(tmp_path / f"{target.name}-{there}") as journal:
+        with RunWriter(tmp_path / f"{target.name}-{there}") as journal:
             if not there:
                 (done,) = execute(plan, journal, observe).targets
             else:
@@ -164,7 +164,7 @@ def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path
     start = command_line(*words)
     start[2] = HEEDING + start[2]
     run = subprocess.Popen(start, env=kin, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    journal = tmp_path / "run" / "journal.jsonl"
+    journal = tmp_path / "run" / "results.jsonl"
     while not (journal.exists() and journal.read_bytes().count(b"\n") > 4):
         assert run.poll() is None
         time.sleep(0.01)

@@ -18,7 +18,7 @@ from onnxspec.cases import CaseSpec
 from onnxspec.conformance.cluster.connection import cluster_at
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.run import Plan
 from onnxspec.conformance.targets.target import parse_target
@@ -74,9 +74,9 @@ def test_a_run_over_tls_is_the_run_here(farm: tuple[str, Files], tmp_path: Path)
     address, files = farm
     specs = [CaseSpec("RNN", 14, T=T, N=N, I=2, H=3, outputs=("Y", "Y_h")) for T in (2, 3) for N in (1, 2, 3)]
     plan = Plan(Selection(), tuple(SpecProbe(spec, fresh=True) for spec in specs), (parse_target("onnx-reference"),))
-    with Journal(tmp_path / "here") as journal:
+    with RunWriter(tmp_path / "here") as journal:
         (here,) = execute(plan, journal).targets
-    with dask.config.set(files), cluster_at(address) as cluster, Journal(tmp_path / "there") as journal:
+    with dask.config.set(files), cluster_at(address) as cluster, RunWriter(tmp_path / "there") as journal:
         (there,) = execute(replace(plan, process=cluster.process), journal).targets
     results = [[structs.replace(result, seconds=0) for result in done.results] for done in (there, here)]
     assert results[0] == results[1]

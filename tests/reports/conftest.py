@@ -44,6 +44,7 @@ CLAUSES = {
 def result(case: str, **fields: Any) -> dict[str, Any]:
     """One result line, a pass unless told otherwise."""
     row = {
+        "record": "result",
         "case": case,
         "op": "LSTM",
         "domain": "",

@@ -181,7 +181,7 @@ def test_a_case_that_fails_by_another_fault_says_nothing_of_this_one(tmp_path: P
     runs = [release(tmp_path, "1.10"), release(tmp_path, "1.11")]
     results = runs[1] / "results.jsonl"
     rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    mended = [row for row in rows if row["clauses"] == ["lstm.input_forget.couple"]]
+    mended = [row for row in rows if row.get("clauses") == ["lstm.input_forget.couple"]]
     assert len(mended) > 1
     mended[0] |= {"verdict": "wrong", "diagnosis": ["clip.ignore"]}
     results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

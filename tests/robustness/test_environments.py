@@ -250,13 +250,10 @@ def test_a_full_disk_ends_a_run_in_a_line_and_loses_nothing(kin: dict[str, str],
     assert done.code == 2
     assert "go on with: onnxspec run" in done.err
     left = (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")[:-1]
-    assert 0 < len(left) < 12
+    assert 2 < len(left) < 14  # the header and the target come first
     assert command(*options, "--resume", cwd=tmp_path, environment=kin).code == 0
     assert whole(tmp_path / "o", 12)
-    again = (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")
-    assert [json.loads(line)["seconds"] for line in left] == [
-        json.loads(line)["seconds"] for line in again[: len(left)]
-    ]
+    assert (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")[: len(left)] == left
 
 
 def test_two_runs_in_one_folder_at_once(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
@@ -315,7 +312,7 @@ def test_a_target_cannot_write_to_the_terminal(kin: dict[str, str], few: list[st
     # Results that somebody has written by hand.
     journal = tmp_path / "o" / "results.jsonl"
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    for line in lines:
+    for line in (line for line in lines if line["record"] == "result"):
         line["message"] = "\x1b]0;x\x07\n  1000 pass\n" + "m" * 100_000
         line["verdict"] = "crashed"
     journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines))

@@ -55,8 +55,11 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def results(folder: Path) -> dict[tuple[str, str], dict[str, object]]:
-    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
-    return {(row["target"], row["case"]): row for row in rows if "case" in row}
+    read: dict[tuple[str, str], dict[str, object]] = {}
+    for row in map(json.loads, (folder / "results.jsonl").read_text().splitlines()):
+        if row["record"] in ("result", "update"):
+            read.setdefault((row["target"], row["case"]), {}).update(row)
+    return read
 
 
 def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onnxspec.conformance.probes.selection import Selection, select_probes
-from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.run import Plan
 from onnxspec.conformance.targets.target import parse_target
@@ -22,7 +22,7 @@ def certified_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = parse_target("onnxruntime")
     selection = Selection("smoke-nonce-17", ("RNN",), (7,), ("float32",))
     probes = tuple(select_probes(selection, target.operators))
-    with Journal(folder) as journal:
+    with RunWriter(folder) as journal:
         execute(Plan(selection, probes, (target,), record=True, shrinks=False, expected=False), journal)
     return folder
 
@@ -34,7 +34,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = parse_target("onnxruntime")
     selection = Selection("core-nonce-4711", ("RNN",))
     probes = tuple(select_probes(selection, target.operators))
-    with Journal(folder) as journal:
+    with RunWriter(folder) as journal:
         execute(Plan(selection, probes, (target,), record=True, shrinks=False, expected=False, fills=True), journal)
     return folder
 

@@ -46,7 +46,7 @@ SIGNATURES = (
 )
 """What is no signature of the vendor's, as the document names it."""
 
-JOURNAL, RESULTS, RUN = "run/journal.jsonl", "run/results.jsonl", "run/run.json"
+RESULTS, RUN = "run/results.jsonl", "run/run.json"
 STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json"
 
 
@@ -102,10 +102,10 @@ def lines(files: Files, name: str, edit: Callable[[list[dict[str, Any]]], list[d
 
 
 def forged(folder: Path, to: Path, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Path:
-    """A copy of a run folder with other lines in its journal, from which its results follow."""
+    """A copy of a run folder with other lines in its results.jsonl."""
     shutil.copytree(folder, to)
-    rows = edit([json.loads(line) for line in (folder / "journal.jsonl").read_bytes().splitlines()])
-    (to / "journal.jsonl").write_text(
+    rows = edit([json.loads(line) for line in (folder / "results.jsonl").read_bytes().splitlines()])
+    (to / "results.jsonl").write_text(
         "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows), encoding="ascii"
     )
     return to

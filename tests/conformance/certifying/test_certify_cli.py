@@ -85,7 +85,7 @@ def test_a_run_that_is_not_recorded_or_was_edited_is_not_packed(
     few = ["--op", "RNN-7", "--type", "float32", "--profile", "smoke"]
     assert inside("run", *few, "--out", "plain").code in (0, 1)
     assert "--record" in inside("certify", "plain", *WHO, "--out", "p.zip").complaint
-    journal = (certified_run / "journal.jsonl").read_bytes()
+    journal = (certified_run / "results.jsonl").read_bytes()
     (tmp_path / "edited").mkdir()
     for path in certified_run.rglob("*"):
         if path.is_file():
@@ -93,7 +93,7 @@ def test_a_run_that_is_not_recorded_or_was_edited_is_not_packed(
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_bytes(path.read_bytes())
     changed = journal.replace(b'"verdict":"unsupported"', b'"verdict":"pass"')
-    (tmp_path / "edited" / "journal.jsonl").write_bytes(changed)
+    (tmp_path / "edited" / "results.jsonl").write_bytes(changed)
     assert "by what was recorded" in inside("certify", "edited", *WHO, "--out", "p.zip").complaint
 
 

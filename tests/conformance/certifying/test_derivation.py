@@ -58,7 +58,7 @@ def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Insi
     few = ["run", *CASES, "--record"]
     for number in (1, 2):
         assert inside(*few, "--shard", f"{number}/2", "--out", f"s{number}").code in (0, 1)
-    journal = tmp_path / "s1" / "journal.jsonl"
+    journal = tmp_path / "s1" / "results.jsonl"
     lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
     last = max(number for number, text in enumerate(lines) if text.startswith('{"record":"recorded"'))
     # As a kill leaves it: the bits and their line are there, the result is not.
@@ -77,7 +77,7 @@ def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Insi
 def test_a_case_that_a_kill_has_recorded_and_not_judged_is_recorded_once(inside: Inside, tmp_path: Path) -> None:
     few = ["run", *CASES, "--record", "--out", "run"]
     assert inside(*few).code in (0, 1)
-    journal = tmp_path / "run" / "journal.jsonl"
+    journal = tmp_path / "run" / "results.jsonl"
     lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
     last = max(number for number, text in enumerate(lines) if text.startswith('{"record":"recorded"'))
     journal.write_text("".join(lines[: last + 1]), encoding="ascii")
@@ -115,7 +115,7 @@ def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_pa
         assert before in text
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
-        (folder / "journal.jsonl").write_bytes((certified_run / "journal.jsonl").read_bytes())
+        (folder / "results.jsonl").write_bytes((certified_run / "results.jsonl").read_bytes())
         (folder / "run.json").write_text(text.replace(before, after), encoding="ascii")
         assert read_folder(folder).info is not None
         with pytest.raises(NotCertifiable, match="a run of"):

@@ -21,7 +21,6 @@ from onnxspec.conformance.certifying.attestation import ENVELOPE
 
 from .packages import (
     ENVIRONMENT,
-    JOURNAL,
     RESULTS,
     RUN,
     STATEMENT,
@@ -42,34 +41,34 @@ Rows = list[dict[str, Any]]
 
 
 def is_of(row: dict[str, Any], case: str) -> bool:
-    return case in (row.get("case"), row.get("result", {}).get("case"))
+    return bool(row.get("case") == case)
 
 
 def first_passing(files: Files) -> str:
     """The first case that passes with numbers."""
     rows = [json.loads(line) for line in files[RESULTS].splitlines()]
-    return str(next(row["case"] for row in rows if row["verdict"] == "pass" and row["judged"] > 20))
+    return str(next(row["case"] for row in rows if row.get("verdict") == "pass" and row["judged"] > 20))
 
 
 def first_unsupported(files: Files) -> str:
     rows = [json.loads(line) for line in files[RESULTS].splitlines()]
-    return str(next(row["case"] for row in rows if row["verdict"] == "unsupported"))
+    return str(next(row["case"] for row in rows if row.get("verdict") == "unsupported"))
 
 
 def case_removed(files: Files) -> None:
     case = first_passing(files)
-    for name in (JOURNAL, RESULTS):
-        lines(files, name, lambda rows: [row for row in rows if not is_of(row, case)])
+    lines(files, RESULTS, lambda rows: [row for row in rows if not is_of(row, case)])
 
 
 def case_doubled(files: Files) -> None:
     case = first_passing(files)
-    lines(files, JOURNAL, lambda rows: [*rows, *(row for row in rows if is_of(row, case))])
+    lines(files, RESULTS, lambda rows: [*rows, *(row for row in rows if is_of(row, case))])
 
 
 def case_replaced(files: Files) -> None:
     case = first_passing(files)
-    others = [json.loads(line)["case"] for line in files[RESULTS].splitlines()]
+    rows = [json.loads(line) for line in files[RESULTS].splitlines()]
+    others = [row["case"] for row in rows if row["record"] == "result"]
     other = next(name for name in others[::-1] if name != case)
 
     def edit(rows: Rows) -> Rows:
@@ -78,15 +77,14 @@ def case_replaced(files: Files) -> None:
                 row["jobs"] = next(r["jobs"] for r in rows if r["record"] == "recorded" and is_of(r, case))
         return rows
 
-    lines(files, JOURNAL, edit)
+    lines(files, RESULTS, edit)
 
 
 def told(case: str, **changes: Any) -> Callable[[Rows], Rows]:
     def edit(rows: Rows) -> Rows:
         for row in rows:
-            result = row.get("result", row)
-            if result.get("case") == case and "verdict" in result:
-                result.update(changes)
+            if row["record"] == "result" and is_of(row, case):
+                row.update(changes)
         return rows
 
     return edit
@@ -94,14 +92,12 @@ def told(case: str, **changes: Any) -> Callable[[Rows], Rows]:
 
 def verdict_by_numbers(files: Files) -> None:
     case = first_passing(files)
-    for name in (JOURNAL, RESULTS):
-        lines(files, name, told(case, worst=0.001))
+    lines(files, RESULTS, told(case, worst=0.001))
 
 
 def verdict_reported(files: Files) -> None:
     case = first_unsupported(files)
-    for name in (JOURNAL, RESULTS):
-        lines(files, name, told(case, verdict="pass", reason=None))
+    lines(files, RESULTS, told(case, verdict="pass", reason=None))
 
 
 def output_changed(files: Files) -> None:
@@ -126,7 +122,7 @@ def output_changed_with_its_digest(files: Files, flip: int = 0x40000000) -> None
         before, after = tensor["sha256"], hashlib.sha256(piece.tobytes()).hexdigest()
         return json.loads(json.dumps(rows).replace(before, after))  # type: ignore[no-any-return]
 
-    lines(files, JOURNAL, edit)
+    lines(files, RESULTS, edit)
     files[name] = bytes(content)
 
 
@@ -139,11 +135,11 @@ def record_of_nothing(files: Files) -> None:
                 row["jobs"][0]["outputs"] = [[] for _ in row["jobs"][0]["outputs"]]
         return rows
 
-    lines(files, JOURNAL, edit)
+    lines(files, RESULTS, edit)
 
 
 def fresh_process_left_out(files: Files) -> None:
-    lines(files, JOURNAL, lambda rows: [row for row in rows if row.get("purpose") != "fresh-process"])
+    lines(files, RESULTS, lambda rows: [row for row in rows if row.get("purpose") != "fresh-process"])
 
 
 def level_raised(files: Files) -> None:
@@ -175,7 +171,7 @@ def cases_digest_edited(files: Files) -> None:
 
 
 def nonce_replaced(files: Files) -> None:
-    for name in (JOURNAL, RUN):
+    for name in (RESULTS, RUN):
         files[name] = files[name].replace(b"nonce-17", b"nonce-18")
     files[STATEMENT] = files[STATEMENT].replace(b'"nonce": "17"', b'"nonce": "18"')
     files[SUITE] = files[SUITE].replace(b'"nonce": "17"', b'"nonce": "18"')
@@ -243,7 +239,7 @@ def third_repeat(files: Files) -> None:
                     job["returned"] = [[*each, 0] for each in job["returned"]]
         return rows
 
-    lines(files, JOURNAL, edit)
+    lines(files, RESULTS, edit)
 
 
 def result_doubled_with_another_verdict(files: Files) -> None:
@@ -251,12 +247,12 @@ def result_doubled_with_another_verdict(files: Files) -> None:
     case = first_unsupported(files)
 
     def edit(rows: Rows) -> Rows:
-        twice = [json.loads(json.dumps(row)) for row in rows if row["record"] == "observed" and is_of(row, case)]
+        twice = [json.loads(json.dumps(row)) for row in rows if row["record"] == "result" and is_of(row, case)]
         for row in twice:
-            row["result"]["verdict"] = "pass"
+            row["verdict"] = "pass"
         return [*rows, *twice]
 
-    lines(files, JOURNAL, edit)
+    lines(files, RESULTS, edit)
 
 
 def product_renamed(files: Files) -> None:

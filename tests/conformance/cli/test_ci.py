@@ -21,6 +21,8 @@ from onnxspec.conformance.results.result import Result as Judged
 from onnxspec.conformance.results.result import result_of
 from onnxspec.reports.junit import junit_xml
 
+from ..miniatures import read_results
+
 EXAMPLES = Path(__file__).parents[3] / "examples" / "github"
 RUNNER = CliRunner()
 SPEC = profile("smoke", "LSTM", 14)[0]
@@ -88,7 +90,7 @@ def test_each_wrong_case_counts_once_and_everything_agrees(tmp_path: Path, monke
     assert done.exit_code == 1
     summary = json.loads(done.stdout)
     assert "::error" in done.stderr  # marks are no part of the JSON
-    lines = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()]
+    lines = read_results(tmp_path / "run")
     failing = {line["case"] for line in lines if line["verdict"] in ("wrong", "not-rejected")}
     assert failing
     assert {new["case"] for new in summary["targets"][0]["new"]} == failing

@@ -441,5 +441,5 @@ def test_a_narrow_terminal_is_not_overrun(
 def test_a_run_leaves_no_half_made_files(inside: Inside, tmp_path: Path) -> None:
     assert inside("run", *naming(pick(1, ignoring_layout)), "--out", "o").code == 0
     left = sorted(path.name for path in (tmp_path / "o").iterdir() if path.is_file())
-    assert left == ["journal.jsonl", "results.jsonl", "run.json", "summary.md"]
+    assert left == ["results.jsonl", "run.json", "summary.md"]
     assert [path.name for path in (tmp_path / "o" / "report").glob("*index*")] == ["index.html"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from onnx import helper
 from onnxspec.conformance.cli.application import main
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
-from ..miniatures import complaints
+from ..miniatures import complaints, read_results
 
 GRU = weights_of("GRU")
 
@@ -173,8 +172,7 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     page = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
     assert "2 of 3 not supported" in page
     assert "Right, 1 judged" not in page
-    rows = map(json.loads, (tmp_path / "run" / "results.jsonl").read_text(encoding="utf-8").splitlines())
-    features = {row["case"]: row["features"] for row in rows}
+    features = {row["case"]: row["features"] for row in read_results(tmp_path / "run")}
     assert "linear_before_reset" in features["second"]
     assert "linear_before_reset" not in features["first+second"]  # it stands under LSTM, which has no such thing
 

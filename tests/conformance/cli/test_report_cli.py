@@ -60,8 +60,8 @@ def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(
     half, other, smoke = (tmp_path / name for name in ("half", "other", "smoke"))
     for place in (half, other, smoke):
         shutil.copytree(runs[0], place)
-    journal = (half / "journal.jsonl").read_text()
-    (half / "journal.jsonl").write_text(journal[: journal.rindex('{"record":"observed"') + 100])
+    journal = (half / "results.jsonl").read_text()
+    (half / "results.jsonl").write_text(journal[: journal.rindex('{"record":"result"') + 100])
     described = json.loads((runs[0] / "run.json").read_text())
     (other / "run.json").write_text(json.dumps(described | {"schema": 99}))
     (smoke / "run.json").write_text(json.dumps(described | {"profile": "smoke"}))
@@ -71,8 +71,8 @@ def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(
     messages = [line.removeprefix(f"warning: {tmp_path}/") for line in done.err.splitlines()]
     assert messages == [
         "missing: no such directory; left out.",
-        "empty: holds none of journal.jsonl, results.jsonl and run.json, so it is no run; left out.",
-        "half: journal.jsonl: ends in an incomplete line of 100 bytes, which is left out.",
+        "empty: holds neither results.jsonl nor run.json, so it is no run; left out.",
+        "half: results.jsonl: ends in an incomplete line of 100 bytes, which is left out.",
         f"other: holds a run of onnxspec {described['onnxspec']!r} in form 99, "
         "this version reads and writes form 3; left out.",
         "warning: smoke: profile smoke, but conforming has core; their counts do not compare.",

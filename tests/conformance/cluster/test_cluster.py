@@ -22,7 +22,7 @@ from onnxspec.conformance.cluster.machine import carry_out
 from onnxspec.conformance.cluster.scheduler import Scheduler
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.run import Plan
 from onnxspec.conformance.targets.target import parse_target
@@ -93,7 +93,7 @@ def results(
         plan = Plan(Selection(), tuple(SpecProbe(spec, fresh=True) for spec in SPECS), (target,), shrinks=False)
         if client is not None:
             plan = replace(plan, process=cluster(client).process)
-        with Journal(tmp_path / f"{backend}-{client is None}") as journal:
+        with RunWriter(tmp_path / f"{backend}-{client is None}") as journal:
             (ran,) = execute(plan, journal).targets
         # What Python prints when it is aborted names its thread by an address, another one every time.
         printed = [re.sub("0x[0-9a-f]+", "0x", result.printed) for result in ran.results]

@@ -10,6 +10,8 @@ import pytest
 
 from onnxspec.conformance.cli.application import app
 
+from ..miniatures import read_results
+
 pytest.importorskip("onnxruntime")
 
 PLAIN: dict[str, Any] = {"op": "DynamicQuantizeLSTM", "version": 1, "type": "float32", "I": 3, "H": 4}
@@ -32,8 +34,8 @@ def named(folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str,
     with pytest.raises(SystemExit) as ended:
         app(["run", *chosen, *words, "--out", str(folder / "run")])
     assert not ended.value.code
-    rows = [json.loads(line) for line in (folder / "run" / "results.jsonl").read_text().splitlines()]
-    return [(row["verdict"], row["diagnosis"], row["expected"]) for row in rows if "case" in row]
+    rows = read_results(folder / "run")
+    return [(row["verdict"], row["diagnosis"], row["expected"]) for row in rows]
 
 
 def test_zero_points_out_of_bounds_and_outputs_that_change_with_those_asked_for(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,8 @@ from onnxspec.conformance.probes.stream import tried
 from onnxspec.conformance.probes.wrapped import WrapProbe, split_wrap, wrap_lane, wrapped_probes
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers.process import TargetProcess
+
+from ..miniatures import read_results
 
 SPEC = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", outputs=("", "Y_h", "Y_c"))
 
@@ -128,7 +129,7 @@ def test_the_command_runs_lanes_and_repeats_their_cases(tmp_path: Path, capsys: 
     case = "lstm-14.float32.*numerics*"
     lanes = ["--target", "onnxruntime", "--target", "onnxruntime+qdq"]
     assert run("run", "--profile", "smoke", "--case", case, *lanes, "--out", str(out)) == 0
-    rows = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    rows = read_results(out)
     assert {row["target"] for row in rows} == {"onnxruntime", "onnxruntime+qdq"}
     assert {row["verdict"] for row in rows} == {"pass"}
     assert len({row["case"] for row in rows}) == len(rows) // 2

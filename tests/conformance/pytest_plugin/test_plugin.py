@@ -24,7 +24,7 @@ from onnxspec.conformance.pytest_plugin.assertion import (
 )
 from onnxspec.conformance.pytest_plugin.filling import Share
 from onnxspec.conformance.pytest_plugin.items import Following, Group, item_group
-from onnxspec.conformance.results.journal import Journal
+from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.loop import judged_result
 from onnxspec.conformance.running.run import Plan
@@ -94,7 +94,7 @@ def test_pytest_and_the_command_agree_case_for_case(
     )
     monkeypatch.setenv("PYTHONPATH", str(project.path))
     chosen = Selection("smoke")
-    with Journal(project.path / "run") as journal:
+    with RunWriter(project.path / "run") as journal:
         run = execute(Plan(chosen, tuple(map(SpecProbe, select(chosen))), (parse_target(target),)), journal)
     by_command = {result.case: result.verdict.value for result in run.targets[0].results}
     assert verdicts(project.path / "junit.xml") == by_command

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.border.strict_json import decode, encode
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.results.folder import NoRun, RunFolder, read_folder
-from onnxspec.conformance.results.journal import Journal, RunMismatch
-from onnxspec.conformance.results.lines import Amended, Ended, Observed, TargetFinished, TargetStarted
+from onnxspec.conformance.results.lines import ResultUpdate, RunFinished, TargetStarted
 from onnxspec.conformance.results.records import SCHEMA
 from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.results.writer import RunMismatch, RunWriter
 from onnxspec.reports.run import read_runs
 
-from .test_journal import BEGUN, RECORD, content, result, started
+from .test_writer import BEGUN, RECORD, content, result
 
 WHERE = {"output": "Y", "index": [0, 1, 2, 3], "step": 0}
 RESULTS = [
@@ -32,17 +32,16 @@ RESULTS = [
 LINES = [
     BEGUN,
     TargetStarted(target="t", description={"version": "1", "provider": None}),
-    *(Observed(result=each) for each in RESULTS),
-    Amended(by="diagnosis", target="t", case=RESULTS[1].case, diagnosis=("clip.missing",)),
-    TargetFinished(target="t", seconds=1.5),
-    Ended(complete=True, seconds=1.5),
+    *RESULTS,
+    ResultUpdate(by="diagnosis", target="t", case=RESULTS[1].case, diagnosis=("clip.missing",)),
+    RunFinished(complete=True, seconds=1.5, target_seconds={"t": 1.5}),
 ]
 TEXTS = [encode(line) for line in LINES]
 
 
 def folder_of(path: Path, lines: list[bytes], run: bytes | None = encode(RECORD).encode()) -> Path:
     path.mkdir(exist_ok=True)
-    (path / "journal.jsonl").write_bytes(b"".join(lines))
+    (path / "results.jsonl").write_bytes(b"".join(lines))
     if run is None:
         (path / "run.json").unlink(missing_ok=True)
     else:
@@ -50,18 +49,12 @@ def folder_of(path: Path, lines: list[bytes], run: bytes | None = encode(RECORD)
     return path
 
 
-def test_results_alone_are_read_too(tmp_path: Path) -> None:
-    started(tmp_path, *RESULTS)
-    with Journal(tmp_path, resume=True) as journal:
-        journal.publish()
-    (tmp_path / "journal.jsonl").unlink()
-    assert read_folder(tmp_path).results == tuple(RESULTS)
-    path = tmp_path / "results.jsonl"
-    path.write_bytes(path.read_bytes()[:-1])  # as an editor may leave it
-    assert (read_folder(tmp_path).results, read_folder(tmp_path).problems) == (tuple(RESULTS), ())
-    path.write_bytes(path.read_bytes()[:-1])
-    assert read_folder(tmp_path).results == tuple(RESULTS[:-1])
-    assert read_folder(tmp_path).problems[0].startswith("results.jsonl:4: no JSON")
+def test_results_of_0_4_are_refused_in_one_line(tmp_path: Path) -> None:
+    row = json.loads(RESULTS[0].to_line())
+    del row["record"]
+    (tmp_path / "results.jsonl").write_text(f"{json.dumps(row)}\n" * 3, encoding="ascii")
+    with pytest.raises(NoRun, match="in form unknown, this version reads and writes form 3"):
+        read_folder(tmp_path)
 
 
 def test_a_folder_of_another_form_is_named(tmp_path: Path) -> None:
@@ -69,7 +62,7 @@ def test_a_folder_of_another_form_is_named(tmp_path: Path) -> None:
     with pytest.raises(NoRun, match=r"of onnxspec '0\.2\.0\\x1b\[2J' in form 1, this version reads"):
         read_folder(tmp_path)
     for schema in (SCHEMA + 1, None, "2", [], 10**30):
-        folder_of(tmp_path, [json.dumps({"record": "begun", "schema": schema}).encode() + b"\n"], None)
+        folder_of(tmp_path, [json.dumps({"record": "header", "schema": schema}).encode() + b"\n"], None)
         if schema == 10**30:  # no number that is read
             assert "64 bits" in read_folder(tmp_path).problems[1]
             continue
@@ -77,7 +70,7 @@ def test_a_folder_of_another_form_is_named(tmp_path: Path) -> None:
             read_folder(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["run.json", "journal.jsonl"])
+@pytest.mark.parametrize("name", ["run.json", "results.jsonl"])
 def test_a_file_that_is_a_folder_is_no_run(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     with pytest.raises(NoRun, match="so it is no run"):
@@ -161,9 +154,9 @@ def test_whatever_is_done_to_one_line_the_others_are_there(tmp_path_factory: pyt
     for problem in read.problems:
         assert "\n" not in problem
     if read.damaged:
-        assert any(problem.startswith(f"journal.jsonl:{number + 1}: ") for problem in read.problems)
+        assert any(problem.startswith(f"results.jsonl:{number + 1}: ") for problem in read.problems)
     for each in read.results:  # what was read can be written, and is the same then
-        assert Result.from_line(each.to_line()) == each
+        assert decode(each.to_line(), Result) == each
 
 
 @settings(max_examples=60, deadline=None)
@@ -184,9 +177,7 @@ def test_whatever_is_done_to_run_json_the_results_are_there(
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_whatever_a_journal_holds_going_on_loses_none_of_it(
-    tmp_path_factory: pytest.TempPathFactory, data: Any
-) -> None:
+def test_resuming_loses_no_whole_line(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     """Lines left out, doubled, moved, cut and garbage between them: a refusal touches nothing, and otherwise every byte
     of a whole line is still there, and no case has two results."""
     lines = [f"{text}\n".encode() for text in TEXTS]
@@ -195,21 +186,20 @@ def test_whatever_a_journal_holds_going_on_loses_none_of_it(
     path = folder_of(tmp_path_factory.mktemp("run"), [whole[: data.draw(st.integers(0, len(whole)))]])
     before = content(path)
     try:
-        with Journal(path, resume=True) as journal:
-            journal.begin(BEGUN)
-            done = {r.case for r in journal.done}
-            assert len(done) == len(journal.done)
+        with RunWriter(path, resume=True) as writer:
+            writer.begin(BEGUN)
+            done = {r.case for r in writer.done}
+            assert len(done) == len(writer.done)
             for each in RESULTS:
                 if each.case not in done:
-                    journal.append(Observed(result=each))
-            journal.publish()
+                    writer.append(each)
     except RunMismatch:
         assert content(path) == before
         return
     after = content(path)
-    kept = before["journal.jsonl"].rpartition(b"\n")
-    assert after["journal.jsonl"].startswith(kept[0] + kept[1])
-    assert after.get("journal.jsonl.cut", b"\n") == kept[2] + b"\n"
-    published = [Result.from_line(line) for line in after["results.jsonl"].splitlines()]
-    assert sorted(r.case for r in published) == sorted(r.case for r in RESULTS)
-    assert {r.case: r.verdict for r in published} == {r.case: r.verdict for r in RESULTS}
+    kept = before["results.jsonl"].rpartition(b"\n")
+    assert after["results.jsonl"].startswith(kept[0] + kept[1])
+    assert after.get("results.jsonl.cut", b"\n") == kept[2] + b"\n"
+    read = read_folder(path).results
+    assert sorted(r.case for r in read) == sorted(r.case for r in RESULTS)
+    assert {r.case: r.verdict for r in read} == {r.case: r.verdict for r in RESULTS}

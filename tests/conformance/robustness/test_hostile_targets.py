@@ -152,7 +152,7 @@ FAULTS: dict[str, tuple[str, str]] = {
 @cache
 def specs(count: int) -> list[CaseSpec]:
     """Cases in which nothing is left out and no memory is without elements, all with models that differ."""
-    chosen = select(Selection("full", ops=("LSTM",), versions=(14,), types=("float32",)))
+    chosen = select(Selection("core", ops=("LSTM",), versions=(14, 22), types=("float32",)))
     chosen = [spec for spec in chosen if not spec.illegal]
     usual = [s for s in chosen if s.outputs == ("Y", "Y_h", "Y_c") and s.reruns == "none" and s.T * s.N and s.T < 20]
     usual = [s for s in usual if s.activations is None and s.lengths != "empty" and s.hidden_size]
@@ -242,16 +242,16 @@ def running_for(mark: Path) -> list[int]:
 # What happens to the run itself
 
 DYING = {
-    "before the folder is made": "import onnxspec.conformance.cli.execution as m; m.Journal = die",
-    "before anything is described": "import onnxspec.conformance.results.journal as m; m.Journal.describe = die",
+    "before the folder is made": "import onnxspec.conformance.cli.execution as m; m.RunWriter = die",
+    "before anything is described": "import onnxspec.conformance.results.writer as m; m.RunWriter.describe = die",
     "while run.json is replaced": """
 import pathlib
 replace = pathlib.Path.replace
 pathlib.Path.replace = lambda self, to: die() if self.name == 'run.json.new' else replace(self, to)""",
     "while the target starts": "import onnxspec.conformance.workers.process as m; m.WorkerProcess.await_ready = die",
-    "before the first line": "import onnxspec.conformance.results.journal as m; m.Journal.append = die",
+    "before the first line": "import onnxspec.conformance.results.writer as m; m.RunWriter.append = die",
     "in the middle of a line": """
-import onnxspec.conformance.results.journal as m
+import onnxspec.conformance.results.writer as m
 write, count = m.os.write, [0]
 class Os:
     def __getattr__(self, name):
@@ -264,26 +264,22 @@ class Os:
         die()
 m.os = Os()""",
     "between two results": """
-import onnxspec.conformance.results.journal as m
-append, count = m.Journal.append, [0]
+import onnxspec.conformance.results.writer as m
+append, count = m.RunWriter.append, [0]
 def dying(self, *lines):
     append(self, *lines)
     count[0] += 1
     if count[0] == 7:
         die()
-m.Journal.append = dying""",
+m.RunWriter.append = dying""",
     "while results are explained": "import onnxspec.conformance.diagnosis.explainer as m; m.explained = die",
-    "while the journal is amended": "import onnxspec.conformance.results.lines as m; m.amendment = die",
-    "while results.jsonl is made": """
-import pathlib
-replace = pathlib.Path.replace
-pathlib.Path.replace = lambda self, to: die() if self.name == 'results.jsonl.new' else replace(self, to)""",
+    "while a result is updated": "import onnxspec.conformance.results.lines as m; m.update_of = die",
     "while evidence is written": "import onnxspec.conformance.showing.evidence as m; m.evidence_of = die",
     "while run.json is written at the end": """
-import onnxspec.conformance.results.journal as m
-describe = m.Journal.describe
-m.Journal.describe = lambda self, content: die() if content['complete'] else describe(self, content)""",
-    "while the report is written": "import onnxspec.reports as m; m.write_report = die",
+import onnxspec.conformance.results.writer as m
+describe = m.RunWriter.describe
+m.RunWriter.describe = lambda self, content: die() if content['complete'] else describe(self, content)""",
+    "while the report is written": "import onnxspec.reports.page as m; m.write_report = die",
 }
 """Points at which a run is killed, each with what brings that about."""
 
@@ -333,7 +329,7 @@ def test_a_run_killed_anywhere_goes_on_without_loss_or_repetition(
         command, env={**environment, "MARK": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True, timeout=590
     )
     assert died.returncode == -signal.SIGKILL, died.stderr
-    journal = tmp_path / "o" / "journal.jsonl"
+    journal = tmp_path / "o" / "results.jsonl"
     finished = read_results(tmp_path / "o") if journal.exists() else []
     cut = journal.exists() and not (b"\n" + journal.read_bytes()).endswith(b"\n")
     again = Command(environment, tmp_path)(*of_nine(point), "--out", tmp_path / "o", "--resume")
@@ -371,7 +367,7 @@ def test_a_stuck_worker_does_not_outlive_a_run_that_is_killed(
         time.sleep(0.02)
 
 
-def test_an_older_journal_is_not_harmed_by_a_run_that_cannot_start(inside: Inside, tmp_path: Path) -> None:
+def test_an_older_run_is_not_harmed_by_a_run_that_cannot_start(inside: Inside, tmp_path: Path) -> None:
     case = naming([specs(1)[0].id])
     assert inside("run", "--target", "backend:conforming", *case, "--out", "o").code == 0
     before = {path: path.read_bytes() for path in (tmp_path / "o").rglob("*") if path.is_file()}

@@ -177,16 +177,16 @@ def test_the_command_fills_up_and_goes_on(
     assert len(record["cases"]) == 6
     assert "clip" in record["lacks"]["RNN"]
     assert info["digests"]["filled:backend:lacking"] == record["digest"]
-    journal = (tmp_path / "out" / "journal.jsonl").read_bytes()
-    assert b'"record":"filled"' in journal
+    journal = (tmp_path / "out" / "results.jsonl").read_bytes()
+    assert b'"record":"cases"' in journal
 
     # Gone on with, it is the same; with its last lines lost it comes to the same.
     assert inside(*words, "--resume").code == done.code
     again = json.loads((tmp_path / "out" / "run.json").read_text())
     assert again["targets"][0]["filling"] == record
     lines = journal.splitlines(keepends=True)
-    cut = next(k for k, line in enumerate(lines) if b'"record":"filled"' in line) + 2
-    (tmp_path / "out" / "journal.jsonl").write_bytes(b"".join(lines[:cut]))
+    cut = next(k for k, line in enumerate(lines) if b'"record":"cases"' in line) + 2
+    (tmp_path / "out" / "results.jsonl").write_bytes(b"".join(lines[:cut]))
     assert inside(*words, "--resume").code == done.code
     again = json.loads((tmp_path / "out" / "run.json").read_text())
     assert again["targets"][0]["filling"] == record

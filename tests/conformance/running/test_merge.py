@@ -124,12 +124,12 @@ def test_what_two_runs_both_have_is_there_once(inside: Inside, shards: list[Path
 
 def test_a_line_that_a_kill_cut_off_is_no_result(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     every = sum(map(len, map(told, shards)))
-    journal = shards[1] / "journal.jsonl"
+    journal = shards[1] / "results.jsonl"
     whole = journal.read_bytes()
-    journal.write_bytes(whole[: whole.rindex(b'{"record":"observed"') + 100])
+    journal.write_bytes(whole[: whole.rindex(b'{"record":"result"') + 100])
     done = inside("merge", *shards, "--out", "merged")
     assert done.code == 1
-    assert "s2: journal.jsonl: ends in an incomplete line of 100 bytes" in done.err
+    assert "s2: results.jsonl: ends in an incomplete line of 100 bytes" in done.err
     assert len(told(tmp_path / "merged")) == every - 1
     assert description(tmp_path / "merged")["complete"] is False
 
@@ -161,7 +161,7 @@ def test_runs_that_do_not_belong_together_are_refused(
 
 def test_two_results_of_one_case_that_differ_are_refused(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     shutil.copytree(shards[0], tmp_path / "again")
-    journal = tmp_path / "again" / "journal.jsonl"
+    journal = tmp_path / "again" / "results.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"verdict":"pass"', b'"verdict":"crashed"', 1))
     done = inside("merge", *shards, "again", "--out", "merged")
     assert done.code == 2
@@ -172,9 +172,9 @@ def test_two_results_of_one_case_that_differ_are_refused(inside: Inside, shards:
 def test_whether_a_wider_class_is_needed_is_asked_of_all_shards_together(
     inside: Inside, shards: list[Path], tmp_path: Path
 ) -> None:
-    journal = shards[0] / "journal.jsonl"
+    journal = shards[0] / "results.jsonl"
     lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
-    coarse = next(l["result"] for l in lines if l["record"] == "observed" and l["result"]["verdict"] == "pass")
+    coarse = next(l for l in lines if l["record"] == "result" and l["verdict"] == "pass")
     coarse |= {"verdict": "inaccurate", "accuracy": "bf16-math", "worst": 100.0, "message": "off; right by bf16-math"}
     journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     assert inside("merge", *shards, "--out", "merged").code == 1
@@ -186,7 +186,7 @@ def test_whether_a_wider_class_is_needed_is_asked_of_all_shards_together(
 def test_what_is_no_run_or_already_one_is_told(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert (
-        "empty: holds none of journal.jsonl, results.jsonl and run.json, so it is no run"
+        "empty: holds neither results.jsonl nor run.json, so it is no run"
         in inside("merge", "empty", "--out", "m").complaint
     )
     lone = tmp_path / "lone"
@@ -231,20 +231,20 @@ def test_a_merged_wrap_lane_is_one(inside: Inside, tmp_path: Path) -> None:
 
 def test_a_damaged_line_costs_its_result_and_is_named(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     every = sum(map(len, map(told, shards)))
-    journal = shards[0] / "journal.jsonl"
+    journal = shards[0] / "results.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    number = next(n for n, line in enumerate(lines) if line.startswith(b'{"record":"observed"'))
+    number = next(n for n, line in enumerate(lines) if line.startswith(b'{"record":"result"'))
     journal.write_bytes(b"".join(b"{}\n" if n == number else line for n, line in enumerate(lines)))
     done = inside("merge", *shards, "--out", "merged")
     assert done.code == 1
-    assert f"s1: journal.jsonl:{number + 1}: " in done.err
+    assert f"s1: results.jsonl:{number + 1}: " in done.err
     assert "lacks 1 of 7 cases" in done.err
     assert len(told(tmp_path / "merged")) == every - 1
 
 
 def test_a_merge_of_nothing_is_no_success(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     edit(shards[0], lambda info: info.update(targets=[]))
-    journal = shards[0] / "journal.jsonl"
+    journal = shards[0] / "results.jsonl"
     journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0])
     done = inside("merge", shards[0], "--out", "merged")
     assert done.code == 1
@@ -254,7 +254,7 @@ def test_a_merge_of_nothing_is_no_success(inside: Inside, shards: list[Path], tm
 
 def test_results_of_nothing_that_there_is_are_refused(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     """They have the right types, and name a clause, a case or a target that nobody knows."""
-    journal = shards[0] / "journal.jsonl"
+    journal = shards[0] / "results.jsonl"
     whole = journal.read_bytes()
     for old, new, named in (
         (b'"version":14', b'"version":7', "does not fit the case: version"),
@@ -262,7 +262,7 @@ def test_results_of_nothing_that_there_is_are_refused(inside: Inside, shards: li
         (b'"case":"', b'"case":"\\u001b[2Jx', "is not among what was to be run"),
         (b'"target":"backend:lengths_ignored","verdict"', b'"target":"","verdict"', "is not among what was to be run"),
     ):
-        head, mark, rest = whole.partition(b'{"record":"observed"')
+        head, mark, rest = whole.partition(b'{"record":"result"')
         assert old in rest
         journal.write_bytes(head + mark + rest.replace(old, new, 1))
         before = journal.read_bytes()
@@ -278,7 +278,7 @@ def test_results_of_nothing_that_there_is_are_refused(inside: Inside, shards: li
 def test_nothing_foreign_reaches_the_terminal_as_it_stands(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     """A name or a message of a run folder forges no line and moves no cursor."""
     forged = "\\u001b[2J\\u202e\\nonnxruntime: 1000 pass"
-    for name in ("journal.jsonl", "run.json"):
+    for name in ("results.jsonl", "run.json"):
         path = shards[0] / name
         text = path.read_text().replace("backend:lengths_ignored", f"backend:{forged}")
         path.write_text(text.replace('"message":"', f'"message":"{forged}'))

@@ -1,8 +1,8 @@
-"""The run directory as it is written: journal.jsonl, appended as things become known, and what is made from it.
+"""Writer of run folders: results.jsonl, appended as a run goes, and run.json, its summary.
 
-Whatever ends a run, what was obtained is on disk: every line is whole and written at once, and none is ever changed.
-What people and programs read, results.jsonl and run.json, is made anew when a run ends or is cut short, beside the old
-file, and put in its place by one rename. Nothing in a folder is touched before it is known to hold that run.
+Every line is whole and written at once, and none is changed, so that whatever ends a run loses nothing. run.json is
+written beside the old file and takes its place by one rename. Nothing in a folder is touched before it is known to hold
+that run.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from pathlib import Path
 
 from ..border.strict_json import decode, encode
 from ..judging.judgement import UNTRIED
-from .folder import JOURNAL, NODE_CASES, RESULTS, RUN, Held, NoRun, held_in
-from .lines import Begun, Line
+from .folder import NODE_CASES, RESULTS, RUN, NoRun, load_run
+from .lines import Line, RunStarted
 from .records import RunRecord
 from .result import Result
 
 SAME_RUN = ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures", "keeps_outputs", "shard")
-"""Keys that a run says of itself and must say again for it to be the same one."""
+"""Keys of a header that must be the same when a run is resumed."""
 
 SAME_TARGET = ("adapter", "options", "class", "wrap", "expected_file")
-"""Keys that run.json has of a target and must say again for it to be the same one."""
+"""Keys of a target in run.json that must be the same for it to be the same target."""
 
 SAME_RUNTIME = ("runtime", "version", "build", "provider", "device")
-"""Keys that a description has and must say again for it to be the same runtime."""
+"""Keys of a description that must be the same for it to be the same runtime."""
 
-PAGE = "report/index.html"
-CUT = f"{JOURNAL}.cut"
+CUT = f"{RESULTS}.cut"
 
 
 class OccupiedFolder(Exception):
@@ -54,32 +53,29 @@ def fresh_folder(parent: Path, started: datetime) -> Path:
     raise OccupiedFolder(f"{parent} holds a thousand runs of this second")
 
 
-class Journal:
-    """The journal of one run, a context manager that owns the run directory while it is open.
+class RunWriter:
+    """Writer of one run, a context manager that owns the run directory while it is open.
 
-    held
-        What it held when it was opened; empty for a new run.
+    loaded
+        What the folder held when it was opened; empty for a new run.
     problems
-        What is amiss with it, a line each, for the person who goes on with it.
+        What is invalid in it, a line each, for the person who resumes it.
     """
 
     def __init__(self, folder: Path, *, resume: bool = False) -> None:
-        """Open the journal. Nothing that is there is changed yet.
+        """Open a folder. Nothing in it is changed yet.
 
         Raises OccupiedFolder where the folder holds a run that is not to be resumed, where it holds something else and
         no run, or where another process is writing to it; RunMismatch where it holds what this version cannot go on
         with; OSError where it cannot be made.
         """
         self.folder = folder
-        self._path = folder / JOURNAL
-        there = [name for name in (JOURNAL, RESULTS, RUN) if (folder / name).exists()]
+        self._path = folder / RESULTS
+        there = [name for name in (RESULTS, RUN) if (folder / name).exists()]
         if there and not resume:
             raise OccupiedFolder(f"{folder} already holds a run: go on with --resume, or name another folder")
-        if resume and there and JOURNAL not in there:
-            raise RunMismatch(
-                f"{folder} holds {' and '.join(there)} and no {JOURNAL}, so it is no run that this version can go on "
-                "with; it is left alone: give a new folder"
-            )
+        if resume and there == [RUN]:
+            raise RunMismatch(f"{folder} holds {RUN} and no {RESULTS}, so it cannot be resumed: give a new folder")
         if not there and folder.is_dir() and any(path.name != NODE_CASES for path in folder.iterdir()):
             raise OccupiedFolder(
                 f"{folder} holds other files and no run, and is left alone: give a new or an empty folder"
@@ -87,16 +83,16 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = _opened(self._path)
         try:
-            self.held = held_in(self._path)
+            self.loaded = load_run(self._path)
         except NoRun as error:
             os.close(self._file)
             raise RunMismatch(f"{error}; it is left alone: give a new folder") from None
         except BaseException:
             os.close(self._file)
             raise
-        self.problems = [f"{folder}: {problem}" for problem in self.held.told]
+        self.problems = [f"{folder}: {problem}" for problem in self.loaded.messages]
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> RunWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -105,34 +101,32 @@ class Journal:
     @property
     def done(self) -> list[Result]:
         """The results of cases that need not be run again: those that the target was tried with."""
-        return [result for result in self.held.results.values() if result.verdict not in UNTRIED]
+        return [result for result in self.loaded.results.values() if result.verdict not in UNTRIED]
 
-    def begin(self, begun: Begun) -> None:
-        """Begin a run, or go on with the one that the folder holds, if it is the same; targets may have been added.
+    def begin(self, header: RunStarted) -> None:
+        """Start a run, or resume the one that the folder holds, if it is the same; targets may have been added.
 
-        What a kill cut off at the end is put into a file beside the journal. Raises RunMismatch, naming what differs,
-        with nothing touched, and OSError.
+        An incomplete last line is moved to a file beside results.jsonl. Raises RunMismatch, naming what differs, with
+        nothing touched, and OSError.
         """
-        self.same_run(begun)
+        self.require_same_run(header)
         self._cut()
-        self.append(begun)
+        self.append(header)
 
-    def same_run(self, begun: Begun) -> None:
-        """Make sure that the run that is to begin is the one that the folder holds. Raises RunMismatch."""
-        begun = decode(encode(begun), Begun)  # as it would be read again
-        if not self.held.begun:
-            if self.held.size:
-                raise RunMismatch(
-                    f"{self.folder / JOURNAL}: no line says of what run it is; it is left alone: give a new folder"
-                )
+    def require_same_run(self, header: RunStarted) -> None:
+        """Raise RunMismatch unless the folder is new or holds the run that the header describes."""
+        header = decode(encode(header), RunStarted)  # as it would be read again
+        if not self.loaded.headers:
+            if self.loaded.size:
+                raise RunMismatch(f"{self._path}: has no header, so it cannot be resumed: give a new folder")
             return
-        earlier = self.held.begun[-1]
+        earlier = self.loaded.headers[-1]
         by = f"; it was made by: {shlex.join(earlier.command)}" if earlier.command else ""
         hint = f"go on with the options that it was started with{by}"
         for key in SAME_RUN:
-            if getattr(earlier, key) != getattr(begun, key):
+            if getattr(earlier, key) != getattr(header, key):
                 raise RunMismatch(f"{self.folder} holds a run with another {key.replace('_', ' ')}: {hint}")
-        targets = {target.name: target for target in begun.targets}
+        targets = {target.name: target for target in header.targets}
         for target in earlier.targets:
             if target.name not in targets:
                 raise RunMismatch(f"{self.folder} holds a run of target {target.name!r} too: {hint}")
@@ -140,40 +134,28 @@ class Journal:
                 raise RunMismatch(f"{self.folder} holds a run of another target of the name {target.name!r}: {hint}")
 
     def _cut(self) -> None:
-        """Take an incomplete last line from the journal; it stays beside it."""
-        if self.held.size == self.held.whole:
+        """Move an incomplete last line to a file beside results.jsonl."""
+        if self.loaded.size == self.loaded.whole:
             return
-        with self._path.open("rb") as journal, (self.folder / CUT).open("ab") as beside:
-            journal.seek(self.held.whole)
-            rest = journal.read()
+        with self._path.open("rb") as results, (self.folder / CUT).open("ab") as beside:
+            results.seek(self.loaded.whole)
+            rest = results.read()
             beside.write(rest + b"\n")
-        os.ftruncate(self._file, self.held.whole)
+        os.ftruncate(self._file, self.loaded.whole)
         self.problems.append(
-            f"{self.folder}: {JOURNAL} ended in an incomplete line of {len(rest)} bytes, which now is in {CUT}"
+            f"{self.folder}: {RESULTS} ended in an incomplete line of {len(rest)} bytes, which now is in {CUT}"
         )
 
     def append(self, *lines: Line) -> None:
         """Write lines. Raises OSError, with nothing half-written left, where the disk has no room for them."""
         _write(self._file, "".join(f"{encode(line)}\n" for line in lines).encode("ascii"))
 
-    def publish(self) -> Held:
-        """Make results.jsonl from what the journal holds, which is returned. Raises OSError, with the old one there."""
-        held = held_in(self._path)
-        # Somebody may have written to it meanwhile.
-        self.problems = list(dict.fromkeys([*self.problems, *(f"{self.folder}: {each}" for each in held.told)]))
-        self._replace(RESULTS, "".join(f"{result.to_line()}\n" for result in held.results.values()))
-        return held
-
     def describe(self, record: RunRecord) -> None:
         """Write run.json. Raises OSError, with the old one there."""
-        self._replace(RUN, encode(record, indent=2) + "\n")
-
-    def _replace(self, name: str, text: str) -> None:
-        """Put a text in the place of a file, which stays until the text is whole."""
-        beside = self.folder / f"{name}.new"
+        beside = self.folder / f"{RUN}.new"
         try:
-            beside.write_text(text, encoding="ascii")
-            beside.replace(self.folder / name)
+            beside.write_text(encode(record, indent=2) + "\n", encoding="ascii")
+            beside.replace(self.folder / RUN)
         except OSError:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The run directory: what is on disk, and what becomes of a journal that was cut, damaged, or is somebody else's."""
+"""The run directory: what is on disk, and what becomes of a file that was cut, damaged, or is somebody else's."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from onnxspec.conformance.border.strict_json import encode
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.folder import read_folder
-from onnxspec.conformance.results.journal import Journal, OccupiedFolder, RunMismatch, fresh_folder
-from onnxspec.conformance.results.lines import Begun, Observed, TargetAsked, TargetFinished, TargetStarted, amendment
+from onnxspec.conformance.results.lines import RunFinished, RunStarted, TargetAsked, TargetStarted, update_of
 from onnxspec.conformance.results.records import SCHEMA, RunRecord
 from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.results.writer import OccupiedFolder, RunMismatch, RunWriter, fresh_folder
 
 TARGET = TargetAsked(name="t", adapter="onnxruntime", options={}, accuracy="standard", wrap="", expected_file="")
-BEGUN = Begun(
+BEGUN = RunStarted(
     schema=SCHEMA,
     onnxspec="0.1.0",
     started="2026-11-20T16:30:00+00:00",
@@ -61,12 +61,12 @@ def result(number: int, verdict: Verdict = Verdict.PASS, **fields: Any) -> Resul
 
 
 def started(folder: Path, *results: Result) -> Path:
-    """A folder that holds a run with these results, which was cut short before anything was made of its journal."""
-    with Journal(folder) as journal:
-        journal.begin(BEGUN)
-        journal.describe(RECORD)
+    """A folder that holds a run with these results, which was cut short."""
+    with RunWriter(folder) as writer:
+        writer.begin(BEGUN)
+        writer.describe(RECORD)
         for each in results:
-            journal.append(Observed(result=each))
+            writer.append(each)
     return folder
 
 
@@ -76,7 +76,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def lines(folder: Path) -> list[bytes]:
-    return (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    return (folder / "results.jsonl").read_bytes().splitlines(keepends=True)
 
 
 def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
@@ -89,16 +89,12 @@ def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
         result(3, where={"error": float("inf"), "units": float("nan")}),
     ]
     started(tmp_path / "o", *written)
-    with Journal(tmp_path / "o", resume=True) as journal:
-        assert journal.done == written
-        assert journal.problems == []
-        journal.publish()
-    assert journal.done[0].worst == 0.125
-    assert journal.done[1].worst is None
-    assert journal.done[2].where == {"error": None, "units": None}
-    text = (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")
-    assert [Result.from_line(line) for line in text[:-1]] == written
-    assert text[-1] == b""
+    with RunWriter(tmp_path / "o", resume=True) as writer:
+        assert writer.done == written
+        assert writer.problems == []
+    assert writer.done[0].worst == 0.125
+    assert writer.done[1].worst is None
+    assert writer.done[2].where == {"error": None, "units": None}
 
 
 def test_what_becomes_known_of_a_result_is_a_line_of_its_own(tmp_path: Path) -> None:
@@ -107,20 +103,17 @@ def test_what_becomes_known_of_a_result_is_a_line_of_its_own(tmp_path: Path) -> 
     named = replace(sampled, diagnosis=("clip.missing",), expected=True, why="known")
     started(tmp_path, result(0), first)
     before = lines(tmp_path)
-    with Journal(tmp_path, resume=True) as journal:
-        journal.begin(BEGUN)
+    with RunWriter(tmp_path, resume=True) as writer:
+        writer.begin(BEGUN)
         for earlier, later, by in ((first, sampled, "fresh-sample"), (sampled, named, "diagnosis")):
-            line = amendment(earlier, later, by)
+            line = update_of(earlier, later, by)
             assert line is not None
-            journal.append(line)
-        held = journal.publish()
+            writer.append(line)
     assert lines(tmp_path)[: len(before)] == before
-    assert list(held.results.values()) == [result(0), named]
     assert read_folder(tmp_path).results == (result(0), named)
-    assert Result.from_line((tmp_path / "results.jsonl").read_bytes().splitlines()[1]) == named
-    assert amendment(named, named, "diagnosis") is None
+    assert update_of(named, named, "diagnosis") is None
     with pytest.raises(ValueError, match="cannot change worst"):
-        amendment(named, replace(named, worst=1.0), "diagnosis")
+        update_of(named, replace(named, worst=1.0), "diagnosis")
 
 
 def test_where_nothing_was_judged_there_is_no_worst() -> None:
@@ -128,33 +121,33 @@ def test_where_nothing_was_judged_there_is_no_worst() -> None:
 
 
 @pytest.mark.parametrize("cut", [40, 1, 2])
-def test_an_incomplete_last_line_is_put_beside_the_journal(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_last_line_is_put_beside_the_file(tmp_path: Path, cut: int) -> None:
     started(tmp_path, *(result(number) for number in range(3)))
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "results.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
     begun, *observed = whole.splitlines(keepends=True)
     assert read_folder(tmp_path).results == (result(0), result(1))
     assert "ends in an incomplete line" in read_folder(tmp_path).problems[0]
     assert path.read_bytes() == whole[:-cut]  # a reader cuts nothing
-    with Journal(tmp_path, resume=True) as journal:
-        assert journal.done == [result(0), result(1)]
+    with RunWriter(tmp_path, resume=True) as writer:
+        assert writer.done == [result(0), result(1)]
         assert path.read_bytes() == whole[:-cut]  # nor is anything cut before the run is known to be the same
-        journal.begin(BEGUN)
-        assert "ended in an incomplete line" in journal.problems[0]
-        assert "journal.jsonl.cut" in journal.problems[0]
-        journal.append(Observed(result=result(2)))
+        writer.begin(BEGUN)
+        assert "ended in an incomplete line" in writer.problems[0]
+        assert "results.jsonl.cut" in writer.problems[0]
+        writer.append(result(2))
     again = lines(tmp_path)
     assert again == [begun, *observed[:2], again[3], observed[2]]
-    assert (tmp_path / "journal.jsonl.cut").read_bytes() == observed[2][:-cut] + b"\n"
-    with Journal(tmp_path, resume=True) as journal:
-        assert journal.done == [result(number) for number in range(3)]
-        assert journal.problems == []
+    assert (tmp_path / "results.jsonl.cut").read_bytes() == observed[2][:-cut] + b"\n"
+    with RunWriter(tmp_path, resume=True) as writer:
+        assert writer.done == [result(number) for number in range(3)]
+        assert writer.problems == []
 
 
 DAMAGE: list[tuple[Callable[[bytes], bytes], str]] = [
     (
-        lambda line: b'{"record": "observed", "result": {"case": "no result"}}\n',
+        lambda line: b'{"record": "result", "case": "no result"}\n',
         "missing required field",
     ),
     (lambda line: b"\xff\xfe\n", "no UTF-8"),
@@ -179,7 +172,7 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(
     tmp_path: Path, spoil: Callable[[bytes], bytes], named: str, at: int
 ) -> None:
     started(tmp_path, *(result(number) for number in range(3)))
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "results.jsonl"
     damaged = [spoil(line) if number == at else line for number, line in enumerate(lines(tmp_path))]
     assert damaged != lines(tmp_path)
     path.write_bytes(b"".join(damaged))
@@ -187,24 +180,23 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(
     folder = read_folder(tmp_path)
     assert list(folder.results) == left
     (problem,) = folder.problems
-    assert problem.startswith(f"journal.jsonl:{at + 1}: ")
+    assert problem.startswith(f"results.jsonl:{at + 1}: ")
     assert named in problem
     assert len(problem) < 300
-    with Journal(tmp_path, resume=True) as journal:
-        assert journal.done == left
-        journal.begin(BEGUN)
-        journal.append(Observed(result=result(at - 1)))
-        (complaint,) = journal.problems
-        assert f"{tmp_path}: journal.jsonl:{at + 1}: " in complaint
-        journal.publish()
+    with RunWriter(tmp_path, resume=True) as writer:
+        assert writer.done == left
+        writer.begin(BEGUN)
+        writer.append(result(at - 1))
+        (complaint,) = writer.problems
+        assert f"{tmp_path}: results.jsonl:{at + 1}: " in complaint
     assert lines(tmp_path)[:4] == damaged  # what cannot be read may be legible to somebody
     assert sorted(r.case for r in read_folder(tmp_path).results) == sorted(result(number).case for number in range(3))
 
 
 def test_a_file_of_garbage_is_told_in_a_few_lines(tmp_path: Path) -> None:
     started(tmp_path, result(0))
-    with (tmp_path / "journal.jsonl").open("ab") as journal:
-        journal.write(b"garbage\n" * 10_000)
+    with (tmp_path / "results.jsonl").open("ab") as writer:
+        writer.write(b"garbage\n" * 10_000)
     folder = read_folder(tmp_path)
     assert folder.results == (result(0),)
     assert folder.damaged == 10_000
@@ -215,11 +207,11 @@ def test_a_file_of_garbage_is_told_in_a_few_lines(tmp_path: Path) -> None:
 def test_a_line_without_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxspec.conformance.results.folder.LONGEST_LINE", 4000)
     started(tmp_path, result(0))
-    with (tmp_path / "journal.jsonl").open("ab") as journal:
-        journal.write(b"x" * 9000 + b"\n" + encode(Observed(result=result(1))).encode() + b"\n" + b"y" * 9000)
+    with (tmp_path / "results.jsonl").open("ab") as writer:
+        writer.write(b"x" * 9000 + b"\n" + encode(result(1)).encode() + b"\n" + b"y" * 9000)
     folder = read_folder(tmp_path)
     assert folder.results == (result(0), result(1))
-    assert folder.problems[0] == "journal.jsonl:3: longer than 0 MiB"
+    assert folder.problems[0] == "results.jsonl:3: longer than 0 MiB"
     assert "incomplete line of 9000 bytes" in folder.problems[1]
 
 
@@ -238,36 +230,36 @@ def test_a_result_that_is_there_twice_counts_once(tmp_path: Path, second: Result
     assert folder.results == (result(0), result(1), result(2))
     assert len(folder.problems) == problems
     if problems:
-        assert folder.problems[0].startswith(f"journal.jsonl:4: a second result of case {result(1).case} on t (wrong)")
-    with Journal(tmp_path, resume=True) as journal:
-        assert journal.done == [result(0), result(1), result(2)]
+        assert folder.problems[0].startswith(f"results.jsonl:4: a second result of case {result(1).case} on t (wrong)")
+    with RunWriter(tmp_path, resume=True) as writer:
+        assert writer.done == [result(0), result(1), result(2)]
 
 
-@pytest.mark.parametrize("left", ["journal.jsonl", "results.jsonl", "run.json"])
+@pytest.mark.parametrize("left", ["results.jsonl", "run.json"])
 def test_a_folder_that_holds_a_run_is_not_touched(tmp_path: Path, left: str) -> None:
     (tmp_path / left).write_text("precious")
     with pytest.raises(OccupiedFolder, match="--resume"):
-        Journal(tmp_path)
+        RunWriter(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [left]
     assert (tmp_path / left).read_text() == "precious"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs locks")
 def test_only_one_journal_at_a_time(tmp_path: Path) -> None:
-    with Journal(tmp_path), pytest.raises(OccupiedFolder, match="another"):
-        Journal(tmp_path, resume=True)
-    Journal(tmp_path, resume=True).__exit__(None, None, None)
+    with RunWriter(tmp_path), pytest.raises(OccupiedFolder, match="another"):
+        RunWriter(tmp_path, resume=True)
+    RunWriter(tmp_path, resume=True).__exit__(None, None, None)
 
 
 def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
     started(tmp_path / "o", result(1))
     more = replace(TARGET, name="other", options={"sizes": (1, 2)})  # which JSON gives back as a list
     for _ in range(2):
-        with Journal(tmp_path / "o", resume=True) as journal:
-            journal.begin(replace(BEGUN, started="later", targets=[more, TARGET]))
-    assert len(journal.held.begun) == 2
-    with Journal(tmp_path / "new", resume=True) as journal:
-        journal.begin(BEGUN)
+        with RunWriter(tmp_path / "o", resume=True) as writer:
+            writer.begin(replace(BEGUN, started="later", targets=[more, TARGET]))
+    assert len(writer.loaded.headers) == 2
+    with RunWriter(tmp_path / "new", resume=True) as writer:
+        writer.begin(BEGUN)
 
 
 @pytest.mark.parametrize(
@@ -287,15 +279,13 @@ def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
 def test_another_run_does_not_and_nothing_is_touched(
     tmp_path: Path, changed: dict[str, Any], named: str, cut: int
 ) -> None:
-    """Also where the journal was cut: nobody knows yet whose it is."""
+    """Also where the file was cut: nobody knows yet whose it is."""
     started(tmp_path, result(1))
-    with Journal(tmp_path, resume=True) as journal:
-        journal.publish()
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "results.jsonl"
     path.write_bytes(path.read_bytes()[: -cut or None])
     before = content(tmp_path)
-    with Journal(tmp_path, resume=True) as journal, pytest.raises(RunMismatch, match=named):
-        journal.begin(replace(BEGUN, **changed))
+    with RunWriter(tmp_path, resume=True) as writer, pytest.raises(RunMismatch, match=named):
+        writer.begin(replace(BEGUN, **changed))
     assert content(tmp_path) == before
 
 
@@ -306,18 +296,18 @@ NEW_BEGUN = encode(BEGUN).encode().replace(b'"schema":3', b'"schema":4').replace
 @pytest.mark.parametrize(
     ("files", "named"),
     [
-        ({"results.jsonl": b'{"case": "a"}\n', "run.json": OLD_RUN}, "holds results.jsonl and run.json and no journal"),
-        ({"results.jsonl": b"somebody's\n"}, "holds results.jsonl and no journal"),
-        ({"journal.jsonl": NEW_BEGUN + b'\n{"record":"observed"}\n'}, "of onnxspec '0.1.0' in form 4"),
-        ({"journal.jsonl": b"somebody's\n"}, "no line says of what run it is"),
-        ({"journal.jsonl": b"somebody's"}, "no line says of what run it is"),
+        ({"results.jsonl": b'{"case": "a"}\n', "run.json": OLD_RUN}, "holds a run in form unknown"),
+        ({"run.json": OLD_RUN}, "holds run.json and no results.jsonl"),
+        ({"results.jsonl": NEW_BEGUN + b'\n{"record":"result"}\n'}, "of onnxspec '0.1.0' in form 4"),
+        ({"results.jsonl": b"somebody's\n"}, "has no header"),
+        ({"results.jsonl": b"somebody's"}, "has no header"),
     ],
 )
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, files: dict[str, bytes], named: str) -> None:
     for name, written in files.items():
         (tmp_path / name).write_bytes(written)
-    with pytest.raises(RunMismatch, match=named), Journal(tmp_path, resume=True) as journal:
-        journal.begin(BEGUN)
+    with pytest.raises(RunMismatch, match=named), RunWriter(tmp_path, resume=True) as writer:
+        writer.begin(BEGUN)
     assert content(tmp_path) == files
 
 
@@ -325,22 +315,22 @@ def test_cases_without_a_runtime_are_due_again(tmp_path: Path) -> None:
     there = [result(1), result(2, Verdict.UNAVAILABLE), result(3), result(4, Verdict.UNAVAILABLE)]
     started(tmp_path, *there)
     assert read_folder(tmp_path).results == tuple(there)
-    with Journal(tmp_path, resume=True) as journal:
-        assert journal.done == [there[0], there[2]]
-        journal.append(Observed(result=result(4)))
+    with RunWriter(tmp_path, resume=True) as writer:
+        assert writer.done == [there[0], there[2]]
+        writer.append(result(4))
     assert read_folder(tmp_path).results == (*there[:3], result(4))
 
 
 def test_what_targets_say_and_take_is_kept(tmp_path: Path) -> None:
     started(tmp_path)
     for seconds in (1.5, 2.0):
-        with Journal(tmp_path, resume=True) as journal:
-            journal.begin(BEGUN)
-            journal.append(TargetStarted(target="t", description={"version": "1"}))
-            journal.append(TargetFinished(target="t", seconds=seconds))
-    with Journal(tmp_path, resume=True) as journal:
-        assert journal.held.descriptions == {"t": {"version": "1"}}
-        assert journal.held.seconds == {"t": 3.5}
+        with RunWriter(tmp_path, resume=True) as writer:
+            writer.begin(BEGUN)
+            writer.append(TargetStarted(target="t", description={"version": "1"}))
+            writer.append(RunFinished(complete=False, seconds=seconds, target_seconds={"t": seconds}))
+    with RunWriter(tmp_path, resume=True) as writer:
+        assert writer.loaded.descriptions == {"t": {"version": "1"}}
+        assert writer.loaded.seconds == {"t": 3.5}
 
 
 def test_a_write_that_fails_half_way_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,27 +345,25 @@ def test_a_write_that_fails_half_way_leaves_whole_lines(tmp_path: Path, monkeypa
         room -= count
         return count
 
-    with Journal(tmp_path) as journal:
-        journal.begin(BEGUN)
+    with RunWriter(tmp_path) as writer:
+        writer.begin(BEGUN)
         monkeypatch.setattr(os, "write", full)
         number = 0
         with contextlib.suppress(OSError):
             for number in range(10):
-                journal.append(Observed(result=result(number)))
+                writer.append(result(number))
         assert 0 < number < 9
         monkeypatch.undo()
         assert lines(tmp_path)[-1].endswith(b"\n")
         assert len(lines(tmp_path)) == number + 1
-        journal.append(Observed(result=result(number)))
-    with Journal(tmp_path, resume=True) as journal:
-        assert journal.done == [result(k) for k in range(number + 1)]
+        writer.append(result(number))
+    with RunWriter(tmp_path, resume=True) as writer:
+        assert writer.done == [result(k) for k in range(number + 1)]
 
 
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started(tmp_path, result(1))
-    with Journal(tmp_path, resume=True) as journal:
-        journal.publish()
-        journal.append(Observed(result=result(2)))
+    with RunWriter(tmp_path, resume=True) as writer:
         before = content(tmp_path)
 
         def fail(self: Path, *arguments: Any, **options: Any) -> int:
@@ -384,13 +372,8 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path, monkeypatch:
 
         monkeypatch.setattr(Path, "write_text", fail)
         with pytest.raises(OSError, match="space"):
-            journal.publish()
-        with pytest.raises(OSError, match="space"):
-            journal.describe({**RECORD, "cases": 9})
+            writer.describe({**RECORD, "cases": 9})
         assert content(tmp_path) == before
-        monkeypatch.undo()
-        journal.publish()
-    assert len((tmp_path / "results.jsonl").read_bytes().splitlines()) == 2
 
 
 def test_fresh_folders_of_one_second_differ(tmp_path: Path) -> None:
