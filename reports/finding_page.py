@@ -69,13 +69,13 @@ def _copy(exhibit: Exhibit | None, place: Path) -> None:
 def means(finding: Finding) -> str:
     """Return what the verdict of a finding means, and whether it is one that decides, in a few sentences."""
     if finding.section == ASIDE:
-        return f"{NO_FAILURE.get(finding.kind, finding.word.meaning)} That is worth knowing, and no failure."
+        return f"{NO_FAILURE.get(finding.kind, finding.word.meaning)} This is not a failure."
     meaning = finding.word.meaning
     if finding.section == REFUSED:
-        return f"{meaning} A model with such a node cannot be run there as it is."
+        return f"{meaning} A model with such a node does not run there."
     if finding.known:
-        return f"{meaning} It is on the list of known failures of this target, so it does not fail the run."
-    return f"{meaning} It is on no list of known failures, so it fails the run."
+        return f"{meaning} It is on the list of known failures, so it does not fail the run."
+    return f"{meaning} It is not on the list of known failures, so it fails the run."
 
 
 def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:
@@ -90,7 +90,7 @@ def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:
 _WHAT = {
     "script.py": "runs the case and compares",
     "model.onnx": "the model",
-    "evidence.json": "the numbers of this page",
+    "evidence.json": "the values of this page",
 }
 
 

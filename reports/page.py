@@ -22,7 +22,7 @@ from ..reference import document_saying
 from . import presentation
 from .answers import LACKS, SHOWN, told_of
 from .comparison import HEADINGS, Comparison, compare_subjects, tone
-from .evidence import plane_of, rows_of, short
+from .evidence import first_values, range_text, shape_text, short
 from .finding_page import (
     MOST_LISTED,
     MOST_PAGES,
@@ -35,9 +35,9 @@ from .finding_page import (
     write_pages,
 )
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Clause, Finding, findings_of
+from .heat import BANDS, by_row, by_unit
 from .markdown import versions_of
 from .matrix import matrix
-from .picture import BANDS, heat_map, panels
 from .refusals import refusals_of
 from .run import Run, read_runs
 from .subject import Subject, subjects_of
@@ -188,6 +188,11 @@ def _environment() -> Environment:
         "words": _feature_words,
         "urlencode": lambda text: quote(shortened(text)),
         "real": short,
+        "by_unit": by_unit,
+        "by_row": by_row,
+        "shape": shape_text,
+        "first_values": first_values,
+        "range": range_text,
         "times_radius": times_radius,
         "times_words": times_words,
         "files": sized_files,
@@ -198,10 +203,6 @@ def _environment() -> Environment:
     environment.globals |= {
         "word": word,
         "refusals_of": refusals_of,
-        "heat_map": heat_map,
-        "panels": panels,
-        "plane_of": plane_of,
-        "rows_of": rows_of,
         "BANDS": BANDS,
         "STATUS": STATUS_WORDS,
         "STATES": STATES,

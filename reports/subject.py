@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
-from ..conformance.results.records import Bias, TargetRecord
+from ..conformance.results.level_grades import graded_line
+from ..conformance.results.records import Bias, LevelsRecord, TargetRecord
 from ..conformance.results.result import Result
 from ..reference import FORMATS, SPECIAL, topic_of
-from .picture import LevelPicture, pictures_of_levels
 from .run import NO_TARGET, Run
 from .tally import Tally
 
@@ -163,10 +163,10 @@ class Subject:
             )
         return rows
 
-    @cached_property
-    def levels(self) -> list[LevelPicture]:
-        """Pictures of how far quantized outputs are off."""
-        return pictures_of_levels(self.info.get("levels", []))
+    @property
+    def levels(self) -> list[str]:
+        """How far quantized outputs are off, a line for each operator and number of bits."""
+        return [f"{record['operator']}, {levels_text(record)}" for record in self.info.get("levels", [])]
 
     @property
     def version(self) -> str:
@@ -246,6 +246,25 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
         Subject(number, name, f"{name} in {run.name}" if name in twice else name, run, info)
         for number, (run, name, info) in enumerate(targets)
     ]
+
+
+_ENDS = (0, 1, 2, 4, 16, 64, 256, 4096, 65535)
+"""The largest difference in levels of each group of cases."""
+
+
+def levels_text(record: LevelsRecord) -> str:
+    """Return the grade of a record, and how many cases differ by how many levels where some do."""
+    groups: Counter[tuple[int, str]] = Counter()
+    for pairs, wrong in ((record["off"], ""), (record["wrong"], " wrong")):
+        for levels, cases in pairs:
+            groups[next((end for end in _ENDS if levels <= end), _ENDS[-1]), wrong] += cases
+    line = graded_line([record], record["bits"])
+    if not any(end for end, _ in groups):
+        return line
+    counts = [
+        f"{'up to ' if end > 2 else ''}{end:,}: {count:,}{wrong}" for (end, wrong), count in sorted(groups.items())
+    ]
+    return f"{line}; cases by difference: {', '.join(counts)}"
 
 
 def _text(value: object) -> str:

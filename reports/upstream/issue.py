@@ -22,7 +22,7 @@ _DESCRIBED = ("runtime", "version", "provider", "device", "python", "onnx", "num
 
 def issue_markdown(chosen: Chosen) -> str:
     """The issue, in Markdown. Raises OSError where the script cannot be read."""
-    operator = chosen.exhibit.operator
+    operator = chosen.exhibit.evidence.operator
     parts = [
         f"# {operator}: {plain(_small(chosen.finding.title))}",
         " ".join(_paragraph(chosen)),
@@ -45,26 +45,26 @@ def _small(title: str) -> str:
 
 def _paragraph(chosen: Chosen) -> Iterator[str]:
     """A paragraph on what happens, when, and what would explain it."""
-    finding, member, exhibit = chosen.finding, chosen.member, chosen.exhibit
+    finding, member, evidence = chosen.finding, chosen.member, chosen.exhibit.evidence
     runtime = plain(member.subject.label)
-    if exhibit.about:
+    if evidence.about:
         yield (
-            f"The model has several nodes; this is about the one named {code(exhibit.about)}, with inputs and outputs "
+            f"The model has several nodes; this is about the one named {code(evidence.about)}, with inputs and outputs "
             "under the names that its document has for them."
         )
-    parting = exhibit.numbers.parting if exhibit.numbers is not None else None
+    parting = evidence.numbers.parting if evidence.numbers else None
     if parting is not None and parting.must is not None and parting.got is not None:
-        yield f"{runtime} computes {exhibit.operator} otherwise than its document: {_parted(parting)}."
+        yield f"{runtime} computes {evidence.operator} otherwise than its document: {_parted(parting)}."
     elif finding.verdict == Verdict.NOT_REJECTED.value:
-        yield f"{runtime} runs a model that the document of {exhibit.operator} forbids: {_sentence(member.message)}"
+        yield f"{runtime} runs a model that the document of {evidence.operator} forbids: {_sentence(member.message)}"
     elif finding.verdict in DECLINED:
-        yield f"{runtime} does not run a legal {exhibit.operator}: {_sentence(member.message)}"
+        yield f"{runtime} does not run a legal {evidence.operator}: {_sentence(member.message)}"
     else:
-        yield f"{runtime}, on a legal {exhibit.operator}: {plain(finding.title)}. {_sentence(member.message)}"
+        yield f"{runtime}, on a legal {evidence.operator}: {plain(finding.title)}. {_sentence(member.message)}"
     if finding.fault and finding.verdict != Verdict.NOT_REJECTED.value:
         guessed = "as if this were done" in finding.title or "consistent with" in finding.title.lower()
         sure = "is consistent with" if guessed else "is that of"
-        texts = "; ".join(plain(text.rstrip(".")) for _, text in exhibit.diagnosis if text)
+        texts = "; ".join(plain(text.rstrip(".")) for fault in evidence.diagnosis if (text := fault.text))
         title = finding.title.removesuffix(f" (with {finding.conditions})")  # the next sentence says when
         text = (texts or plain(title)).removeprefix("Consistent with: ")
         yield f"What it returns {sure} a right implementation with this change: {text[:1].upper()}{text[1:]}."
@@ -73,7 +73,7 @@ def _paragraph(chosen: Chosen) -> Iterator[str]:
     types = ", ".join(member.types)
     cases, show = ("case", "shows") if member.count == 1 else ("cases", "show")
     yield f"{member.count} {cases} of {', '.join(member.versions)} in {types} {show} it."
-    own = next((given.type for given in exhibit.inputs if given.type), "")
+    own = next((given.type for given in evidence.inputs if given.type), "")
     if own and own not in member.types:
         yield f"What is shown here is a smaller case, in {own}."
 
@@ -113,23 +113,23 @@ def _environment(chosen: Chosen) -> Iterator[str]:
 
 
 def _expected_and_got(chosen: Chosen) -> Iterator[str]:
-    exhibit = chosen.exhibit
-    numbers = exhibit.numbers
-    rows = [numbers.parting, *(numbers.states or [])] if numbers is not None else []
+    evidence = chosen.exhibit.evidence
+    numbers = evidence.numbers
+    rows = [numbers.parting, *(numbers.states or [])] if numbers else []
     shown = {row.place: row for row in rows if row is not None and row.got is not None}
     if not shown:
-        yield plain(chosen.member.message or exhibit.message)
-        if exhibit.signal:
-            yield f"\nThe process was ended by {plain(exhibit.signal)}."
-        if exhibit.captured:
-            yield f"\n```text\n{_fenced(exhibit.captured[-2000:])}\n```"
+        yield plain(chosen.member.message or evidence.message)
+        if evidence.process.signal:
+            yield f"\nThe process was ended by {plain(evidence.process.signal)}."
+        if captured := evidence.process.captured.strip():
+            yield f"\n```text\n{_fenced(captured[-2000:])}\n```"
         return
-    if numbers is not None and numbers.title:
+    if numbers and numbers.title:
         yield f"{plain(numbers.title)}.\n"
     yield "| element | must be | error bound | got |"
     yield "| --- | --- | --- | --- |"
     yield from (_row(row) for row in shown.values())
-    if numbers is not None and numbers.from_reported:
+    if numbers and numbers.from_reported:
         yield "\nEach step is computed from the state that the runtime itself returned one step before."
 
 

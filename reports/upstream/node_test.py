@@ -124,7 +124,7 @@ def _lines(
 
 def _test_name(chosen: Chosen, node: onnx.NodeProto) -> str:
     """``test_gru_forward_lengths_ragged``: what the case's id says, without version, sizes and digest."""
-    parts = chosen.exhibit.case.split(".")
+    parts = chosen.exhibit.evidence.case.split(".")
     told = [part for part in parts[1:-1] if part != "float32" and not re.fullmatch(r"T\d+N\d+\w*", part)]
     words = re.sub(r"[^a-z0-9]+", "_", "_".join([node.op_type.lower(), *told]).lower()).strip("_")
     return f"test_{words}"

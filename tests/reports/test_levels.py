@@ -1,4 +1,4 @@
-"""The grade of quantized outputs, and its picture."""
+"""The grade of quantized outputs, and its line on a page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.showing.evidence import evidence_of
 from onnxspec.reference import Node, operator_for
 from onnxspec.reports.evidence import read_exhibit
-from onnxspec.reports.picture import pictures_of_levels
+from onnxspec.reports.subject import levels_text
 
 PROBE = WrapProbe(SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)), "qdq-u16")
 
@@ -39,7 +39,7 @@ def off(levels: int, verdict: Verdict = Verdict.INACCURATE) -> Result:
     return replace(result, verdict=verdict, where={**result.where, "units": float(levels)})
 
 
-def test_right_and_wrong_outputs_are_counted_and_drawn_apart() -> None:
+def test_right_and_wrong_outputs_are_counted_apart() -> None:
     results = [right(), right(), off(1), off(34), off(2000, Verdict.WRONG)]
     (record,) = level_records(results)
     assert (record["operator"], record["bits"], record["within"]) == ("GRU", 16, 34)
@@ -47,11 +47,8 @@ def test_right_and_wrong_outputs_are_counted_and_drawn_apart() -> None:
     line = "levels of 16 bits: within 34 levels (4 cases, 2 of them by one or more); wrong by up to 2,000 (1 case)"
     assert graded_line([record], 16) == line
     assert graded_line([record], 8) == ""
-    (picture,) = pictures_of_levels([record])
-    drawn = {bar.label: (bar.held, bar.wrong) for bar in picture.bars if bar.held or bar.wrong}
-    assert drawn == {"0": (2, 0), "1": (1, 0), "\u2264 64": (1, 0), "\u2264 4,096": (0, 1)}
-    assert [bar.held_height > bar.wrong_height for bar in picture.bars][:2] == [True, True]
-    assert all(0 <= bar.wrong_y <= bar.held_y <= picture.base for bar in picture.bars)
+    counts = "0: 2, 1: 1, up to 64: 1, up to 4,096: 1 wrong"
+    assert levels_text(record) == f"{line}; cases by difference: {counts}"
 
 
 def test_a_case_without_levels_has_no_grade() -> None:
@@ -82,9 +79,8 @@ def test_evidence_has_scales_and_zero_points_and_tells_levels_as_levels(tmp_path
     (tmp_path / "evidence" / "evidence.json").write_text(json.dumps(whole), encoding="utf-8")
     exhibit = read_exhibit(tmp_path, "evidence")
     assert exhibit is not None
-    assert exhibit.numbers is not None
-    parting = exhibit.numbers.parting
+    assert exhibit.evidence.numbers
+    parting = exhibit.evidence.numbers.parting
     assert parting is not None
     assert (parting.off, parting.right) == (4, str(int(parting.got or 0) ^ 4))
-    (weights,) = (one for one in exhibit.inputs if one.name == "W")
-    assert weights.codec.startswith("9 channels along axis 1, scale 0.0")
+    assert exhibit.evidence.codecs["W"].partition(", ")[2].startswith("9 channels along axis 1, scale 0.0")

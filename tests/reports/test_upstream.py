@@ -157,4 +157,4 @@ def test_an_issue_about_the_second_of_two_nodes_says_so_and_its_script_shows_it(
     assert shown.returncode == 1, shown.stderr
     assert "second_Y[1, 0, 0, " in shown.stdout
     (page,) = (tmp_path / "run/report/findings").glob("*.html")
-    assert "What follows is about the node <b>second</b>" in page.read_text(encoding="utf-8")
+    assert "Inputs and values are those of node <b>second</b>" in page.read_text(encoding="utf-8")

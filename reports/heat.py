@@ -1,0 +1,147 @@
+"""Error over bound as a table of tiles: units or rows of a batch down, steps across."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..conformance.showing.records import Numbers
+
+MOST_CELLS = 128
+BANDS = (
+    (0.5, "b0", "up to half the error bound"),
+    (1.0, "b1", "within the error bound"),
+    (10.0, "b2", "up to 10 times the bound"),
+    (1e3, "b3", "up to 1,000 times the bound"),
+    (math.inf, "b4", "beyond"),
+)
+"""(upper end of |error| / bound, class of the colour, words); from the third on it is outside."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One element: the class of its colour, its text, and what it means in words."""
+
+    band: str
+    text: str
+    title: str
+    padding: bool
+
+
+@dataclass(frozen=True)
+class HeatTable:
+    """Tiles by (name, tiles) rows.
+
+    ``here`` is the index of the row that is shown in detail, -1 for none. ``total_rows`` and ``total_steps`` also count
+    those that the evidence left out.
+    """
+
+    row_word: str
+    steps: tuple[int, ...]
+    rows: tuple[tuple[str, tuple[Tile, ...]], ...]
+    here: int
+    total_rows: int
+    total_steps: int
+
+    @property
+    def padded(self) -> bool:
+        return any(tile.padding for _, tiles in self.rows for tile in tiles)
+
+    @property
+    def summary(self) -> str:
+        """The table in a sentence."""
+        checked = [
+            (step, name, tile)
+            for name, tiles in self.rows
+            for step, tile in zip(self.steps, tiles, strict=True)
+            if tile.band != "none"
+        ]
+        inside = [entry for entry in checked if not entry[2].padding]
+        wrong = [entry for entry in inside if entry[2].band in _OUTSIDE]
+        verb = "is" if len(wrong) == 1 else "are"
+        text = f"{len(wrong)} of {len(inside)} value{'' if len(inside) == 1 else 's'} {verb} wrong"
+        if wrong:
+            step, name, _ = min(wrong, key=lambda entry: entry[0])
+            text += f", the first at step {step}, {self.row_word} {name}"
+        unkept = sum(tile.padding and tile.band in _OUTSIDE for *_, tile in checked)
+        values = "value is" if unkept == 1 else "values are"
+        return text + (f"; {unkept} padding {values} not zero (allowed)." if unkept else ".")
+
+
+_OUTSIDE = ("b2", "b3", "b4")
+
+
+def band(ratio: float | None) -> str:
+    """Return the class of the colour for a ratio; ``none`` where nothing is judged."""
+    if ratio is None or math.isnan(ratio):
+        return "none"
+    return next(name for end, name, _ in BANDS if ratio <= end)
+
+
+def times(ratio: float | None) -> str:
+    """Return a ratio in few characters, as it stands in a tile: ``0.12``, ``35``, ``4e5``."""
+    if ratio is None or math.isnan(ratio):
+        return ""
+    if math.isinf(ratio):
+        return "\N{INFINITY}"
+    if ratio >= 1000:
+        mantissa, exponent = f"{ratio:.0e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    if ratio >= 0.095:
+        return f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}"
+    return "0" if ratio < 5e-4 else "<.1"
+
+
+def by_unit(numbers: Numbers) -> HeatTable | None:
+    """Return the tiles of one row of the batch, units down; None where the evidence has none."""
+    plane = numbers.plane
+    if not plane or not _even(plane.ratio, len(plane.steps), len(plane.units)):
+        return None
+    ends = [plane.length] * len(plane.units)
+    by_unit = list(zip(*plane.ratio, strict=True))
+    return _table("unit", plane.steps, plane.units, by_unit, ends, -1, plane.of_units, plane.of_steps)
+
+
+def by_row(numbers: Numbers) -> HeatTable | None:
+    """Return the worst tile of each row of the batch at each step; None where the evidence has none."""
+    rows = numbers.rows
+    if not rows or len(rows.names) < 2 or not _even(rows.ratio, len(rows.names), len(rows.steps)):
+        return None
+    if len(rows.lengths) != len(rows.names):
+        return None
+    return _table("row", rows.steps, rows.names, rows.ratio, rows.lengths, rows.here, rows.of_rows, rows.of_steps)
+
+
+def _even(lines: Sequence[Sequence[object]], height: int, width: int) -> bool:
+    return len(lines) == height > 0 and all(len(line) == width > 0 for line in lines)
+
+
+def _table(
+    row_word: str,
+    steps: Sequence[int],
+    names: Sequence[object],
+    ratios: Sequence[Sequence[float | None]],
+    ends: Sequence[int],
+    here: int,
+    total_rows: int,
+    total_steps: int,
+) -> HeatTable:
+    """Return the table; ``ends`` has for each row the step at which its padding begins."""
+    shown = tuple(steps[:MOST_CELLS])
+    rows = tuple(
+        (str(name), tuple(_tile(ratio, step >= end) for step, ratio in zip(shown, line, strict=False)))
+        for name, line, end in zip(names[:MOST_CELLS], ratios, ends, strict=False)
+    )
+    return HeatTable(row_word, shown, rows, here, total_rows, total_steps)
+
+
+def _tile(ratio: float | None, padding: bool) -> Tile:
+    colour = band(ratio)
+    if padding:
+        kept = colour not in _OUTSIDE
+        return Tile(colour, times(ratio) if kept else "\N{EN DASH}", "padding" if kept else "padding, not zero", True)
+    if ratio is None or math.isnan(ratio):
+        return Tile(colour, "", "not judged", False)
+    words = "no bound allows it" if math.isinf(ratio) else f"{ratio:.3g} times the error bound"
+    return Tile(colour, times(ratio), words, False)
