@@ -1,11 +1,11 @@
-"""JSON that others wrote, into typed records, and records into JSON: what either side cannot hold is refused.
+"""Foreign JSON into typed records, and records into JSON; values that either side cannot hold are refused.
 
-RFC 8259 leaves open what a parser does with a key that stands twice, with numbers beyond its own, and with nesting, and
-parsers differ; JSON has no infinity and no NaN, and encoders write them in several ways. A record that two programs
-read differently is no record, so all of that is refused here, in both directions.
+RFC 8259 leaves open how a parser treats duplicate keys, numbers beyond its own, and nesting, and parsers differ; JSON
+has no infinity and no NaN, and encoders write them in several ways. A record that two programs read differently is no
+record, so all of that is refused here, in both directions.
 
-Nearly every line there is was written by onnxspec, and is what it writes of the record that it holds. That is cheap to
-show, with a decoder that knows the record's type, and leaves nothing to refuse; every other text is looked at closely.
+Nearly every line was written by onnxspec, and equals the text that it writes for the record in it. That is cheap to
+check, with a decoder that knows the record's type, and leaves nothing to refuse; every other text is checked closely.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 
 class MalformedJson(ValueError):
-    """A text is no JSON, or not the JSON that was due; the message says in one line what is the matter, and where."""
+    """A text is no JSON, or not the expected JSON; the message gives defect and place in one line."""
 
 
 def decode(text: str | bytes, kind: type[T]) -> T:
-    """The record of type `kind` that a text holds. Raises MalformedJson."""
+    """Return the record of type `kind` of a text. Raise MalformedJson."""
     if isinstance(text, bytes) and (decoder := _decoder(cast(Hashable, kind))) is not None:
         try:
             record: T = decoder.decode(text)
@@ -49,9 +49,9 @@ def decode(text: str | bytes, kind: type[T]) -> T:
 
 
 def typed(value: object, kind: type[T]) -> T:
-    """A record of type `kind` from what :func:`parse` returned. Raises MalformedJson, which names the key.
+    """Return a record of type `kind` from the result of :func:`parse`. Raise MalformedJson, which names the key.
 
-    Nothing is converted but what JSON has no type for: lists to tuples, texts to enumerations, whole numbers to floats.
+    Only types that JSON lacks are converted: lists to tuples, texts to enumerations, whole numbers to floats.
     """
     try:
         return msgspec.convert(value, kind)
@@ -62,8 +62,8 @@ def typed(value: object, kind: type[T]) -> T:
 
 
 def parse(text: str | bytes) -> Any:
-    """The value that a text holds: dictionaries, lists, texts, finite floats, integers of at most 64 bits, booleans and
-    None. Raises MalformedJson for everything else, and for bytes that are no UTF-8."""
+    """Return the value of a text: dictionaries, lists, texts, finite floats, integers of at most 64 bits, booleans and
+    None. Raise MalformedJson for everything else, and for bytes that are no UTF-8."""
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
@@ -79,25 +79,24 @@ def parse(text: str | bytes) -> Any:
 
 
 def encode(value: object, *, indent: int | None = None) -> str:
-    """A record as JSON in ASCII, on one line unless it is indented. Raises ValueError for infinity and NaN."""
+    """Return a record as JSON in ASCII, on one line unless it is indented. Raise ValueError for infinity and NaN."""
     plain = msgspec.to_builtins(value)
     return json.dumps(plain, allow_nan=False, indent=indent, separators=(",", ":") if indent is None else None)
 
 
 def _written(text: bytes, again: bytes) -> bool:
-    """Tell whether a text is what is written of the record that was read from it, up to zeros before an exponent
-    (1e-07).
+    """Tell whether a text equals the text of the record that was read from it, up to zeros before an exponent (1e-07).
 
-    Then :func:`parse` has nothing to refuse in it: each key of the text is one that was written, at the same place, and
-    no key is written twice; an integer that stands where a float is expected would be written with a point.
+    Then :func:`parse` has nothing to refuse in it: each key was written at the same place, and no key twice; an integer
+    in place of a float would be written with a point.
     """
     return text == again or text.replace(b"e-0", b"e-") == again.replace(b"e-0", b"e-")
 
 
 @cache
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:
-    """A decoder of those members of `kind`, a type or a union of types, whose types leave no room for what `parse`
-    refuses beyond keys that stand twice: deep nesting and integers of more than 64 bits. None where there are none."""
+    """Return a decoder of those members of `kind`, a type or a union, whose types exclude all that `parse` refuses
+    except duplicate keys: deep nesting and integers of more than 64 bits. None if there are none."""
     some = tuple(each for each in get_args(kind) or (kind,) if _bounded(inspect.type_info(each)))
     return msgspec.json.Decoder(Union[some]) if some else None  # noqa: UP007 - as many as there are
 
@@ -109,7 +108,7 @@ def _bounded(kind: inspect.Type) -> bool:
 
 
 def _parts(kind: inspect.Type) -> Iterator[inspect.Type]:
-    """The types of what a value of a type holds; none of those that are not known here."""
+    """Return the types of the parts of a type's values; none for unknown types."""
     if isinstance(kind, inspect.StructType | inspect.DataclassType | inspect.TypedDictType):
         yield from (field.type for field in kind.fields)
     elif isinstance(kind, inspect.UnionType):

@@ -1,4 +1,4 @@
-"""TOML that others wrote, into typed records; what is wrong with it is told with the line of its key."""
+"""Foreign TOML into typed records; errors name the line of the key."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class TomlDocument:
-    """A document that anybody wrote.
+    """TOML document of anybody.
 
     text
         The whole of it.
     place
-        How its reader knows it: a path mostly.
+        Its name for the reader, mostly a path.
     error
-        The exception that tells in one line what is wrong, and where.
+        The exception for an error, with its place, in one line.
     entry
         A table of an array in words, by the array's name and the table's number.
     """
 
     def __init__(self, text: str, place: str, error: type[ValueError], *, entry: str = "entry {number}") -> None:
-        """Raises `error` for what is no TOML, is nested too deeply, or holds a whole number of more than the 64 bits
-        that TOML promises."""
+        """Raise `error` for a text that is no TOML, is nested too deeply, or holds a whole number of more than TOML's
+        64 bits."""
         self._text, self.place, self._error, self._entry = text, place, error, entry
         try:
             self.content: dict[str, Any] = tomllib.loads(text)
@@ -55,7 +55,7 @@ class TomlDocument:
 
     @classmethod
     def read(cls, path: Path, error: type[ValueError], *, entry: str = "entry {number}") -> TomlDocument:
-        """The document that a file holds. Raises `error`, also for a file that cannot be read."""
+        """Return the document of a file. Raise `error`, also for a file that cannot be read."""
         try:
             text = path.read_bytes().decode("utf-8")
         except OSError as fault:
@@ -65,23 +65,22 @@ class TomlDocument:
         return cls(text.replace("\r\n", "\n"), str(path), error, entry=entry)
 
     def wrong(self, path: Sequence[Key], complaint: str) -> ValueError:
-        """The exception that says what is wrong with a key: of the line in which it stands, or its table where it
-        does not stand there."""
+        """Return the exception for an error of a key, with the line of the key or of its table."""
         lines = (line_of(self._text, path[:length]) for length in range(len(path), 0, -1))
         line = next((number for number in lines if number is not None), None)
         place = self.place if line is None else f"{self.place}:{line}"
         return self._error(f"{place}: {self._words(path)}{complaint}")
 
     def record(self, kind: type[T], path: Sequence[Key]) -> T:
-        """The table at a path as a record. What a field must be is said by the description (``msgspec.Meta``) of its
-        type. Raises the document's exception for what is no table, and for keys that are unknown, wrong or missing."""
+        """Return the table at a path as a record. The description (``msgspec.Meta``) of a field's type says what it
+        must be. Raise the document's exception if it is no table, and for keys that are unknown, wrong or missing."""
         table: Any = self.content
         for key in path:
             table = table[key]
         return self.typed(table, kind, path)
 
     def typed(self, table: object, kind: type[T], path: Sequence[Key]) -> T:
-        """The same of a table that was changed since it was read."""
+        """Return a table that was changed after reading as a record."""
         if not isinstance(table, dict):
             raise self.wrong(path, f"must be a table, is {table!r}")
         known = _fields_of(kind)
@@ -97,7 +96,7 @@ class TomlDocument:
         return msgspec.convert(table, kind)
 
     def tables(self, name: str) -> list[dict[str, Any]]:
-        """The tables of an array, none where there is no such; nothing else may stand in the document. Raises its
+        """Return the tables of an array, none if it is missing; the document may hold nothing else. Raise its
         exception."""
         rows = self.content.get(name, [])
         strange = next((key for key in self.content if key != name), None)
@@ -119,7 +118,7 @@ class TomlDocument:
         raise self.wrong(path, f"must be {_described(field.type)}, is {value!r}")
 
     def _words(self, path: Sequence[Key]) -> str:
-        """The words before a complaint: the table, and the key in it."""
+        """Return the beginning of an error message: the table, and the key in it."""
         name, *rest = path
         if rest and isinstance(rest[0], int):
             words = self._entry.format(name=name, number=rest[0] + 1) + ": "
@@ -131,19 +130,20 @@ class TomlDocument:
 
 @cache
 def _fields_of(kind: type[msgspec.Struct]) -> Mapping[str, FieldInfo]:
-    """The fields of a record by their keys. To find them evaluates all annotations anew: a seventh of a millisecond
+    """Return the fields of a record by their keys. Finding them evaluates all annotations: a seventh of a millisecond
     for each of the hundreds of entries that every run reads."""
     return {field.encode_name: field for field in fields(kind)}
 
 
 def line_of(text: str, path: Sequence[Key]) -> int | None:
-    """The number of the line in which a key begins, from 1; None where the document does not have it, or is too long.
+    """Return the number of the line in which a key begins, from 1; None if the document does not have it, or is too
+    long.
 
     path
         Keys from the outermost on, and numbers for entries of arrays, like ``("box", "options", "provider")``.
 
-    A beginning of the document that ends between two statements is a document of its own. The statement that brings in
-    the key therefore begins behind the last such beginning that does not have it yet.
+    A beginning of the document that ends between two statements is a document of its own. The statement with the key
+    therefore begins behind the last such beginning without it.
     """
     lines = text.split("\n")
     if len(lines) > _MOST_LINES:
@@ -161,7 +161,7 @@ def line_of(text: str, path: Sequence[Key]) -> int | None:
 
 
 def shown(name: str) -> str:
-    """A name that anybody gave, as part of a line."""
+    """Return a foreign name as part of a line."""
     printable = name if name.isprintable() else ascii(name)[1:-1]
     return printable if len(printable) <= _LONGEST_NAME else f"{printable[:_LONGEST_NAME]}..."
 
@@ -194,7 +194,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def _described(kind: Any) -> str:
-    """Words for the values of a type, as its description says it, or that of a member of a union."""
+    """Return words for the values of a type, from its description or that of a member of a union."""
     for each in (kind, *typing.get_args(kind)):
         for meta in getattr(each, "__metadata__", ()):
             if isinstance(meta, msgspec.Meta) and meta.description:

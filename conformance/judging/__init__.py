@@ -1,1 +1,1 @@
-"""Verdicts on what a target did."""
+"""Verdicts on the results of targets."""

@@ -1,4 +1,4 @@
-"""An attempt to pass a case: its runs beside what they must return, by one class and one choice of interpretations."""
+"""Attempt to pass a case: its runs beside their expectations, by one class and one choice of interpretations."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Attempt:
     """All agreements of a case's runs under one class and one choice of interpretations.
 
     worst
-        The agreement that fails most, or fails least of those that hold; None where nothing is judged.
+        The agreement that fails most, or fails least of those that hold; None if nothing is judged.
     outside
-        What the first run that is outside of its bounds does not meet; None where all hold.
+        The expectations that the first run outside its bounds violates; None if all hold.
     vague, telling
-        Elements whose bound is too wide to say anything, and those judged of which more is known than that they repeat
-        another output.
+        Elements whose bound is too wide to prove anything, and judged elements that do not merely repeat another
+        output.
     unconventional
         The same of the first run that breaks a convention.
     """
@@ -72,7 +72,7 @@ class Attempt:
 
     @property
     def of_levels(self) -> bool:
-        """Tell whether what is worst is a level, and no number."""
+        """Whether the worst element is a level, not a number."""
         return self.worst is not None and self.worst.expectation.open is not None
 
     @property
@@ -121,9 +121,9 @@ def attempt_at(
 def answered_by(
     runs: list[NodeRun], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
 ) -> dict[str, str]:
-    """The interpretations without which the numbers would not hold: what they tell of the target. Where another option
-    holds as well, they tell nothing, unless the question is another one in each node: then they tell that the
-    reference's own does not hold."""
+    """Return the interpretations without which the numbers would not hold. If another option holds as well, the numbers
+    show nothing, unless the question is a separate one in each node: then they show that the reference's own option
+    does not hold."""
     answered = {}
     entangled = operator_for(runs[0].node).entangled & touched
     for name in sorted(touched):
@@ -139,7 +139,8 @@ def answered_by(
 
 @np.errstate(over="ignore", invalid="ignore")
 def hold(runs: list[NodeRun], accuracy: str, interpretations: Interpretations) -> bool:
-    """Tell whether all runs are what they must be; what the first one tells need not be asked of the others."""
+    """Tell whether all runs meet their expectations; questions that the first one answers are not asked of the
+    others."""
     return all(
         expectation.conventional or meets(expectation, output)
         for run in runs

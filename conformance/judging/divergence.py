@@ -1,8 +1,8 @@
-"""The first element of which a target returns something else than it must, in the order in which numbers are computed.
+"""First element that differs from its expectation, in the order of computation.
 
-A recurrent node hands every error on: what is worst lies mostly far behind what is wrong. So a failure is described by
-the first element that is outside of its bound: the first output before those that are left after it, the first step of
-the computation before later ones, the direction's first position last where it runs in reverse.
+A recurrent node propagates every error, so the worst element mostly lies far behind the first wrong one. A failure is
+therefore described by the first element outside its bound: the first output before derived ones, the first step of the
+computation before later ones, the direction's first position last in reverse.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from .places import OutputAxes, OutputPlace
 __all__ = ["FAR", "Divergence", "apart", "first_divergence", "ratio_text", "right_levels"]
 
 FAR = 1e6
-"""From here on |error| / bound says nothing any more but that it is far outside: bounds may be as small as 1e-45."""
+"""Ratio of |error| to bound beyond which only "far outside" is reported: bounds may be as small as 1e-45."""
 
 _FEWEST, _MOST = 9, 17  # digits: of float32 and of float64, with which a number can be read back
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """One element that is outside of its bound.
+    """One element outside its bound.
 
     expectation
-        What it does not meet.
+        The expectation that it violates.
     outside
-        How many elements are, of all outputs.
+        Number of elements outside, of all outputs.
     levels
-        Whether what came back are levels themselves, which are written as whole numbers.
+        Whether the values are levels, which are written as whole numbers.
     run
-        Which run of its session it is in, in words; empty where there is one.
+        The run of its session, in words; empty if there is one.
     """
 
     expectation: Expectation
@@ -63,7 +63,7 @@ class Divergence:
 
     @property
     def where(self) -> dict[str, Any]:
-        """The value as results hold it."""
+        """The value of ``where`` in results."""
         return self.place.where
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Divergence:
 
 
 def right_levels(must: float, bound: float) -> tuple[int, int]:
-    """The least and the greatest level within a bound."""
+    """Return the least and the greatest level within a bound."""
     return math.ceil(must - bound), math.floor(must + bound)
 
 
@@ -113,10 +113,10 @@ def ratio_text(ratio: float) -> str:
 def first_divergence(
     node: Node, c: Resolved, expectations: Sequence[Expectation], outputs: Mapping[str, NDArray[Any]]
 ) -> Divergence | None:
-    """The first element outside of its bound; None where there is none.
+    """Return the first element outside its bound; None if there is none.
 
     expectations
-        Of the node, whose configuration is `c`; outputs that are missing are not looked at.
+        Of the node, whose configuration is `c`; missing outputs are skipped.
     """
     first: tuple[tuple[int, ...], Expectation, OutputPlace] | None = None
     outside = 0

@@ -22,10 +22,10 @@ Given = Mapping[str, NDArray[Any]]
 
 
 def judge_given(outcome: Outcome, given: Sequence[Given], names: Sequence[str], rtol: float, atol: float) -> Judgement:
-    """The verdict on what a target did with a model of which nothing is known but what it should return.
+    """Return the verdict on the results of a model for which only given outputs are known.
 
     given
-        For each run the expected outputs by name; empty where there are none.
+        For each run the expected outputs by name; empty if there are none.
     names
         Of the graph's outputs.
     rtol, atol
@@ -59,7 +59,7 @@ def judge_given(outcome: Outcome, given: Sequence[Given], names: Sequence[str], 
 def _compared(
     wanted: Given, outputs: Sequence[NDArray[Any] | None], names: Sequence[str], rtol: float, atol: float
 ) -> Judgement:
-    """The verdict on one run."""
+    """Return the verdict on one run."""
     if len(outputs) != len(names):
         count = f"{len(outputs)} outputs came back, {len(names)} were asked for"
         return Judgement(Verdict.MALFORMED, "count", message=count)
@@ -83,7 +83,7 @@ def _compared(
 
 
 def _output(name: str, got: NDArray[Any], must: NDArray[Any], rtol: float, atol: float) -> Judgement:
-    """The verdict on one output of the right form."""
+    """Return the verdict on one output of the right form."""
     if must.dtype.name == "bfloat16":
         rtol = max(rtol, BFLOAT16_RTOL)
     wide = np.complex128 if must.dtype.kind == "c" else np.float64

@@ -1,4 +1,5 @@
-"""Verdicts with their reasons, and those that need no numbers: on what did not run, and on what is forbidden."""
+"""Verdicts with their reasons, and the verdicts that need no numbers: on jobs that did not run, and on invalid
+models."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ FAILING = frozenset(
 )
 
 DECLINED = frozenset({Verdict.UNSUPPORTED, Verdict.FALLBACK})
-"""Verdicts on what a target does not do at all of what is legal: neither a pass nor wrong arithmetic. A provider that
-leaves a node to another one does not support it, whoever computes it in the end."""
+"""Verdicts on valid models that a target does not run: neither a pass nor wrong arithmetic. A provider that leaves a
+node to another one does not support it."""
 
 WITHOUT_RUN = DECLINED | {Verdict.NOT_TRIED}
 """Verdicts that say nothing of a target's arithmetic and lacks nothing either. A case that is ``not-tried`` asks for
@@ -64,15 +65,15 @@ operator's broke off. A run that is gone on with tries them."""
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict with its reasons; the fields are those of a result, see docs/results.md.
+    """Verdict with its reasons; the fields are those of a result, see docs/results.md.
 
     worst
-        Largest |error|/radius of what was judged; infinity where no radius allows what is there.
+        Largest |error|/radius of judged elements; infinity if no radius allows the value.
     error_sums
         Sums over elements not in doubt for the run's bias: signed error, error towards larger magnitude, its square,
         u|value|.
     strict
-        For a case of the accuracy kind: whether it passes by the class ``strict`` too; None for the others.
+        For an accuracy case: whether it passes by the class ``strict`` too; None for others.
     """
 
     verdict: Verdict
@@ -102,10 +103,10 @@ _STATUS = {
 
 
 NO_CLEAN_REFUSAL = "no-clean-refusal"
-"""Flag of what a program declined by breaking, before it had accepted the model: nobody knows what it meant."""
+"""Flag of refusals by an exception that suggests a bug, before the model was accepted: they may be no refusals."""
 
 RANDOM_WEIGHTS = "random-weights"
-"""Flag of a node of a model some of whose weights are not known and are made up."""
+"""Flag of a node of a model with random numbers for unknown weights."""
 
 OF_FORBIDDEN = frozenset({"refused", "open"})
 """Reasons of a pass that is of a forbidden model: it was refused, or the document leaves open whether it must be."""
@@ -115,22 +116,23 @@ EXCEPTION = "exception"
 
 
 def not_run(outcome: Outcome) -> Judgement:
-    """The verdict on a job that did not run to its end."""
+    """Return the verdict on a job that did not run to its end."""
     if outcome.broke:
         return Judgement(Verdict.CRASHED, EXCEPTION, message=outcome.reason)
     return _declined(outcome)
 
 
 def would_allow(name: str) -> str:
-    """The words of a message for a wider class that holds what came back, and of whose roundings nothing is seen."""
+    """Return the words for a wider class whose bounds hold the values, without signs of its roundings."""
     return f"class {name} would allow as much"
 
 
 def not_judged(error: Exception, doing: str) -> Judgement:
-    """The verdict on a case in which the suite's own code or the operator's raised an exception: nothing is known.
+    """Return the verdict on a case in which onnxspec or the operator's own code raised an exception: nothing is known
+    of the target.
 
     doing
-        What was under way: ``building`` or ``judging``.
+        The step that broke off: ``building`` or ``judging``.
     """
     return Judgement(Verdict.NOT_JUDGED, doing, message=f"the suite's fault or the operator's: {told_mishap(error)}")
 
@@ -147,14 +149,14 @@ _TRIED = frozenset({"ran", "refused", "fell-back"})
 def judge_forbidden(
     summary: str, due: str, clause: str, outcome: Outcome, legal: Outcome | None, *, open: bool = False
 ) -> Judgement:
-    """The verdict on a model that a document forbids.
+    """Return the verdict on an invalid model.
 
     summary, due, clause
-        What is forbidden about it, the phase at which it must be refused at the latest, and the clause that it breaks.
+        Its violation, the phase at which it must be refused at the latest, and the clause that it violates.
     legal
-        What became of the same model without the violation. Where that does not run either, refusing shows nothing.
+        Outcome of the same model without the violation. If that does not run either, a refusal shows nothing.
     open
-        Whether taking it is right too.
+        Whether accepting it is right too.
     """
     if outcome.status not in _TRIED:
         return not_run(outcome)

@@ -17,7 +17,7 @@ __all__ = ["OutputAxes", "OutputPlace", "format_index"]
 
 DIRECTIONS, ROWS = "num_directions", "batch_size"
 _UNITS = ("hidden_size", "input_size")
-"""Sizes of axes that a message does not name: the index says enough."""
+"""Sizes of axes that a message does not name: the index is enough."""
 
 Indices = NDArray[np.int64]
 """Elements of an output: a row for each, with its index in the node's layout."""
@@ -50,12 +50,12 @@ class OutputPlace:
 
     @property
     def where(self) -> dict[str, Any]:
-        """The value as results hold it."""
+        """The value of ``where`` in results."""
         return {"output": self.output, "index": list(self.index), "step": self.step}
 
 
 class OutputAxes:
-    """The axes of one output of a node: their sizes' names in the document, and what messages call them."""
+    """Axes of one output of a node: the names of their sizes in the document, and in messages."""
 
     def __init__(self, node: Node, c: Resolved, output: str) -> None:
         self.output, self._c = output, c

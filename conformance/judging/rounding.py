@@ -67,9 +67,9 @@ def looks_like_rounding(
     """Tell whether the errors of outputs that a wider class holds are those of its roundings.
 
     pairs
-        What the outputs must be by the declared class and by the wider one.
+        The expected outputs by the declared class and by the wider one.
     wider
-        The class whose roundings they should be. Of an arithmetic that has no formats to look at it is true.
+        The class whose roundings they should be. True for an arithmetic without formats to compare with.
     """
     if wider is None:
         return True
@@ -95,10 +95,11 @@ def has_its_signature(
     pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
     """Tell whether errors that look like roundings of a class are those of no other: as large as its roundings where
-    bounds tell them from others, or on numbers that its format holds and the right ones are not.
+    bounds distinguish them from others, or at numbers that its format holds although the right ones are not.
 
-    A function that is approximated looks like them in some cases, on a device that has no such format; and in a bound
-    that is a fifth of the numbers there is room for much else. For what :func:`looks_like_rounding` takes."""
+    An approximated function looks like them in some cases, on a device without such a format; and a bound that is a
+    fifth of the numbers leaves room for much else. For outputs that pass :func:`looks_like_rounding`.
+    """
     # A class of levels says how many of them it is off, and nothing of a format.
     if wider is None or wider.flushes or wider.steps:
         return True
@@ -127,13 +128,13 @@ def looks_like_flushing(
     outputs: Mapping[str, NDArray[Any]],
     flushed: Callable[[], Mapping[str, NDArray[Any]]],
 ) -> bool:
-    """Tell whether subnormal numbers became zeros: a result is zero that must be something else, or most results that
-    the declared class does not hold are off by what it makes if those of the inputs do.
+    """Tell whether subnormal numbers became zeros: a result is zero and must not be, or most results outside the
+    declared class are off by the effect of flushed inputs.
 
     pairs
         As for :func:`looks_like_rounding`.
     flushed
-        By how much that moves each output.
+        The change of each output by flushed inputs.
     """
     errors: list[NDArray[np.float64]] = []
     shifts: list[NDArray[np.float64]] = []
@@ -158,7 +159,7 @@ def looks_like_flushing(
 
 
 def _elements(narrow: Expectation, wide: Expectation, outputs: Mapping[str, NDArray[Any]]) -> _Elements | None:
-    """The elements of an output that both expectations judge; None where that says nothing of arithmetic."""
+    """Return the elements of an output that both expectations judge; None if they show nothing about arithmetic."""
     if narrow.conventional or narrow.repeats_y or narrow.output not in outputs:
         return None
     got = outputs[narrow.output].astype(np.float64)
@@ -175,7 +176,7 @@ def _elements(narrow: Expectation, wide: Expectation, outputs: Mapping[str, NDAr
 
 
 def _off_grid(value: NDArray[np.float64], form: str) -> NDArray[np.float64]:
-    """The distance of numbers from the nearest one that a format holds, subnormals aside."""
+    """Return the distance of numbers from the nearest one of a format, subnormals aside."""
     spacing = 2 * FORMATS[form].unit * np.exp2(np.floor(np.log2(np.maximum(np.abs(value), FORMATS[form].least_normal))))
     off: NDArray[np.float64] = np.abs(value - np.round(value / spacing) * spacing)
     return off

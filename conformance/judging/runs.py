@@ -1,7 +1,7 @@
-"""The runs of each node of a case, with what a target returned, or the verdict where there are no numbers to judge.
+"""Runs of each node of a case with a target's outputs, or the verdict if there are no numbers to judge.
 
-A graph is judged node by node, by what judges a lone one: each node from the numbers that the target itself reported
-for the nodes before it. So a wrong node does not accuse the next.
+A graph is judged node by node, like lone nodes: each from the inputs that the target itself computed by the nodes
+before it. So a wrong node does not make the next one wrong.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _NOTHING = Expected(lambda accuracy, interpretations: [], {})
 
 
 class NodeView(Struct, frozen=True):
-    """A node of a subject as a trial of its own, with what the target did.
+    """Node of a subject as a trial of its own, with the target's outcomes.
 
     name
         Of the node in its graph; empty for a lone one.
     trials, outcomes
-        As those of a case whose one node it is: its own and that of its all-outputs run. Where its own run does not
-        show it, or not what it got, the latter alone.
+        As those of a case with this node only: its own run and its all-outputs run. If its own run shows neither the
+        node's outputs nor its inputs, the latter alone.
     """
 
     name: str
@@ -48,27 +48,27 @@ class NodeView(Struct, frozen=True):
 
     @property
     def own(self) -> tuple[Trial, Outcome]:
-        """The case's own trial with what came back, or what stands for it."""
+        """The case's own trial with its outcome, or the one that replaces it."""
         return self.trials[0], self.outcomes[0]
 
     @property
     def all_outputs(self) -> tuple[Trial, Outcome] | None:
-        """The trial of the same node with all outputs, or without its violation, and what came back."""
+        """The trial of the same node with all outputs, or without its violation, and its outcome."""
         return (self.trials[1], self.outcomes[1]) if len(self.trials) > 1 and len(self.outcomes) > 1 else None
 
 
 @dataclass(frozen=True)
 class NodeRun:
-    """One run of a node: all its inputs, what came out, and what must.
+    """One run of a node: all its inputs, its outputs, and the expected outputs.
 
     outputs
-        By name; one that is missing may be None.
+        By name; a missing one may be None.
     trial
-        What it is a run of, with that node alone.
+        The trial with that node alone.
     name
         Of the node in its graph; empty for a lone one.
     expected
-        What must come out, by a class and interpretations (:func:`with_expectations`).
+        The expected outputs, by a class and interpretations (:func:`with_expectations`).
     """
 
     node: Node
@@ -99,7 +99,7 @@ class ReadRuns(Struct, frozen=True):
 
 
 def with_expectations(runs: Sequence[NodeRun]) -> list[NodeRun]:
-    """Return runs with what must come out; of one node on the same inputs that is computed together."""
+    """Return runs with their expected outputs; those of one node on the same inputs are computed together."""
     together: dict[tuple[int, int], list[int]] = {}
     for number, run in enumerate(runs):
         together.setdefault((id(run.node), id(run.inputs)), []).append(number)
@@ -189,7 +189,7 @@ def _read(view: NodeView) -> ReadRuns | Judgement:
 
 
 def _altered(feeds: Sequence[int], count: int) -> Judgement:
-    """Return the verdict on outputs that did not stay what they were while the caller held them."""
+    """Return the verdict on outputs that changed while the caller held them."""
     which = ", ".join(str(feed + 1) for feed in feeds)
     message = f"outputs of run {which} of {count}, held by the caller, had changed after a later run"
     return Judgement(Verdict.UNSTABLE, "held", message=message)
@@ -250,10 +250,10 @@ def _joined(outputs: Outputs, complete: list[dict[str, Any]]) -> dict[str, Any] 
 
 
 def node_views(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Iterator[NodeView]:
-    """Yield the nodes of a case one after the other, each behind those that it gets numbers from.
+    """Yield the nodes of a case one after the other, each behind those that feed it.
 
-    Of a case that did not run, or from which another number of outputs came back than its graph has, it is the first.
-    What a node reported must be of the right form before those behind it are asked for.
+    For a case that did not run, or returned another number of outputs than its graph has, yield only the first. The
+    outputs of a node must have the right form before the nodes behind it follow.
     """
     subject = trials[0].subject
     if subject.is_lone:
@@ -286,7 +286,7 @@ def view_of(trials: Sequence[Trial], outcomes: Sequence[Outcome], judgement: Jud
 
 
 def _agree(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> bool:
-    """Whether a case and its all-outputs run returned the same, bit for bit, wherever both show it."""
+    """Tell whether a case and its all-outputs run returned the same bits for all common outputs."""
     (names, own), (others, complete) = ((t.subject.shown, o) for t, o in zip(trials, outcomes, strict=True))
     for lists, other in zip(own.outputs, complete.outputs, strict=False):
         if len(lists) != 1 or len(other) != 1 or len(other[0]) != len(others):
@@ -298,8 +298,8 @@ def _agree(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> bool:
 
 
 def _alone(trial: Trial, bound: Bound, outcome: Outcome) -> tuple[Trial, Outcome] | None:
-    """Return a node as a trial of its own, with its part of what came back; None where nothing of it, or not what it
-    got, is to be seen."""
+    """Return a node as a trial of its own, with its part of the outputs; None if neither they nor its inputs are
+    known."""
     subject = trial.subject
     node = subject.showing(bound)
     if not node.outputs or bound.outputs is None:
@@ -328,7 +328,7 @@ def _alone(trial: Trial, bound: Bound, outcome: Outcome) -> tuple[Trial, Outcome
 
 
 def _lone(trial: Trial, bound: Bound, feeds: Iterable[tuple[Feed, Mapping[str, Array]]]) -> Trial:
-    """Return a node as a trial of its own, from what the graph is fed in each run and the node's inputs then."""
+    """Return a node as a trial of its own, from the graph's inputs in each run and the node's inputs then."""
     made = tuple(Feed(inputs, bound.fed_from(feed.fed)) for feed, inputs in feeds)
     return replace(trial, node=trial.subject.showing(bound), feeds=made, graph=None)
 

@@ -21,13 +21,13 @@ __all__ = ["with_special_values"]
 def with_special_values(
     judgement: Judgement, runs: Sequence[NodeRun], touched: frozenset[str], accuracy: str
 ) -> Judgement:
-    """A judgement with what its runs make of NaN and of numbers beyond a formula's range: a flag for each, and where
-    nothing fails the words and the place of the first.
+    """Return a judgement with flags for NaN and for numbers beyond a formula's range; if nothing fails, also with the
+    message and place of the first.
 
     touched
-        Names of the questions that are open of these nodes.
+        Names of the open questions of these nodes.
     accuracy
-        Name of the accuracy class that the target is judged by.
+        Name of the accuracy class by which the target is judged.
     """
     answered = judgement.interpretations or {}
     asked = [(run.node, run.inputs) for run in runs]
@@ -53,7 +53,7 @@ def with_special_values(
 def _departing(
     runs: Sequence[NodeRun], accuracy: str, interpretations: Interpretations
 ) -> tuple[NodeRun, Sequence[Departure]] | None:
-    """The first run that departs from what the equations give by some interpretations, and where."""
+    """Return the first run that departs from the equations under some interpretations, and where."""
     for run in runs:
         operator = operator_for(run.node)
         departures = operator.departures(run.node, run.inputs, run.present, accuracy, interpretations)

@@ -1,7 +1,7 @@
-"""The verdict: what became of one case on one target, and why.
+"""Verdict: the outcome of one case on one target, and the reason.
 
-A verdict accuses somebody, so it rests only on what is proved: on radii that every conforming implementation meets, on
-every interpretation that an open clause allows, and never on a convention.
+A verdict accuses a runtime, so it rests only on proofs: on radii that every conforming implementation meets, on every
+interpretation that an open clause allows, and never on a convention.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ def judge(
     wider: bool = True,
     answers: bool = True,
 ) -> Judgement:
-    """The verdict on a case.
+    """Return the verdict on a case.
 
     trials, outcomes
-        The case's own trial, and its companion where it has one; and what the target did with each of them.
+        The case's own trial, and its companion if it has one; and the target's outcome of each.
     accuracy
         Name of the accuracy class by which the target is judged.
     wider
-        Whether wider classes are tried to tell ``inaccurate`` from ``wrong``; all is ``wrong`` without.
+        Whether to try wider classes to tell ``inaccurate`` from ``wrong``; if not, all are ``wrong``.
     answers
-        Whether it is asked of what passes which interpretations it tells of, and whether it would by the strict class
-        too. Without, its interpretations are some by which it passes.
+        Whether to find, for a pass, the interpretations that it shows, and whether the strict class holds. If not, its
+        interpretations are some by which it passes.
 
-    Raises IllegalNode where the document does not allow the node with what it is fed, unless that is what the trial is
-    about: then it must be refused, and the companion is the same without the violation.
+    Raise IllegalNode if the document does not allow the node with its inputs, unless the trial is about that: then it
+    must be refused, and the companion is the same without the violation.
     """
     return judge_each(trials, [outcomes], accuracy, wider=wider, answers=answers)[0]
 
@@ -71,11 +71,11 @@ def judge_each(
     wider: bool = True,
     answers: bool = True,
 ) -> list[Judgement]:
-    """The verdicts on a case of several targets, or of one that has run it several times: see :func:`judge`. What the
-    outputs must be is worked out for all together, which costs much less.
+    """Return the verdicts on a case of several targets, or of several runs of one: see :func:`judge`. The expected
+    outputs are computed together, which costs much less.
 
     several
-        For each what it did with the trials.
+        For each the outcomes of the trials.
     """
     each = [read(trials, outcomes) for outcomes in several]
     runs = iter(with_expectations([run for runs in each if isinstance(runs, ReadRuns) for run in runs.runs]))
@@ -90,7 +90,7 @@ def judge_each(
 def _by_operators(
     runs: Sequence[NodeRun], flags: Sequence[str], accuracy: str, wider: bool, answers: bool
 ) -> Judgement:
-    """The verdict on numbers of all nodes. Those of one operator must follow the same interpretations."""
+    """Return the verdict on numbers of all nodes. Nodes of one operator must follow the same interpretations."""
     groups: dict[Operator, list[NodeRun]] = {}
     for run in runs:
         groups.setdefault(operator_for(run.node), []).append(run)
@@ -102,7 +102,7 @@ _ORDER = tuple(Verdict)
 
 
 def _together(judgements: Sequence[Judgement]) -> Judgement:
-    """The verdict on all nodes of a graph: that on the worst, which counts the numbers of all."""
+    """Return the verdict on all nodes of a graph: that on the worst, with the counts of all."""
     worst = min(judgements, key=lambda one: _ORDER.index(one.verdict))
     interpretations = [(one.interpretations or {}).items() for one in judgements]
     return replace(
@@ -117,7 +117,7 @@ def _together(judgements: Sequence[Judgement]) -> Judgement:
 
 
 def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: bool, answers: bool) -> Judgement:
-    """The verdict on numbers of nodes of one operator."""
+    """Return the verdict on numbers of nodes of one operator."""
     trials = list({id(run.trial): run.trial for run in runs}.values())
     touched = frozenset().union(*(trial.touched for trial in trials))
     classes = _classes(trials[0], accuracy, wider)
@@ -144,7 +144,7 @@ def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: boo
 
 
 def _graded(judgement: Judgement, flags: Sequence[str]) -> Judgement:
-    """What a comparison says where nobody holds the target to the document's numbers: ``worst``, and nothing else."""
+    """Return the result of a comparison that only grades the target: ``worst`` and nothing else."""
     message = f"graded only; {judgement.message or 'within the bounds of standard'}"
     verdict = Verdict.INCONCLUSIVE
     return replace(judgement, verdict=verdict, reason="graded", message=message, accuracy=None, flags=tuple(flags))
@@ -157,8 +157,8 @@ def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
 
 
 def _by_values(runs: list[NodeRun], touched: frozenset[str], classes: Classes, answers: bool) -> Judgement:
-    """The verdict by numbers: in the arithmetics that are right any interpretation will do, as long as it serves all
-    runs of the case. After that, wider ones tell inaccurate from wrong."""
+    """Return the verdict by numbers. In the right arithmetics any interpretation is enough if it holds for all runs of
+    the case; then wider classes tell inaccurate from wrong."""
     best: Attempt | None = None
     asked = [(run.node, run.inputs) for run in runs]
     possible = cache(lambda interpretations: not classes.widest or hold(runs, classes.widest, interpretations))
@@ -197,14 +197,15 @@ _Beside = tuple[NodeRun, list[tuple[Expectation, Expectation]]]
 
 
 def _beside(runs: list[NodeRun], declared: str, name: str, interpretations: Interpretations) -> Iterator[_Beside]:
-    """Each run, with what must come out by the declared class beside what must by a wider one."""
+    """Yield each run with its expected outputs by the declared class and by a wider one."""
     for run in runs:
         narrow, wide = (run.expected(accuracy, interpretations) for accuracy in (declared, name))
         yield run, list(zip(narrow, wide, strict=True))
 
 
 def _rounds(compared: Iterable[_Beside], wider: AccuracyClass | None, interpretations: Interpretations) -> bool:
-    """Tell whether what only a wider class holds looks like its roundings: a structural fault is never inaccurate."""
+    """Tell whether values that only a wider class holds look like its roundings: a structural fault is never
+    inaccurate."""
     if wider is not None and wider.flushes:
         return all(
             looks_like_flushing(pairs, run.present, partial(_flushed, run, interpretations)) for run, pairs in compared
@@ -218,7 +219,7 @@ def _signed(compared: Iterable[_Beside], wider: AccuracyClass | None) -> bool:
 
 
 def _flushed(run: NodeRun, interpretations: Interpretations) -> dict[str, NDArray[Any]]:
-    """The numbers by which each output moves if subnormal numbers of the inputs are taken for zeros."""
+    """Return the change of each output if subnormal numbers of the inputs become zeros."""
     operator = operator_for(run.node)
     form = resolve(run.node, run.inputs).format
 
@@ -233,8 +234,7 @@ def _flushed(run: NodeRun, interpretations: Interpretations) -> dict[str, NDArra
 
 
 def _inaccurate(attempt: Attempt, name: str, best: Attempt, signed: bool) -> Judgement:
-    """The statement that only a wider arithmetic holds what came back. It is named where errors are seen to be its
-    roundings."""
+    """Return the message that only a wider class holds the values. It is named if the errors are its roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
     if not signed:
         words = f"{would_allow(name)}, and nothing shows its roundings here"
@@ -245,8 +245,8 @@ def _inaccurate(attempt: Attempt, name: str, best: Attempt, signed: bool) -> Jud
 
 
 _FEWEST_TELLING = 0.1
-"""Share of elements whose bounds must be small beside the signal for a pass. What goes wrong in all outputs shows in
-any of them; of what goes wrong in some, a direction, the last steps, a block of units, a tenth is as small a part."""
+"""Share of elements whose bounds must be small beside the signal for a pass. An error in all outputs shows in any of
+them; an error in a direction, the last steps or a block of units concerns at least about a tenth."""
 
 
 def _accepted(attempt: Attempt, name: str, classes: Classes, best: Attempt | None) -> Judgement:

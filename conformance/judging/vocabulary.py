@@ -1,9 +1,9 @@
-"""The words for what becomes of cases, in one table: verdicts, their reasons, flags, kinds of findings, what several
-cases come to, and how much a clause weighs.
+"""Words for outcomes, in one table: verdicts, their reasons, flags, kinds of findings, states of several cases, and
+statuses of clauses.
 
-Terminal, pages, certificates, summaries, notebooks, JUnit and ``check`` look them up here, and nobody has words of his
-own; docs/results.md has each of them (tests hold both). What is unknown here, in a run of another version, is shown as
-it stands and claims nothing.
+Terminal, pages, certificates, summaries, notebooks, JUnit and ``check`` look them up here, and have no words of their
+own; docs/results.md has each of them (tests compare both). An unknown one, of a run of another version, is shown as it
+stands and claims nothing.
 """
 
 from __future__ import annotations

@@ -28,11 +28,10 @@ from ..workers.process import Outcome
 from .staged import Stage, staged_outcome
 
 ENOUGH = 4.0
-"""Kill margin from which on a case is said to catch a fault well: eight radii, where two conforming numbers are two
-radii apart at most."""
+"""Kill margin at which a case catches a fault well: eight radii; two conforming numbers are at most two radii apart."""
 
 _FINE = 1.15
-"""Ratio of error to radius from which on a case is said to catch a fault of about one radius well."""
+"""Ratio of error to radius at which a case catches a fault of about one radius well."""
 
 FEWEST = 2
 """Cases that must catch each fault, so that none hangs on a single one."""
@@ -99,14 +98,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Proof:
-    """All that was found out about a profile.
+    """Results of the mutation test of a profile.
 
     without_fault
-        Clauses that may be broken and that no fault breaks.
+        Clauses that may be violated without a fault that does.
     without_case
         Clauses that no case exercises.
     mishaps
-        What broke off in the suite's own code or an operator's, a line each.
+        Exceptions in onnxspec's own code or an operator's, a line each.
     """
 
     rows: tuple[Row, ...]
@@ -159,7 +158,7 @@ def prove(
 
 
 def _tells(spec: Spec) -> bool:
-    """Tell whether what a case has can be told; where it cannot, its case is among the mishaps."""
+    """Tell whether the features of a case can be found; if not, its case is among the mishaps."""
     try:
         features_of(spec)
     except Exception:  # whatever it is, it is the operator's
@@ -231,7 +230,7 @@ def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[Fals
 
 
 def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accuracy: str) -> list[Judgement]:
-    """The verdicts on a case of several implementations. Those that returned the same share one."""
+    """Return the verdicts on a case of several implementations. Those with the same outputs share one."""
     alike: dict[Hashable, list[int]] = {}
     for number, outcomes in enumerate(several):
         alike.setdefault(tuple(map(_content, outcomes)), []).append(number)
@@ -246,8 +245,8 @@ def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accur
 
 
 def _together(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]]) -> int:
-    """The number of implementations that are judged together: what is expected of them, by each interpretation, is in
-    memory at a time."""
+    """Return the number of implementations to judge together: their expectations, by each interpretation, are in memory
+    at once."""
     if trials[0].violation is not None or not several:
         return max(1, len(several))
     outputs = (array for outcomes in several for o in outcomes for lists in o.outputs for run in lists for array in run)
@@ -273,13 +272,12 @@ def _quantized(spec: Spec) -> bool:
 
 
 def _at_home(fault: Fault, spec: Spec) -> bool:
-    """Tell whether a fault is one that cases of this kind are there for. What shows in numbers, roundings to levels may
-    hide."""
+    """Tell whether cases of this kind are meant for a fault. Roundings to levels may hide a fault of numbers."""
     return (fault.layer == "levels") == _quantized(spec)
 
 
 def _content(outcome: Outcome) -> Hashable:
-    """All that an outcome says of what was returned, bit for bit."""
+    """Return all outputs of an outcome, bit for bit."""
     outputs = tuple(tuple(tuple(map(_bits, arrays)) for arrays in lists) for lists in outcome.outputs)
     return outcome.status, outcome.changed, outcome.malformed, outcome.altered, outputs
 
@@ -289,8 +287,8 @@ def _bits(array: NDArray[Any] | None) -> Hashable:
 
 
 def _biased(drifts: Iterable[Drift]) -> Iterator[Kill]:
-    """A kill for every case that takes part in a mean which is found to be biased; its margin is by how many
-    times the mean is beyond what roundings leave."""
+    """Return a kill for every case of a mean that is biased; its margin is the ratio of the mean to the effect of
+    roundings."""
     by_row: dict[tuple[str, str, str], list[Drift]] = defaultdict(list)
     for drift in drifts:
         by_row[drift.fault, drift.spec.op, drift.spec.type].append(drift)
@@ -306,8 +304,8 @@ def _biased(drifts: Iterable[Drift]) -> Iterator[Kill]:
 
 
 def _margin(judgement: Judgement, fault: Fault) -> float:
-    """The kill margin: half of the largest |error| / radius; infinity where it is no matter of size. Of a fault
-    that is no larger than a radius, by how much it shows beyond what makes it a finding."""
+    """Return the kill margin: half of the largest |error| / radius; infinity if size does not matter. For a fault no
+    larger than a radius, the ratio to the threshold of a finding."""
     if judgement.reason != "value" or judgement.verdict not in FAILING:
         return float("inf")
     return ENOUGH * judgement.worst / _FINE if fault.kind == "small" else judgement.worst / 2
@@ -348,13 +346,13 @@ def _proof(
 
 
 def _present(specs: Sequence[Spec], order: Sequence[str], *, quantized: bool) -> list[tuple[str, int, str]]:
-    """The operator versions and types of cases of numbers, or of quantized ones."""
+    """Return the operator versions and types of cases of numbers, or of quantized ones."""
     some = {(s.op, s.version, s.type) for s in specs if _quantized(s) == quantized}
     return sorted(some, key=lambda p: (order.index(p[0]), p[1:]))
 
 
 def _row_of(id: str, clause: str, op: str, kind: str, caught: list[Kill]) -> Row:
-    """The row of a fault in one operator and type, from the cases that catch it there."""
+    """Return the row of a fault in one operator and type, from the cases that catch it there."""
     best = max(caught, key=lambda kill: kill.margin, default=None)
     well = sum(kill.margin >= ENOUGH for kill in caught)
     margin, by = (best.margin, best.case) if best is not None else (0.0, "")

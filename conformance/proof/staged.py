@@ -21,30 +21,29 @@ from ..workers.process import REPEATS, Outcome
 Arrays = Mapping[str, NDArray[Any]]
 
 Implementation = Callable[[Node, Arrays], Arrays]
-"""A function from a node and its inputs to the outputs that it asks for, by name: what is left out is missing. An
-IllegalNode that it raises is a refusal."""
+"""Function from a node and its inputs to the requested outputs, by name. An IllegalNode that it raises is a refusal."""
 
 Lists = tuple[NDArray[Any] | None, ...]
 
 
 def staged_outcome(trial: Trial, implementation: Implementation | Fault) -> Outcome:
-    """The answer of an implementation to a trial, in the form in which targets answer."""
+    """Return an implementation's outcome of a trial, in the form of targets."""
     return Stage(trial).outcome(implementation)
 
 
 class Stage:
-    """A trial that implementations answer in this process, one after the other: see :func:`staged_outcome`. What
-    several faults leave as it is is computed once."""
+    """Trial that implementations answer in this process, one after the other: see :func:`staged_outcome`. Parts that
+    several faults leave unchanged are computed once."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._answering: dict[tuple[int, int], Callable[..., Arrays]] = {}
 
     def outcome(self, implementation: Implementation | Fault | None = None) -> Outcome:
-        """The answer of an implementation; without one the reference's own numbers, rounded to the node's type.
+        """Return an implementation's outcome; without one the reference's own numbers, rounded to the node's type.
 
-        A fault has a session: what it keeps from run to run, and inputs that it may change. Every implementation
-        refuses a forbidden model, but for a fault that consists in accepting it.
+        A fault has a session: data kept from run to run, and inputs that it may change. Every implementation refuses an
+        invalid model, except a fault that consists in accepting it.
         """
         trial = self._trial
         if trial.violation is not None:
@@ -70,7 +69,7 @@ class Stage:
         return Outcome(self._trial.key, "ran", "run", tuple(outputs))
 
     def _answered(self, number: int, bound: Bound, inputs: Arrays) -> Callable[..., Arrays]:
-        """The answers of a node in a run. What another node hands over is another matter each time."""
+        """Return the outputs of a node in a run. Inputs from another node differ each time."""
         node, subject = bound.node, self._trial.subject
         if not bound.is_given(self._trial.feeds[number].inputs):
             return operator_for(node).answering(node, inputs)
@@ -81,7 +80,7 @@ class Stage:
 
 
 Answered = Callable[[int, Bound, Arrays], Callable[..., Arrays]]
-"""A function from the number of a run, a node and its inputs to what implementations answer there."""
+"""Function from the number of a run, a node and its inputs to the outputs of implementations."""
 
 
 def _forbidden(trial: Trial, implementation: Implementation | Fault | None) -> Outcome:
@@ -96,8 +95,8 @@ def _forbidden(trial: Trial, implementation: Implementation | Fault | None) -> O
 
 
 def _session(trial: Trial, chosen: Fault, answered: Answered) -> Outcome:
-    """All steps in turn, as often as the worker goes through them; once where nothing is kept, for then they cannot
-    differ. Each session keeps things of its own."""
+    """Yield all steps in turn, as often as the worker runs them; once if nothing is kept, since they cannot differ
+    then. Each session keeps its own data."""
     followed = _Followed(trial, chosen, answered)
     course = trial.course or Course(frozenset(), tuple(Step("run", 0, number) for number in range(len(trial.feeds))))
     for _ in range(REPEATS):
@@ -108,7 +107,7 @@ def _session(trial: Trial, chosen: Fault, answered: Answered) -> Outcome:
 
 
 class _Followed:
-    """The sessions of an implementation with a fault, and what has come out of them."""
+    """Sessions of an implementation with a fault, with their outputs."""
 
     def __init__(self, trial: Trial, chosen: Fault, answered: Answered) -> None:
         # What takes forbidden models computes legal ones as it must.
@@ -133,7 +132,7 @@ class _Followed:
                     self._altered.add(course.steps[step.number].number)
 
     def _run(self, step: Step) -> tuple[Lists, Lists]:
-        """The outputs of a run, as they are and as they were at once."""
+        """Return the outputs of a run, as they are and as copies."""
         feed, distinct = self._trial.feeds[step.number], self._seen[step.number]
         fed = {name: array.copy() for name, array in feed.fed.items()}
         subject = self._trial.subject
@@ -156,7 +155,7 @@ class _Followed:
         return returned, outputs
 
     def outcome(self) -> Outcome:
-        """The outcome of the job."""
+        """Return the outcome of the job."""
         trial = self._trial
         return Outcome(
             trial.key,
@@ -177,5 +176,5 @@ def _equal(first: NDArray[Any] | None, second: NDArray[Any] | None) -> bool:
 
 
 def judge_staged(case: Case, implementation: Implementation | Fault, accuracy: str = "standard") -> Judgement:
-    """The verdict on an implementation for a case."""
+    """Return the verdict on an implementation for a case."""
     return judge(case.trials, [staged_outcome(trial, implementation) for trial in case.trials], accuracy)

@@ -21,12 +21,12 @@ _AROUND = 3
 
 
 def tables_of(view: NodeView, accuracy: str, interpretations: Interpretations) -> Iterator[RenderableType]:
-    """Yield tables of the gates, the states and the outputs where a target is worst, and where it departs first.
+    """Yield tables of the gates, the states and the outputs around the worst element and the first divergence.
 
     view
-        A node of a case, with what the target did; without outcomes only what is expected is shown.
+        A node of a case, with the target's outcomes; without outcomes only expectations are shown.
     accuracy, interpretations
-        Name of the accuracy class by which the target is judged, and the meanings that it follows.
+        Name of the accuracy class by which the target is judged, and the interpretations that it follows.
     """
     shown = comparison_of(view, accuracy, interpretations)
     c = shown.configuration
@@ -96,7 +96,7 @@ def _first_line(comparison: Comparison) -> Text:
 
 
 def _shown_steps(T: int, length: int, interesting: set[int]) -> list[int]:
-    """Return the steps to show; all of few, else the ends and what is around the interesting ones."""
+    """Return the steps to show: all of few, else the ends and those around interesting ones."""
     if T <= _STEPS_SHOWN:
         return list(range(T))
     near = {s + k for s in interesting for k in range(-_AROUND, _AROUND + 1)}

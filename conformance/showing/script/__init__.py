@@ -1,1 +1,1 @@
-"""A case as a script of its own."""
+"""Scripts of single cases."""

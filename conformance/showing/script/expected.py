@@ -26,9 +26,10 @@ from .literals import WIDTH, pair, wrapped
 
 
 def expected_of(case: Case, accuracy: str) -> Iterator[str]:
-    """The expected outputs of every run: for each interpretation that makes a difference (value, radius) by name.
+    """Return the expected outputs of every run: for each interpretation that makes a difference (value, radius) by
+    name.
 
-    The radius is infinite where nothing can be said, or nothing but what convention says.
+    The radius is infinite where nothing is known, or only a convention.
     """
     trial = case.trial
     touched, type_name = touched_by(trial), case.spec.type
@@ -58,7 +59,7 @@ def expected_of(case: Case, accuracy: str) -> Iterator[str]:
 
 
 def _given(trial: Trial, feed: Feed) -> Iterator[tuple[Bound, dict[str, NDArray[Any]]]]:
-    """Each node with its inputs; what a node before it gives as the reference has it."""
+    """Yield each node with its inputs; those from a node before it are the reference's."""
     tensors = dict(feed.inputs)
     for bound in trial.subject.nodes:
         inputs = bound.inputs_from(tensors)
@@ -68,7 +69,7 @@ def _given(trial: Trial, feed: Feed) -> Iterator[tuple[Bound, dict[str, NDArray[
 
 
 def touched_by(trial: Trial) -> frozenset[str]:
-    """The interpretations on which some runs of some node depend."""
+    """Return the interpretations on which some runs of some node depend."""
     nodes = itertools.chain.from_iterable(_given(trial, feed) for feed in trial.feeds)
     return frozenset().union(*(interpretations_touched(bound.node, inputs) for bound, inputs in nodes))
 
@@ -81,10 +82,10 @@ def _expectations(
     accuracy: str,
     interpretations: Interpretations,
 ) -> Sequence[Expectation]:
-    """Values that the outputs of a node must have.
+    """Return the expected outputs of a node.
 
     known
-        Value and radius of what the nodes before it give.
+        Value and radius of the outputs of the nodes before it.
     """
     behind = [formal for formal, source in (bound.inputs or {}).items() if source.tensor in known]
     if not behind:
@@ -102,7 +103,7 @@ def _expectations(
 def _numbers_of(
     trial: Trial, feed: Feed, accuracy: str, interpretations: Interpretations
 ) -> dict[str, NDArray[np.float64]]:
-    """Value and radius of each output of the graph, stacked."""
+    """Return value and radius of each output of the graph, stacked."""
     numbers: dict[str, NDArray[np.float64]] = {}
     for bound, inputs in _given(trial, feed):
         node = trial.subject.showing(bound)
@@ -112,7 +113,7 @@ def _numbers_of(
 
 
 def _by_output(expectations: Iterable[Expectation]) -> dict[str, NDArray[np.float64]]:
-    """Value and radius of each output of a node, stacked."""
+    """Return value and radius of each output of a node, stacked."""
     by_output: dict[str, NDArray[np.float64]] = {}
     for e in expectations:
         value, radius = e.number.value, np.broadcast_to(e.number.radius, e.number.value.shape) * RADIUS_SLACK

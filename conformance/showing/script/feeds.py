@@ -14,7 +14,7 @@ from .literals import LITERAL, array_text, packed, shortest, wrapped
 
 
 def feeds_of(case: Case) -> Iterator[str]:
-    """The inputs of all runs as assignments, each tensor once, and ``FEEDS``, what every run is fed."""
+    """Return the inputs of all runs as assignments, each tensor once, and ``FEEDS``, the inputs of each run."""
     feeds = case.trial.feeds
     variables: list[dict[str, str]] = [{} for _ in feeds]
     graph = onnx.load_model_from_string(case.trial.model).graph
@@ -36,7 +36,7 @@ def feeds_of(case: Case) -> Iterator[str]:
 
 
 def _tensor(spec: Spec, name: str, array: NDArray[Any]) -> str:
-    """An expression for an input: written out where it is small, else the generator that it came from, else bytes."""
+    """Return an expression for an input: its numbers if it is small, else its generator, else bytes."""
     # NumPy has no bfloat16; float32 holds it exactly.
     dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
     if array.dtype.kind in "iu":

@@ -16,7 +16,7 @@ LITERAL = 12  # tensors of up to so many elements are written out
 
 
 def array_text(values: NDArray[Any], dtype: str) -> str:
-    """An expression for a tensor of few elements, without line breaks."""
+    """Return an expression for a tensor of few elements, without line breaks."""
     if not values.size:
         return f'np.zeros({values.shape}, "{dtype}")'
     words = (repr(v) if np.isfinite(v) else f"np.{v}".replace("np.-", "-np.") for v in values.ravel().tolist())
@@ -24,7 +24,7 @@ def array_text(values: NDArray[Any], dtype: str) -> str:
 
 
 def wrapped(line: str) -> Iterator[str]:
-    """A statement in lines of bounded length; one that holds packed numbers stays one line."""
+    """Return a statement in lines of bounded length; one with packed numbers stays one line."""
     if len(line) <= WIDTH:
         yield line
     elif "unpacked(" in line:
@@ -35,21 +35,21 @@ def wrapped(line: str) -> Iterator[str]:
 
 
 def packed(values: NDArray[np.float64]) -> str:
-    """An expression for many float64 numbers: see `unpacked`."""
+    """Return an expression for many float64 numbers: see `unpacked`."""
     planes = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(-1, 8).T
     text = base64.b85encode(zlib.compress(planes.tobytes(), 9)).decode()
     return f'unpacked("{text}", {values.shape})'
 
 
 def shortest(array: NDArray[Any]) -> NDArray[Any]:
-    """The numbers as float64 with the fewest digits that give the same tensor."""
+    """Return the numbers as float64 with the fewest digits that give the same tensor."""
     short = np.array([float(str(v)) for v in array.ravel()], np.float64).reshape(array.shape)
     same: bool = short.astype(array.dtype).tobytes() == array.tobytes()
     return short if same else array.astype(np.float64)
 
 
 def quoted(words: str) -> str:
-    """A text as Python has it."""
+    """Return a text as Python source."""
     return f'"{words}"' if '"' not in words else repr(words)
 
 
@@ -58,7 +58,7 @@ def quoted_names(names: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """An attribute's value as Python has it."""
+    """Return an attribute's value as Python source."""
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, float) and not np.isfinite(value):
@@ -67,7 +67,7 @@ def plain(value: Any) -> str:
 
 
 def pair(number: NDArray[np.float64]) -> str:
-    """An expression for value and radius, the latter rounded up to few digits."""
+    """Return an expression for value and radius, the latter rounded up to few digits."""
     value, radius = number
     if value.size <= LITERAL:
         return array_text(

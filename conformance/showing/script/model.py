@@ -13,7 +13,7 @@ from .literals import array_text, plain, quoted_names, shortest, wrapped
 
 
 def model_of(case: Case) -> Iterator[str]:
-    """The same model as the case's, made by onnx.helper."""
+    """Return source that makes the case's model with onnx.helper."""
     model = onnx.load_model_from_string(case.trial.model)
     graph = model.graph
     kind = onnx.TensorProto.DataType.Name
@@ -60,7 +60,7 @@ def model_of(case: Case) -> Iterator[str]:
 
 
 def _dimension(dimension: onnx.TensorShapeProto.Dimension) -> str:
-    """A dimension as onnx.helper takes it; None is one that nothing is said of."""
+    """Return a dimension for onnx.helper; None is an unknown one."""
     given = dimension.WhichOneof("value")
     return repr(None) if given is None else json.dumps(getattr(dimension, given))
 
@@ -77,7 +77,7 @@ def _own(trial: Trial, nodes: Sequence[onnx.NodeProto]) -> Iterator[Node | None]
 
 
 def _node(node: onnx.NodeProto, own: Node | None) -> str:
-    """An expression for a node: one that the case is about has attributes as the case has them."""
+    """Return an expression for a node; one of the case has the case's attributes."""
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     if own is not None:
         attributes = dict(own.attributes)
@@ -88,6 +88,6 @@ def _node(node: onnx.NodeProto, own: Node | None) -> str:
 
 
 def _constant(tensor: onnx.TensorProto) -> str:
-    """An expression for a scale or a zero point."""
+    """Return an expression for a scale or a zero point."""
     array = onnx.numpy_helper.to_array(tensor)
     return array_text(array if array.dtype.kind in "iu" else shortest(array), array.dtype.name)

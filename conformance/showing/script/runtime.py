@@ -99,7 +99,7 @@ def run(k: int) -> dict[str, np.ndarray]:
 
 
 def has_runtime(target: Target) -> bool:
-    """Whether scripts run a target: not a program that speaks the worker protocol, nor a module by its name."""
+    """Tell whether scripts run a target: not a program that speaks the worker protocol, nor a module by its name."""
     return target.adapter not in (EXTERNAL, "backend")
 
 
@@ -162,7 +162,7 @@ def _of_onnxruntime(case: Case, options: dict[str, Any], libraries: tuple[str, .
 
 
 def _filled(template: str, /, **values: object) -> str:
-    """A text in which every ``@name`` is replaced."""
+    """Return a text in which every ``@name`` is replaced."""
     return re.sub("@([a-z]+)", lambda match: str(values[match[1]]), template)
 
 
@@ -172,7 +172,7 @@ def _settings(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _feed(native: str, half: bool) -> str:
-    """The feed of a run; `native` makes bfloat16 of a float32 tensor."""
+    """Return the feed of a run; `native` makes bfloat16 of a float32 tensor."""
     if not half:
         return "FEEDS[k]"
     return f"""{{

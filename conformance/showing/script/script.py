@@ -1,7 +1,7 @@
-"""A case as a script of its own, for people who have no onnxspec: only onnx, NumPy and the runtime.
+"""Scripts of single cases for people without onnxspec: they need only onnx, NumPy and the runtime.
 
-It holds the node, the inputs and what the outputs must be, and exits 1 where one of them is not. The numbers are those
-of a free run: a script must pass on a runtime that was repaired, so it cannot start from states that a faulty one
+A script holds the node, the inputs and the expected outputs, and exits with 1 if an output is wrong. The numbers are
+those of a free run: a script must pass on a repaired runtime, so it cannot start from states that a faulty one
 reported.
 """
 
@@ -27,16 +27,15 @@ from .runtime import Runtime, has_runtime, runtime_of
 
 
 def script_of(case: Case, target: Target | None = None) -> str | None:
-    """Return a Python script that runs a case on a target and says what is outside its radius.
+    """Return a Python script that runs a case on a target and reports elements outside their radius.
 
-    None for targets that are programs or backend modules: for these the test-case directory is there.
+    None for targets that are programs or backend modules: use the test-case directory.
 
     target
-        Its provider, options and accuracy class go into the script; without it onnxruntime's CPU provider.
+        Its provider, options and accuracy class go into the script; None: onnxruntime's CPU provider.
 
-    The script accepts every interpretation that the case leaves open, and judges nothing that is only convention. That
-    of a forbidden model exits 1 where the model runs. In a graph of nodes the radius of one that stands behind another
-    covers what that may hand on.
+    The script accepts every interpretation that the case leaves open, and ignores conventions. That of an invalid model
+    exits with 1 if the model runs. In a graph the radius of a node behind another one covers the possible inputs.
     """
     target = target or usual_target(case.trial.node.domain)
     if not has_runtime(target):
@@ -70,14 +69,14 @@ _STANDARD: dict[Callable[..., Any], set[str]] = {
 
 @dataclass(frozen=True)
 class _End:
-    """The end of a script: what its docstring says of it, and the lines that follow the model."""
+    """End of a script: its part of the docstring, and the lines behind the model."""
 
     sentences: tuple[str, ...]
     lines: tuple[str, ...]
 
 
 def _comparison(case: Case, accuracy: str, runtime: Runtime) -> _End:
-    """The target runs, and each output is compared with what it must be."""
+    """Return the part that runs the target and compares each output."""
     half, type_names = case.spec.type == "bfloat16", _types_of(case)
     comparison = COMPARISON.format(
         lacking=LACKING if "sequence_output" in touched_by(case.trial) else "",
@@ -95,7 +94,7 @@ def _comparison(case: Case, accuracy: str, runtime: Runtime) -> _End:
 
 
 def _refusal(case: Case, violation: Violation, runtime: Runtime) -> _End:
-    """The target must refuse a forbidden model."""
+    """Return the part that checks that the target refuses an invalid model."""
     sentences = (
         f"The document forbids this model: {violation.summary}.",
         f"It must be refused, due at {violation.due}; exits 1 where it runs.",
@@ -122,14 +121,14 @@ def _refusal(case: Case, violation: Violation, runtime: Runtime) -> _End:
 
 
 def _types_of(case: Case) -> tuple[str, ...]:
-    """Names of the types that outputs have."""
+    """Return the names of the types of outputs."""
     usual = FORMATS[case.spec.type].dtype
     codecs = (bound.node.codecs.get(name) for bound in case.trial.subject.nodes for name in bound.node.outputs)
     return tuple(dict.fromkeys((usual if codec is None else codec.dtype).name for codec in codecs))
 
 
 def _heading(case: Case, *sentences: str) -> Iterator[str]:
-    """The script's docstring. An id cannot be broken, however long it is, and linters are told so."""
+    """Return the script's docstring. An id cannot be broken, however long it is, and linters are told so."""
     nodes = case.trial.subject.nodes
     names = " and ".join(dict.fromkeys(bound.node.operator.name for bound in nodes))
     lines = [f'"""{names}: {case.spec.id}', ""]
