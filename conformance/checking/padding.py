@@ -33,8 +33,8 @@ def padding_is_read(subject: NodeSubject) -> bool:
     if lengths is None or not Y:
         return True
     scope, origin = subject.scope, lengths.scope.origin_of(lengths.given)
-    batch_first = subject.chosen("layout") == 1
-    pending = [(Y, (_ROWS, _STEPS, _OTHER, _OTHER) if batch_first else (_STEPS, _OTHER, _ROWS, _OTHER))]
+    printed: _Axes = (_STEPS, _OTHER, _ROWS, _OTHER)
+    pending = [(Y, (_ROWS, _STEPS, _OTHER, _OTHER) if subject.chosen("layout") == 1 else printed)]
     while pending:
         name, axes = pending.pop()
         if name in scope.outputs:

@@ -118,7 +118,8 @@ def _by_reshape(into: tuple[Dimension, ...], out: tuple[Dimension, ...]) -> tupl
     Both shapes have as many elements. So where every extent behind is known, the open sizes that are not among them
     must have one product; where one is not, it is all that is left over.
     """
-    left = Counter(e for e in into if not isinstance(e, int)) - Counter(e for e in out if is_named(e))
+    left = Counter(e for e in into if not isinstance(e, int))
+    left -= Counter(str(e) for e in out if is_named(e))
     named = frozenset(str(e) for e in left if is_named(e))
     unknown = sum(not isinstance(e, int) and not is_named(e) for e in out)
     if unknown == 0:

@@ -170,7 +170,8 @@ def _parsed(data: bytes) -> ModelProto:
     if is_pointer(data[:_LARGE]):
         raise ModelError("is a Git LFS pointer, not a model (git lfs pull)")
     try:
-        return ModelProto.FromString(data)
+        proto: ModelProto = ModelProto.FromString(data)
+        return proto
     except DecodeError:
         raise ModelError("is no ONNX model, or cut off") from None
 
