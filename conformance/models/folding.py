@@ -118,9 +118,10 @@ class _Folder:
         self.kept: dict[tuple[int, str], Array | NotConstant] = {}
 
     def value(self, scope: Scope, name: str, depth: int) -> Array:
-        home = scope.home_of(name)
-        if home is None:
+        origin = scope.origin_of(name)
+        if origin is None:
             raise NotConstant(f"is {shown_name(name)!r}, which nothing gives")
+        home, name = origin
         key = id(home), name
         if key not in self.kept:
             if depth > _DEEPEST:
@@ -141,8 +142,6 @@ class _Folder:
         return known
 
     def _value(self, home: Scope, name: str, depth: int) -> Array:
-        if name in home.bindings:
-            return self.value(home.bindings[name].scope, home.bindings[name].name, depth + 1)
         model = home.model.content
         if name in home.initializers:
             # Before IR version 4 every initializer had to be an input as well, so that says nothing.

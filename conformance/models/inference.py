@@ -57,12 +57,10 @@ def infer_types(scope: Scope) -> dict[str, Type]:
 def undetermined(scope: Scope, name: str) -> str:
     """The reason why the shape of a name is not known, in words: the first such operator or input on the way to it."""
     for _ in range(_LONGEST_WAY):
-        home = scope.home_of(name)
-        if home is None:
+        origin = scope.origin_of(name)
+        if origin is None:
             return f"nothing gives {shown_name(name)}"
-        if name in home.bindings:
-            scope, name = home.bindings[name].scope, home.bindings[name].name
-            continue
+        home, name = origin
         if name not in home.producers:
             return f"{home.kind} declares none for its input {shown_name(name)}"
         number, _ = home.producers[name]
@@ -129,5 +127,4 @@ def _forget_claims(node: NodeProto) -> None:
 def main_scope(content: ModelContent) -> Scope:
     """The scope of a model's main graph."""
     model = Model(content, infer_types)
-    graph = content.proto.graph
-    return Scope(model, "", "the graph", None, model.opsets, graph.node, graph=graph)
+    return Scope(model, content.proto.graph, "", "the graph", model.opsets)

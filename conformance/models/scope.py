@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 from ..workers.worker import one_line
 from .content import ModelContent, ModelError
@@ -52,14 +52,6 @@ def key_of(function: FunctionProto) -> FunctionKey:
 
 
 @dataclass(frozen=True)
-class Binding:
-    """The binding of a function's input: a name where the call stands."""
-
-    scope: Scope
-    name: str
-
-
-@dataclass(frozen=True)
 class Owner:
     """The node that a scope belongs to: that holds its graph, or calls its function.
 
@@ -96,14 +88,16 @@ class Scope:
 
     path
         Where it is: empty for the main graph, ``/decoder/If_1:then_branch`` for a graph inside a node.
-    parent
-        The scope whose names are seen from here; None for the main graph and for functions.
     kind
         What it is in words, for a person: ``the graph``, ``the body of Loop``.
+    parent
+        The scope whose names are seen from here; None for the main graph and for functions.
     owner
         The node that it belongs to; None for the main graph.
     bindings
-        For a call, by the function's input what it is called with.
+        For a call, by the function's input the scope and the name that it is called with.
+    calling
+        Names of the functions that are being called.
     declared
         Types that inputs of this graph are declared to have.
     claims
@@ -115,37 +109,33 @@ class Scope:
     def __init__(
         self,
         model: Model,
+        body: GraphProto | FunctionProto,
         path: str,
         kind: str,
-        parent: Scope | None,
         opsets: Mapping[str, int],
-        nodes: Sequence[NodeProto],
-        graph: GraphProto | None = None,
-        function: FunctionProto | None = None,
-        bindings: Mapping[str, Binding] | None = None,
-        calling: tuple[str, ...] = (),
+        *,
+        nodes: Sequence[NodeProto] | None = None,
+        parent: Scope | None = None,
         owner: Owner | None = None,
+        bindings: Mapping[str, tuple[Scope, str]] | None = None,
+        calling: tuple[str, ...] = (),
     ) -> None:
-        self.owner = owner
-        self.model, self.path, self.kind, self.parent, self.opsets = model, path, kind, parent, opsets
-        self.nodes = nodes
-        self.bindings = bindings or {}
-        self.calling = calling
+        self.model, self.path, self.kind, self.opsets = model, path, kind, opsets
+        self.nodes = body.node if nodes is None else nodes
+        self.parent, self.owner, self.bindings, self.calling = parent, owner, bindings or {}, calling
         self.declared: dict[str, ValueInfoProto] = {}
-        self.claims: dict[str, TypeProto] = {}
         self.initializers: dict[str, TensorProto] = {}
         self.sparse: frozenset[str] = frozenset()
-        if graph is not None:
-            self.declared = {value.name: value for value in graph.input}
-            self.claims = {value.name: value.type for value in (*graph.value_info, *graph.output)}
-            self.initializers = {tensor.name: tensor for tensor in graph.initializer}
-            self.sparse = frozenset(tensor.values.name for tensor in graph.sparse_initializer)
-            self.outputs = tuple(value.name for value in graph.output)
+        claims = [*getattr(body, "value_info", ())]
+        if isinstance(body, GraphProto):
+            self.declared = {value.name: value for value in body.input}
+            self.initializers = {tensor.name: tensor for tensor in body.initializer}
+            self.sparse = frozenset(tensor.values.name for tensor in body.sparse_initializer)
+            self.outputs = tuple(value.name for value in body.output)
+            claims += body.output
         else:
-            assert function is not None
-            self.claims = {value.name: value.type for value in getattr(function, "value_info", ())}
-            self.outputs = tuple(function.output)
-        self.inputs = tuple(self.declared) or tuple(self.bindings)
+            self.outputs = tuple(body.output)
+        self.claims = {value.name: value.type for value in claims}
         self._inner: dict[tuple[int, str], Scope] = {}
         self._call: dict[int, Scope] = {}
         self.illegal: set[int] = set()
@@ -158,9 +148,7 @@ class Scope:
     @cached_property
     def read(self) -> frozenset[str]:
         """Names that something here takes: a node, a graph inside one, or whoever asks for the graph's outputs."""
-        own = {name for node in self.nodes for name in node.input}
-        inside = (inner.read for number in range(len(self.nodes)) for _, inner in self.inner(number))
-        return frozenset(own.union(self.outputs, *inside))
+        return frozenset({*self.consumers, *self.outputs})
 
     @cached_property
     def consumers(self) -> dict[str, list[int]]:
@@ -198,9 +186,8 @@ class Scope:
 
     def defines(self, name: str) -> bool:
         """Tell whether a name is given here, rather than seen from outside."""
-        return (
-            name in self.initializers or name in self.producers or name in self.declared or name in self.bindings
-        ) or name in self.sparse
+        given = (self.initializers, self.producers, self.declared, self.bindings, self.sparse)
+        return any(name in names for names in given)
 
     def home_of(self, name: str) -> Scope | None:
         """The scope that gives a name, from here outwards; None where nothing does."""
@@ -214,8 +201,8 @@ class Scope:
         there; None where nothing does."""
         home = self.home_of(name)
         while home is not None and name in home.bindings:
-            binding = home.bindings[name]
-            name, home = binding.name, binding.scope.home_of(binding.name)
+            scope, name = home.bindings[name]
+            home = scope.home_of(name)
         return None if home is None else (home, name)
 
     def producer_of(self, name: str) -> tuple[Scope, int] | None:
@@ -240,10 +227,6 @@ class Scope:
             return Type(known.element, claimed.shape, False)
         return known
 
-    def attribute(self, number: int, name: str) -> AttributeProto | None:
-        """An attribute of a node, by name."""
-        return next((a for a in self.nodes[number].attribute if a.name == name), None)
-
     def inner(self, number: int) -> Iterator[tuple[str, Scope]]:
         """The graphs inside a node, by the attribute that holds each."""
         node = self.nodes[number]
@@ -255,14 +238,13 @@ class Scope:
                 if key not in self._inner:
                     self._inner[key] = Scope(
                         self.model,
+                        graph,
                         f"{self.path_of(number)}:{shown_name(name)}",
                         f"the body of {shown_name(node.op_type)}",
-                        self,
                         self.opsets,
-                        graph.node,
-                        graph=graph,
-                        calling=self.calling,
+                        parent=self,
                         owner=Owner(self, number, name),
+                        calling=self.calling,
                     )
                 yield name, self._inner[key]
 
@@ -283,18 +265,17 @@ class Scope:
         self.model.calls += 1
         if self.model.calls > MOST_CALLS:
             raise ModelError(f"its functions call each other more than {MOST_CALLS} times")
-        bindings = {f: Binding(self, a) for f, a in zip(function.input, node.input, strict=False) if a}
+        bindings = {f: (self, a) for f, a in zip(function.input, node.input, strict=False) if a}
         self._call[number] = Scope(
             self.model,
+            function,
             self.path_of(number),
             f"the function {shown_name(name)}",
-            None,
             {domain_of(o.domain): o.version for o in function.opset_import} or self.model.opsets,
-            _bound(function, node),
-            function=function,
+            nodes=_bound(function, node),
+            owner=Owner(self, number),
             bindings=bindings,
             calling=(*self.calling, name),
-            owner=Owner(self, number),
         )
         return self._call[number]
 
