@@ -1,11 +1,14 @@
 """The cases: the space of configurations, profiles, models and their inputs."""
 
+from ..reference import operator_names
 from .axes.violation import Violation
+from .operators.causal_conv_with_state import CAUSAL_CONV_FAMILY
 from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
 from .operators.extended_lstm.family import EXTENDED_FAMILY
 from .own import OwnFamily, OwnSpec
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
+from .simple import SimpleFamily, SimpleSpec
 from .specs.case import ABILITIES, Case, Course, Feed, Spec, Step, Trial
 from .specs.family import (
     Family,
@@ -31,6 +34,8 @@ __all__ = [
     "Feed",
     "OwnFamily",
     "OwnSpec",
+    "SimpleFamily",
+    "SimpleSpec",
     "Spec",
     "Step",
     "Trial",
@@ -49,6 +54,7 @@ __all__ = [
     "register",
 ]
 
-for _family in (RECURRENT, EXTENDED_FAMILY, DYNAMIC_QUANTIZE_FAMILY):
-    register(_family)
+for _family in (RECURRENT, EXTENDED_FAMILY, DYNAMIC_QUANTIZE_FAMILY, CAUSAL_CONV_FAMILY):
+    if {*_family.operators} <= {*operator_names()}:  # of an operator that the installed onnx lacks there are no cases
+        register(_family)
 load_operators()

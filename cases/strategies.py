@@ -24,7 +24,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from ..reference import operator_names, operator_version, versions_of
+from ..reference import CELLS, operator_version, versions_of
 from .specs.bounds import Bounds, listed
 from .specs.family import family_of
 
@@ -82,7 +82,7 @@ def operator_cases(
     activations: Collection[str] | None = None,
     only: Mapping[str, Collection[Any]] | None = None,
 ) -> SearchStrategy[Any]:
-    """Legal configurations of every version of some operators; of all of ONNX's own domain without any.
+    """Legal configurations of every version of some operators; of LSTM, GRU and RNN without any.
 
     All else as for :func:`cases`, where a version may have something of it: one that has none of the types, or that
     lacks an axis or all of its values, is left out. Raises UnknownOperator and ValueError at once, the latter also when
@@ -90,7 +90,7 @@ def operator_cases(
     """
     sizes = (min_steps, max_steps, min_rows, max_rows, max_inputs, max_size)
     bounds = Bounds(*sizes, types, activations, only or {})
-    chosen = operator_names("") if operators is None else listed("operators", operators)
+    chosen = list(CELLS) if operators is None else listed("operators", operators)
     drawn, reasons = [], []
     for op in chosen:
         # The newest version first: that is what a failure of all of them shrinks to.

@@ -45,7 +45,10 @@ SAMPLED = {"numbers": (12, 1), "faults": (60, 12), "conforming": (40, 8)}
 """By recording every how many-th case is compared, in the fast net and in the full one."""
 
 KERNELS = ROOT / "benchmarks" / "kernels" / "targets.toml"
-NARROW = ("--profile", "smoke", "--quiet")
+RECURRENT = ("--op", "LSTM", "--op", "GRU", "--op", "RNN")
+"""The operators that the baseline has, too."""
+
+NARROW = ("--profile", "smoke", "--quiet", *RECURRENT)
 FORBIDDEN = [row["id"] for row in corpus.corpus() if "illegal" in row["case"]][::8]
 """Models that a target must refuse: `smoke` has none."""
 
@@ -56,11 +59,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         kernel: ("run", "--targets-file", str(KERNELS), "--target", kernel, *NARROW)
         for kernel in ("plain", "one-activation-list", "batch-first", "converted-peepholes")
     },
-    "random": ("run", "--random", "40:7", "--quiet"),
+    "random": ("run", "--random", "40:7", "--quiet", *RECURRENT),
     "forbidden": ("run", *(part for case in FORBIDDEN for part in ("--case", case)), "--quiet"),
     "unknown-case": ("run", "--case", "nothing"),
     "unknown-target": ("run", "--target", "nothing"),
-    "list": ("list", "--profile", "smoke"),
+    "list": ("list", "--profile", "smoke", *RECURRENT),
     "clauses": ("clauses", "--json"),
     "missing-model": ("check", "missing.onnx"),
     "no-run": ("report", "nothing"),

@@ -338,13 +338,14 @@ def random_stream(
     """Return random cases without end, of each operator in turn; the stream ends where nothing more is left.
 
     ops, versions, types
-        Of the cases; empty collections mean all, and of operators ONNX's own.
+        Of the cases; empty collections mean all, and of operators those of ONNX's own that draw cases themselves.
     lacks
         Traits (:func:`traits_of`) that no case has: what the targets do not support.
 
     Raises ValueError where no operator has one of the versions with one of the types, or nothing is left of one.
     """
-    chosen = [op for op in drawn_operators() if op in (ops or operator_names(""))]
+    usual = [op for op in drawn_operators() if op in operator_names("")]
+    chosen = [op for op in operator_names() if op in (ops or usual)]
     drawn = [_of_operator(op, seed, versions, types, lacks) for op in chosen if _exists(op, versions, types)]
     if not drawn:
         raise ValueError("no operator has a version and a type of those that were asked for")

@@ -120,7 +120,7 @@ def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
         if claimed is None or form is None:
             continue
         shape = form.shape(layout_of(subject))
-        follows = tuple(sizes[e.size] * e.times if e.size in sizes else None for e in shape)
+        follows = tuple(e.value(sizes) if {e.size, e.factor} - {""} <= sizes.keys() else None for e in shape)
         pairs = zip(claimed, follows, strict=False)
         if len(claimed) != len(shape) or any(isinstance(c, int) and f is not None and c != f for c, f in pairs):
             has = f"by its inputs it has {in_words(follows)}, [{', '.join(map(str, shape))}]"

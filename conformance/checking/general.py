@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...reference import Operator
+from ...reference import Operator, operator_of
 from ...reference.documents.tensors import Extent, Shape
 from ..models.folding import NotConstant
 from ..models.scope import shown_name
+from ..models.tensor_type import Dimension
 from .layouts import batch_of, swapped_states
-from .sizes import KnownSize, agreement
+from .sizes import KnownSize, agreement, sizes_known
 from .subject import Broken, Missing, NodeSubject, Outcome
 
 _LAYOUTS = (0, 1)
@@ -52,7 +53,33 @@ def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
         rank = None if given is None or given.shape is None else len(given.shape)
         if name in forms:
             shapes[name] = forms[name].shape(layout, rank)
+    said = {size: given.value for size, given in operator_of_node(subject).sizes_said(subject).items()}
+    for name in [name for name in shapes if len(forms[name].shapes) > 1]:
+        shapes[name] = _fitting(subject, name, shapes, said)
     return shapes
+
+
+def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said: Mapping[str, int]) -> Shape:
+    """Of several shapes of the rank that is given the first that fits the sizes which other inputs say."""
+    given = subject.inputs.get(name)
+    if given is None or given.shape is None:
+        return shapes[name]
+    sizes = sizes_known(subject, {other: shape for other, shape in shapes.items() if other != name}, said)
+    for shape in subject.operator.tensors[name].shapes:
+        pairs = zip(shape, given.shape, strict=False)
+        if len(shape) == len(given.shape) and all(_may_be(extent, actual, sizes) for extent, actual in pairs):
+            return shape
+    return shapes[name]
+
+
+def _may_be(extent: Extent, actual: Dimension, sizes: Mapping[str, int]) -> bool:
+    known = {extent.size, extent.factor} - {""} <= sizes.keys()
+    return not known or not isinstance(actual, int) or extent.value(sizes) == actual
+
+
+def operator_of_node(subject: NodeSubject) -> Operator:
+    """The operator of a node."""
+    return operator_of(subject.operator.op_type, subject.operator.domain)
 
 
 def steps_of(subject: NodeSubject) -> int | None:

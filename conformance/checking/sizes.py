@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...reference.documents.tensors import HIDDEN_SIZE, Shape, units_place
+from ...reference.documents.tensors import HIDDEN_SIZE, Extent, Shape, units_place
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
 from .subject import Broken, Input, Missing, NodeSubject, Outcome
@@ -27,22 +27,26 @@ class KnownSize:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The statement of one extent about a size."""
+    """The statement of one extent about a size; the extent with the numbers that attributes give for factors."""
 
     value: Dimension
     input: Input
     axis: int
+    extent: Extent
 
 
-def sizes_known(subject: NodeSubject, formal: Mapping[str, Shape]) -> dict[str, int]:
-    """The sizes that the shapes of a node's inputs say, of a node whose shapes agree."""
-    sizes: dict[str, int] = {}
+def sizes_known(
+    subject: NodeSubject, formal: Mapping[str, Shape], said: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """The sizes that the shapes of a node's inputs say, of a node whose shapes agree; and those that are `said`."""
+    sizes = dict(said or {})
     for name, shape in formal.items():
         given = subject.inputs.get(name)
         if given is not None and given.shape is not None and len(given.shape) == len(shape):
             for extent, actual in zip(shape, given.shape, strict=True):
-                if isinstance(actual, int):
-                    sizes.setdefault(extent.size, actual // extent.times)
+                size = extent.solved(actual, sizes) if isinstance(actual, int) else None
+                if size is not None:
+                    sizes.setdefault(extent.size, size)
     return sizes
 
 
@@ -94,14 +98,23 @@ def agreement(
         for axis, (extent, actual) in enumerate(zip(shape, given.shape, strict=True)):
             if (name, axis) == settled:
                 continue
-            if isinstance(actual, int) and actual % extent.times:
-                what = f"dimension {axis} of {name} is {actual}, which is no multiple of {extent.times}"
-                yield Broken("shapes", f"{what}: it must be {extent}", given.type.certain)
+            if not extent.size:
+                if isinstance(actual, int) and actual != extent.plus:
+                    what = f"{name} has shape {in_words(given.shape)}: dimension {axis} must be {extent}"
+                    yield Broken("shapes", what, given.type.certain)
                 continue
-            value = actual if extent.times == 1 else None
+            if extent.factor:
+                if extent.factor not in known:
+                    continue
+                extent = Extent(extent.size, extent.times * known[extent.factor].value, extent.plus)
+            value = actual if extent.plain else None
             if isinstance(actual, int):
-                value = actual // extent.times
-            evidence.setdefault(extent.size, []).append(_Evidence(value, given, axis))
+                value = extent.solved(actual, {})
+                if value is None:
+                    what = f"dimension {axis} of {name} is {actual}, which is no multiple of {extent.times}"
+                    yield Broken("shapes", f"{what}: it must be {formal[name][axis]}", given.type.certain)
+                    continue
+            evidence.setdefault(extent.size, []).append(_Evidence(value, given, axis, extent))
     for size, saying in evidence.items():
         yield from _compared(size, saying, known.get(size), formal)
 
@@ -159,8 +172,7 @@ def _compared(
             shape = e.input.shape
             assert shape is not None
             extent = formal[e.input.name][e.axis]
-
-            must = f"dimension {e.axis} is {extent}, so {extent.times * chosen} ({by}), not {shape[e.axis]}"
+            must = f"dimension {e.axis} is {extent}, so {e.extent.value({size: chosen})} ({by}), not {shape[e.axis]}"
             what = f"{e.input.name} has shape {in_words(shape)}: {must}"
             yield Broken("shapes", what, certain and e.input.type.certain)
     if open_ones and (known is not None or len(saying) > 1):

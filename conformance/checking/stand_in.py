@@ -19,6 +19,7 @@ from .general import shapes_of, steps_of
 from .subject import NodeSubject
 
 _SIZES = {"seq_length": 3, "batch_size": 2, "input_size": 2, "hidden_size": 2, "num_directions": 1}
+_OTHER_SIZE = 2
 
 _OF_SIZES = frozenset({"size-one", "size-zero", "no-rows", "no-steps", "several-rows", "unsorted"})
 _OF_SIZES |= frozenset({"falling-lengths", "first-row-longest", "zero-elements", "zero-tensor"})
@@ -72,14 +73,16 @@ def stand_in(subject: NodeSubject, operator: Operator) -> StandIn | None:
     values = {name: subject.given(name) for name in subject.attributes}
     if values.get("hidden_size") is not None:
         values["hidden_size"] = _SIZES["hidden_size"]
-    sizes = _SIZES | {size: given.value for size, given in operator.sizes_said(subject).items()}
+    named = {extent.size for form in version.tensors.values() for shape in form.shapes for extent in shape}
+    sizes = dict.fromkeys(named, _OTHER_SIZE) | _SIZES
+    sizes |= {size: given.value for size, given in operator.sizes_said(subject).items()}
     arrays: dict[str, NDArray[Any]] = {}
     formal = shapes_of(subject)
     for name, given in subject.inputs.items():
-        shape = tuple(extent.times * sizes[extent.size] for extent in formal[name])
+        shape = tuple(extent.value(sizes) for extent in formal[name])
         allowed = version.types_of(name)
         element = given.element if given.element in allowed else allowed[0]
-        if version.kind_of(name) == "T":
+        if element in FORMATS:
             form = FORMATS[element]
             arrays[name] = uniform(f"stand-in/{name}", shape, form.precision, 0).astype(form.dtype)
         else:
@@ -87,12 +90,12 @@ def stand_in(subject: NodeSubject, operator: Operator) -> StandIn | None:
     if "sequence_lens" in arrays:
         arrays["sequence_lens"] = _lengths_like(subject)
     asked = [formal for formal, name in zip(version.outputs, subject.outputs, strict=False) if name]
-    X = subject.inputs.get("X")
+    first = subject.inputs.get(version.sequence)
     try:
         node = Node(version.op_type, version.since_version, values, tuple(asked), version.domain)
     except (IllegalNode, KeyError, TypeError, ValueError):
         return None
-    return StandIn(node, arrays, operator.document.name, (X.element if X is not None else None) or "")
+    return StandIn(node, arrays, operator.document.name, (first.element if first is not None else None) or "")
 
 
 def _lengths_like(subject: NodeSubject) -> NDArray[np.int32]:

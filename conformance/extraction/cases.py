@@ -17,9 +17,10 @@ from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
 from ...cases.directories.foreign import read_any, trials_of
 from ...cases.directories.reading import NotOneNode
-from ...reference import FORMATS, IllegalNode, operator_for, resolve
+from ...reference import IllegalNode, operator_for, resolve
 from ...reference.operators.asking import returned_in_order
 from ...reference.operators.mishap import told_mishap
+from ...reference.operators.operator import dtype_of
 from ..checking.check import recurrent_nodes
 from ..judging.judgement import RANDOM_WEIGHTS
 from ..models.content import ModelError, read_content
@@ -255,7 +256,8 @@ def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
     inputs = node.read.bind(run)
     numbers = operator_for(node.read.node).evaluate_in_order(node.read.node, inputs)
     with np.errstate(over="ignore"):
-        return {name: array.astype(FORMATS[node.element].dtype) for name, array in numbers.items()}
+        resolved = resolve(node.read.node, inputs)
+        return {name: array.astype(dtype_of(resolved, name)) for name, array in numbers.items()}
 
 
 def _case_id(path: str, taken: set[str]) -> str:

@@ -34,7 +34,8 @@ def _one(node: PortableNode, number: int) -> dict[str, Array]:
     steps, batch = SEQUENCES[number]
     longest = int(node.constants["sequence_lens"].max(initial=1)) if "sequence_lens" in node.constants else 1
     chosen = {"seq_length": max(steps, longest), "batch_size": batch, "input_size": 4, "hidden_size": 4}
-    sizes = {"num_directions": 1, **chosen, **node.sizes}
+    named = {extent.size for shape in node.formal.values() for extent in shape}
+    sizes = {**dict.fromkeys(named, steps), "num_directions": 1, **chosen, **node.sizes}
     return {name: _input(node, name, sizes, number) for name in node.flowing}
 
 
@@ -44,6 +45,8 @@ def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int)
     shape, key = node.shape_of(name, sizes), f"{node.operator.name}/{node.path}/{name}/{number}"
     form = FORMATS[node.element]
     if node.operator.kind_of(name) not in ("T", LENGTHS):
+        if (own := node.elements.get(name, node.element)) in FORMATS:
+            return uniform(key, shape, FORMATS[own].precision, 0).astype(FORMATS[own].dtype)
         raise NotPortable(f"computes {name} in the graph: no data is drawn for that, give some with --inputs")
     if name == "sequence_lens":
         # From one step to all of them, the first row whole.

@@ -54,6 +54,8 @@ class PortableNode:
         By formal input, the shape that its document prints.
     element
         Element type of X as NumPy calls it.
+    elements
+        By formal input its own element type, where that is known.
     """
 
     located: Located
@@ -66,6 +68,7 @@ class PortableNode:
     sizes: Mapping[str, int]
     formal: Mapping[str, Shape]
     element: str
+    elements: Mapping[str, str]
 
     @property
     def path(self) -> str:
@@ -91,7 +94,7 @@ class PortableNode:
 
     def shape_of(self, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape of an input for given sizes."""
-        return tuple(extent.times * sizes[extent.size] for extent in self.formal[name])
+        return tuple(extent.value(sizes) for extent in self.formal[name])
 
 
 def portable(located: Located) -> PortableNode:
@@ -121,17 +124,22 @@ def portable(located: Located) -> PortableNode:
             default = _default(subject, name)
             if default is not None and default.ndim == len(formal[name]):
                 defaults[name] = default
-    sizes = sizes_known(subject, formal)
+    sizes = sizes_known(subject, formal, {n: s.value for n, s in judged.operator.sizes_said(subject).items()})
     for name, array in (*constants.items(), *defaults.items()):
         for extent, actual in zip(formal[name], array.shape, strict=True):
-            sizes[extent.size] = actual // extent.times
+            size = extent.solved(actual, sizes)
+            if size is not None:
+                sizes[extent.size] = size
     element = _element(subject, constants)
     model = _model(located, subject, constants, flowing, sizes, formal, element)
     try:
         read = read_model(model)
     except (NotOneNode, IllegalNode) as error:
         raise NotPortable(str(error)) from None
-    return PortableNode(located, subject.operator, model, read, constants, flowing, defaults, sizes, formal, element)
+    elements = {name: given.element for name, given in subject.inputs.items() if given.element is not None}
+    return PortableNode(
+        located, subject.operator, model, read, constants, flowing, defaults, sizes, formal, element, elements
+    )
 
 
 def _default(subject: NodeSubject, name: str) -> Array | None:
@@ -184,8 +192,8 @@ def _model(
             return helper.make_tensor_value_info(name, kind, shape)
         allowed = operator.types_of(name)
         own = subject.inputs[name].element if name in subject.inputs else None
-        given = own if own in allowed else allowed[0]
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(given)), shape)
+        given = own if own in allowed else element if element in allowed else allowed[0]
+        return helper.make_tensor_value_info(name, _onnx_type(given), shape)
 
     graph = helper.make_graph(
         [node],
@@ -204,9 +212,13 @@ def _model(
     return bytes(made.SerializeToString(deterministic=True))
 
 
+def _onnx_type(element: str) -> int:
+    known = FORMATS.get(element)
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(element))) if known is None else known.onnx_type
+
+
 def _dimension(extent: Extent, sizes: Mapping[str, int]) -> int | str:
-    known = sizes.get(extent.size)
-    return str(extent) if known is None else known * extent.times
+    return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else str(extent)
 
 
 def _tensor(name: str, array: Array) -> TensorProto:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import onnx
 import onnx.defs
 import onnx.helper
+from msgspec import Struct
 
 from ..numbers.formats import FORMATS
 from .errata import Default, corrected
@@ -24,6 +26,34 @@ from .tensors import HIDDEN_SIZE, LENGTHS, SEQ_LENGTH, Extent, TensorForm
 
 class UnknownOperator(ValueError):
     """Unknown operator, or unknown version of it."""
+
+
+class Needed(Struct, frozen=True):
+    """The condition under which an optional input must be there: an attribute has one of these values.
+
+    refused
+        Whether the input is forbidden where the attribute has another value.
+    """
+
+    attribute: str
+    values: tuple[str, ...]
+    refused: bool = True
+
+
+class NodeRules(Struct, frozen=True):
+    """What a document says of a node beyond names, types and shapes.
+
+    choices
+        By attribute the values that it may have.
+    needed
+        By optional input when it must be there.
+    sizes
+        By size the attribute that says it.
+    """
+
+    choices: Mapping[str, tuple[str, ...]] = {}
+    needed: Mapping[str, Needed] = {}
+    sizes: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -42,6 +72,8 @@ class OperatorVersion:
         The same for every other type parameter.
     tensors
         Description of each input and output, by name.
+    rules
+        Rules on nodes beyond names, types and shapes.
     """
 
     domain: str
@@ -56,6 +88,7 @@ class OperatorVersion:
     types: tuple[str, ...]
     kinds: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {LENGTHS: ("int32",)}, hash=False)
     tensors: Mapping[str, TensorForm] = field(default_factory=dict, hash=False)
+    rules: NodeRules = field(default=NodeRules(), hash=False)
 
     def types_of(self, input: str) -> tuple[str, ...]:
         """Return the types that an input may have."""
@@ -112,6 +145,8 @@ class Document:
         Its open questions, as far as the reference can compute both ways.
     tensors
         Its inputs and outputs over all versions, if ``onnx`` has the schemas: those have no shapes.
+    rules
+        Its rules on nodes over all versions, likewise.
     """
 
     op_type: str
@@ -121,6 +156,7 @@ class Document:
     former: tuple[tuple[str, str], ...] = ()
     questions: tuple[Question, ...] = ()
     tensors: Mapping[str, TensorForm] = field(default_factory=dict, hash=False)
+    rules: NodeRules = field(default=NodeRules(), hash=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -155,6 +191,9 @@ _BEYOND = 1 << 16
 _PAGES = {"": "https://onnx.ai/onnx/operators/onnx__{}.html"}
 """The addresses where the documents of a domain are published, the operator's name in the place of the braces."""
 
+MISSING: dict[str, str] = {}
+"""Operators of ONNX's that are not known since the installed ``onnx`` has no schema of theirs: by name a sentence."""
+
 _DOCUMENTS: dict[str, Document] = {}
 _NAMES: dict[tuple[str, str], str] = {}
 
@@ -176,6 +215,14 @@ def declare(document: Document) -> Document:
     return document
 
 
+def has_schema(document: Document) -> bool:
+    """Tell whether the versions of a document are there; where ``onnx`` lacks them, the operator goes to MISSING."""
+    if document.versions is not None or onnx.defs.has(document.op_type, document.domain):
+        return True
+    MISSING[document.op_type] = f"onnx {onnx.__version__} has no schema of {document.op_type}: install a newer one"
+    return False
+
+
 def operator_names(domain: str | None = None) -> tuple[str, ...]:
     """Return the names of known operators, or those of one domain, in the order of their declaration."""
     return tuple(name for name, document in _DOCUMENTS.items() if domain in (None, document.domain))
@@ -187,6 +234,8 @@ def document_of(op_type: str, domain: str = "") -> Document:
     if document is None or domain not in ("", document.domain):
         document = _DOCUMENTS.get(f"{domain}::{op_type}")
     if document is None:
+        if op_type in MISSING:
+            raise UnknownOperator(MISSING[op_type])
         names = ", ".join(document.title for document in _DOCUMENTS.values())
         raise UnknownOperator(f"no operator {op_type!r} in domain {domain!r}; there are: {names}")
     return document
@@ -244,10 +293,15 @@ def operator_version(op_type: str, since_version: int, domain: str = "") -> Oper
     schema = onnx.defs.get_schema(op_type, since_version, domain)
     names = {FORMATS[n].onnx_type: n for n in FORMATS}
     strings = {"tensor(float16)": 10, "tensor(bfloat16)": 16, "tensor(float)": 1, "tensor(double)": 11}
-    allowed = next(c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == "T")
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional
-    named = {each.name for each in (*schema.inputs, *schema.outputs)}
-    forms = document_of(op_type, domain).tensors
+    named = {each.name: each.type_str for each in (*schema.inputs, *schema.outputs)}
+    document = document_of(op_type, domain)
+
+    def types_of(kind: str) -> tuple[str, ...]:
+        numbers = {strings.get(text) for text in allowed[kind]}
+        return tuple(name for onnx_type, name in names.items() if onnx_type in numbers)
+
     return OperatorVersion(
         domain=domain,
         op_type=op_type,
@@ -258,8 +312,12 @@ def operator_version(op_type: str, since_version: int, domain: str = "") -> Oper
         required=frozenset(i.name for i in schema.inputs if i.option != optional),
         outputs=tuple(o.name for o in schema.outputs),
         required_outputs=frozenset(o.name for o in schema.outputs if o.option != optional),
-        types=tuple(n for t, n in names.items() if t in {strings.get(s) for s in allowed}),
-        tensors=MappingProxyType({name: form for name, form in forms.items() if name in named}),
+        types=types_of("T"),
+        kinds=MappingProxyType({k: ("int32",) if k == LENGTHS else types_of(k) for k in allowed if k != "T"}),
+        tensors=MappingProxyType(
+            {name: replace(form, kind=named[name]) for name, form in document.tensors.items() if name in named}
+        ),
+        rules=document.rules,
     )
 
 

@@ -20,14 +20,48 @@ LENGTHS = "T1"
 
 
 class Extent(Struct, frozen=True):
-    """An extent of a formal shape: so many times a size."""
+    """An extent of a formal shape: times * factor * size + plus.
+
+    size
+        Name of a size; empty for a constant, which is `plus` alone.
+    factor
+        Name of a second size, by which the first is multiplied; empty for none.
+    """
 
     size: str
     times: int = 1
+    plus: int = 0
+    factor: str = ""
 
     def __str__(self) -> str:
-        return self.size if self.times == 1 else f"{self.times}*{self.size}"
+        if not self.size:
+            return str(self.plus)
+        times = [str(self.times)] if self.times != 1 else []
+        product = "*".join([*times, *([self.factor] if self.factor else []), self.size])
+        return f"{product} {'+' if self.plus > 0 else '-'} {abs(self.plus)}" if self.plus else product
 
+    @property
+    def plain(self) -> bool:
+        """Tell whether it is a size itself."""
+        return self == Extent(self.size) and bool(self.size)
+
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """Return the extent for given sizes. Raises KeyError for a size that they lack."""
+        if not self.size:
+            return self.plus
+        return self.times * (sizes[self.factor] if self.factor else 1) * sizes[self.size] + self.plus
+
+    def solved(self, actual: int, sizes: Mapping[str, int]) -> int | None:
+        """Return the size for which it is `actual`; None where there is none, or several, or its factor is not
+        known."""
+        factor = self.times * (sizes.get(self.factor, 0) if self.factor else 1)
+        if not self.size or not factor or (actual - self.plus) % factor or actual < self.plus:
+            return None
+        return (actual - self.plus) // factor
+
+
+ONE = Extent("", plus=1)
+"""The extent that is always 1."""
 
 Shape = tuple[Extent, ...]
 
@@ -66,7 +100,7 @@ class TensorForm:
     """Form of one input or output in a document.
 
     shapes
-        As the document prints them; several if it allows several ranks.
+        As the document prints them; several if it allows several ranks, or several extents of an axis.
     batch_first
         The shape in layout 1, if it differs.
     kind
@@ -85,10 +119,15 @@ class TensorForm:
     axes: tuple[str, ...] = ()
 
     def shape(self, layout: int = 0, rank: int | None = None) -> Shape:
-        """Return the shape in a layout; of several the one of that rank, or else the first."""
+        """Return the shape in a layout; of several the first of that rank, or else the first."""
         if layout == 1 and self.batch_first is not None:
             return self.batch_first
         return next((shape for shape in self.shapes if len(shape) == rank), self.shapes[0])
+
+    def options(self, rank: int) -> tuple[tuple[Extent, ...], ...]:
+        """Return for each axis of a shape of that rank the extents that it may have; nothing for another rank."""
+        shapes = [shape for shape in self.shapes if len(shape) == rank]
+        return tuple(tuple(dict.fromkeys(extents)) for extents in zip(*shapes, strict=True))
 
     @property
     def rows(self) -> bool:

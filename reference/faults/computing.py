@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import OperatorVersion
+from ..documents.sizes import shape_of, sizes_of_shapes
 from ..numbers.accuracy import budget
 from ..numbers.bounded import Bounded
 from ..numbers.formats import FORMATS, Format
@@ -27,7 +28,16 @@ from ..recurrent.node import Node
 from .fault import Compute, Fault, Outputs
 from .predicting import BoundedPass, Known, Remembering, layered, same
 
-__all__ = ["Answering", "Computable", "Computed", "answered", "expected", "left_alone", "run_recurrent_fault"]
+__all__ = [
+    "Answering",
+    "Computable",
+    "Computed",
+    "answered",
+    "expected",
+    "left_alone",
+    "output_type",
+    "run_recurrent_fault",
+]
 
 
 class Computable(Protocol):
@@ -66,13 +76,9 @@ class Computed(ABC):
     @cached_property
     def sizes(self) -> Mapping[str, int]:
         """Sizes that the inputs have, by their names in the document (``seq_length``)."""
-        sizes = {"num_directions": len(self.directions)}
-        for name in self.operator.inputs:
-            array = getattr(self, name, None)
-            if array is not None:
-                shape = self.operator.tensors[name].shape(self.layout, array.ndim)
-                sizes |= {e.size: n // e.times for e, n in zip(shape, array.shape, strict=True)}
-        return sizes
+        arrays = {name: getattr(self, name, None) for name in self.operator.inputs}
+        shapes = {name: array.shape for name, array in arrays.items() if array is not None}
+        return sizes_of_shapes(self.operator.tensors, shapes, {"num_directions": len(self.directions)}, self.layout)
 
     def _size(self, *names: str) -> int:
         return next((self.sizes[name] for name in names if name in self.sizes), 1)
@@ -82,6 +88,10 @@ class Computed(ABC):
         """The format of the tensors of type T."""
         first = next(name for name in self.operator.inputs if self.operator.kind_of(name) == "T")
         return FORMATS[getattr(self, first).dtype.name]
+
+    def dtype_of(self, output: str) -> np.dtype[Any]:
+        """The type of an output's array."""
+        return self.format.dtype
 
     @property
     def T(self) -> int:
@@ -114,9 +124,9 @@ class Computed(ABC):
         return self.operator.outputs[1:]
 
     def shape_of(self, output: str) -> tuple[int, ...]:
-        """The shape of an output, by its form."""
-        shape = self.operator.tensors[output].shape(self.layout)
-        return tuple(self._size(extent.size) * extent.times for extent in shape)
+        """The shape of an output, by its form. Raises ShapeError for a size that nothing says."""
+        sizes = {"hidden_size": self.sizes["input_size"], **self.sizes} if "input_size" in self.sizes else self.sizes
+        return shape_of(self.operator.tensors[output], sizes, self.layout)
 
     @abstractmethod
     def bounded(self, accuracy: str, observed: Mapping[str, NDArray[Any]]) -> dict[str, Bounded]:
@@ -140,6 +150,12 @@ class Computed(ABC):
         """This computation, with one input as another one has it."""
         changed: Any = replace(self, **{name: getattr(altered, name)})  # type: ignore[type-var]
         return changed
+
+
+def output_type(computation: Any, output: str) -> np.dtype[Any]:
+    """The type of an output's array: that of all tensors, where a computation does not say another one."""
+    dtype: np.dtype[Any] = getattr(computation, "dtype_of", lambda output: computation.format.dtype)(output)
+    return dtype
 
 
 def answered(
@@ -168,11 +184,11 @@ def answered(
     compute = Compute(observed, fed, attributes=node.attributes)
     if known is not None:
         compute = Remembering(observed, fed, attributes=node.attributes, known=known)
-    dtype = computation.format.dtype
+    dtypes = {name: output_type(computation, name) for name in node.outputs}
     with np.errstate(all="ignore"):
         computed = layered(compute, faults, {} if memory is None else memory)(computation)
         outputs = {name: computed[name] for name in node.outputs if name in computed}
-        returned = {n: a.astype(dtype, copy=False) if a.dtype == np.float64 else a for n, a in outputs.items()}
+        returned = {n: a.astype(dtypes[n], copy=False) if a.dtype == np.float64 else a for n, a in outputs.items()}
         return {n: a if a.flags.writeable else a.copy() for n, a in returned.items()}
 
 

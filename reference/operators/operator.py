@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
-from ..faults.computing import Answering, Computable, answered, expected, left_alone
+from ..faults.computing import Answering, Computable, answered, expected, left_alone, output_type
 from ..faults.fault import FAULTS, Fault
 from ..faults.hypothesis import Run
 from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
@@ -92,7 +92,7 @@ class Returned(Protocol):
 def dtype_of(resolved: Resolved, output: str) -> np.dtype[Any]:
     """The type of an output's array: that of all tensors, but for outputs that are quantized."""
     codec = getattr(resolved, "codecs", {}).get(output)
-    return resolved.format.dtype if codec is None else codec.dtype
+    return output_type(resolved, output) if codec is None else codec.dtype
 
 
 class Classes(Struct, frozen=True):
@@ -360,6 +360,9 @@ class Operator(ABC):
         """The sizes, by name, that something else than a shape says."""
         return {}
 
+    def registered(self) -> None:  # noqa: B027 - most operators have nothing to do then
+        """Called once the operator is known."""
+
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
         """Tell whether a proof tries a fault on a case: of what costs much and shows nothing that others do not, no."""
         return True
@@ -373,6 +376,7 @@ def register(operator: Operator) -> Operator:
     """Make an operator known. Raises ValueError where another one has its name."""
     declare(operator.document)
     OPERATORS[operator.document.key] = operator
+    operator.registered()
     return operator
 
 

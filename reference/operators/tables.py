@@ -3,12 +3,22 @@
 An operator of one's own is registered with :func:`.operator.register` as these are.
 """
 
+from importlib import import_module
+
+from ..documents.operators import has_schema
 from ..faults.fault import FAULTS
 from ..recurrent.rnn import CELLS
+from .causal_conv_with_state import CausalConvWithState
+from .described import DescribedOperator
 from .dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
 from .extended_lstm.operator import EXTENDED_LSTM
 from .operator import register
 from .recurrent import RecurrentOperator
+
+# Described operators of ONNX's, those whose schemas the installed onnx has.
+DESCRIBED: tuple[DescribedOperator, ...] = tuple(
+    operator for operator in (CausalConvWithState(),) if has_schema(operator.document)
+)
 
 UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM")})
 """Recurrent operators of other domains for which there is no document here."""
@@ -41,7 +51,10 @@ def _load_faults() -> None:
     from .lstm import faults as lstm_faults  # noqa: F401
     from .rnn import faults as rnn_faults  # noqa: F401
 
+    for operator in DESCRIBED:
+        import_module(f"{type(operator).__module__}.faults")
+
 
 FAULTS.await_tables(_load_faults)
-for _operator in (*map(RecurrentOperator, CELLS.values()), EXTENDED_LSTM, DYNAMIC_QUANTIZE_LSTM):
+for _operator in (*map(RecurrentOperator, CELLS.values()), EXTENDED_LSTM, DYNAMIC_QUANTIZE_LSTM, *DESCRIBED):
     register(_operator)

@@ -17,6 +17,10 @@ class Written(Protocol):
     def attributes(self) -> Collection[str]:
         """Names of the attributes that are written down."""
 
+    @property
+    def inputs(self) -> Collection[str]:
+        """Formal names of the inputs that are given."""
+
     def given(self, name: str) -> Any:
         """The value of an attribute where it is there and of its kind, None elsewhere."""
 

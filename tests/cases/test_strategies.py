@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from onnxspec.cases import CaseSpec, build_case, features_of, operator_versions, profile, strategies
+from onnxspec.cases import CaseSpec, build_case, features_of, profile, strategies
 from onnxspec.cases.axes.node.functions import functions_of
 from onnxspec.cases.axes.node.outputs import output_subsets
 from onnxspec.cases.axes.recurrent import RECURRENT_AXES
@@ -19,9 +19,10 @@ from onnxspec.cases.specs.space import axes_of, settle, space_of
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import UnknownOperator, configure, evaluate, operator_version
 
+from ..recurrent import recurrent_versions
 from .draws import drawn, drawn_until
 
-EVERY = list(operator_versions())
+EVERY = list(recurrent_versions())
 every_version = pytest.mark.parametrize(("op", "version"), EVERY, ids=str)
 fixed = settings(derandomize=True, database=None, deadline=None)
 

@@ -21,6 +21,7 @@ class Given:
 
     operator: OperatorVersion
     attributes: Mapping[str, Any]
+    inputs: tuple[str, ...] = ()
 
     def given(self, name: str) -> Any:
         """Text as text, also where it is bytes."""

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
+from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories.directory import (
     ATOL,
     RTOL,
@@ -28,7 +28,9 @@ from onnxspec.cases.directories.directory import (
 )
 from onnxspec.cases.directories.fairness import data_sets_of
 
-CORE = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+from ...recurrent import recurrent_versions
+
+CORE = [spec for op, version in recurrent_versions() for spec in profile("core", op, version)]
 
 
 def first(**wanted: Any) -> CaseSpec:

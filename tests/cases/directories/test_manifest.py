@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases import CaseSpec, Trial, build_case, clauses_exercised, digests_for, operator_versions, profile
+from onnxspec.cases import CaseSpec, Trial, build_case, clauses_exercised, digests_for, profile
 from onnxspec.cases.directories import manifest as manifests
 from onnxspec.cases.directories.directory import ATOL, RTOL, DataSet, read_directory
 from onnxspec.cases.directories.fairness import data_sets_of
@@ -30,10 +30,12 @@ from onnxspec.reference import configure, expect
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import STYLES
 
-CORE = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
-SMOKE = [spec for op, version in operator_versions() for spec in profile("smoke", op, version)]
+from ...recurrent import recurrent_versions
+
+CORE = [spec for op, version in recurrent_versions() for spec in profile("core", op, version)]
+SMOKE = [spec for op, version in recurrent_versions() for spec in profile("smoke", op, version)]
 Fair = tuple[CaseSpec, Trial, Sequence[DataSet]]
-ORIGIN = Origin("onnxspec generate DIR --profile core", "9.9", "core", digests_for("core", operator_versions()))
+ORIGIN = Origin("onnxspec generate DIR --profile core", "9.9", "core", digests_for("core", recurrent_versions()))
 
 
 Tree = tuple[Path, dict[str, Any]]

@@ -10,9 +10,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.cases import build_case, features_of, operator_versions, profile
+from onnxspec.cases import build_case, features_of, profile
 from onnxspec.cases.directories.reading import NotOneNode, read_model
 from onnxspec.reference import IllegalNode, operator_version
+
+from ...recurrent import recurrent_versions
 
 
 def lstm(inputs: list[str], outputs: list[str], domain: str = "", **attributes: Any) -> onnx.NodeProto:
@@ -36,7 +38,7 @@ def model_of(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-@pytest.mark.parametrize(("op", "version"), list(operator_versions()))
+@pytest.mark.parametrize(("op", "version"), list(recurrent_versions()))
 def test_every_model_of_ours_is_read_back(op: str, version: int) -> None:
     for spec in profile("smoke", op, version):
         case = build_case(spec)

@@ -15,7 +15,6 @@ from onnxspec.cases import (
     family_of,
     features_of,
     group_of,
-    operator_versions,
     profile,
 )
 from onnxspec.cases.axes.recurrent import RECURRENT_AXES
@@ -24,10 +23,12 @@ from onnxspec.cases.directories.manifest import Origin, generate
 from onnxspec.cases.specs.illegal import all_violations, break_case, illegal_cases, violation_of, violations_of
 from onnxspec.reference import IllegalNode, clause_named, configure
 
+from ...recurrent import recurrent_versions
+
 VIOLATIONS = (*all_violations().values(),)
 
 # Version 14 has all that it can have, other versions what only they have.
-ALL = [spec for op, version in operator_versions() for spec in profile("core", op, version) if spec.illegal]
+ALL = [spec for op, version in recurrent_versions() for spec in profile("core", op, version) if spec.illegal]
 IDS = [spec.id for spec in ALL]
 
 
@@ -110,7 +111,7 @@ def test_what_axes_forbid_is_sound() -> None:
         assert violation.due in DUE
         assert not violation.summary.endswith(".")
         assert '"' not in violation.summary  # it stands in scripts
-        assert any(violation in violations_of(op, version) for op, version in operator_versions(None)), violation.id
+        assert any(violation in violations_of(op, version) for op, version in recurrent_versions(None)), violation.id
 
 
 def test_only_what_the_documents_state_or_imply_is_a_violation() -> None:
@@ -138,7 +139,7 @@ def test_a_forbidden_model_exercises_what_it_breaks_and_nothing_else() -> None:
 
 
 def test_core_has_every_violation() -> None:
-    core = {(op, v): [s.illegal for s in profile("core", op, v) if s.illegal] for op, v in operator_versions(None)}
+    core = {(op, v): [s.illegal for s in profile("core", op, v) if s.illegal] for op, v in recurrent_versions(None)}
     assert sorted(core["LSTM", 14]) == sorted(violation.id for violation in violations_of("LSTM", 14))
     for op in ("GRU", "RNN"):
         assert sorted(core[op, 14]) == sorted(violation.id for violation in violations_of(op, 14))
@@ -148,7 +149,7 @@ def test_core_has_every_violation() -> None:
 
 
 def test_smoke_has_none_and_full_has_all() -> None:
-    for op, version in operator_versions():
+    for op, version in recurrent_versions():
         assert not any(spec.illegal for spec in profile("smoke", op, version))
     for op in ("RNN", "DynamicQuantizeLSTM", "ExtendedLSTM"):
         illegal = {spec.illegal for spec in profile("full", op, 1)} - {""}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from onnxspec.cases import CaseSpec, build_case, operator_versions, profile, strategies
+from onnxspec.cases import CaseSpec, build_case, profile, strategies
 from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.cases.specs.illegal import illegal_cases, violation_of
 from onnxspec.conformance.checking.check import check_model
@@ -17,9 +17,10 @@ from onnxspec.conformance.checking.problem import Checked, Level
 from onnxspec.conformance.checking.rule import rules
 from onnxspec.reference import CELLS, clause_named
 
+from ...recurrent import recurrent_versions
 from .nodes import T, one_node
 
-VERSIONS = [f"{op}-{version}" for op, version in operator_versions()]
+VERSIONS = [f"{op}-{version}" for op, version in recurrent_versions()]
 
 
 def split(version: str) -> tuple[str, int]:

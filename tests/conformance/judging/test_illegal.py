@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.cases import Case, CaseSpec, build_case, operator_versions
+from onnxspec.cases import Case, CaseSpec, build_case
 from onnxspec.cases.specs.illegal import illegal_cases
 from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.diagnosis.findings import findings_of
@@ -26,11 +26,13 @@ from onnxspec.conformance.targets.target import parse_target
 from onnxspec.conformance.workers.job import Outcome
 from onnxspec.conformance.workers.process import TargetProcess
 
-OF_14 = [spec for op, version in operator_versions() if version == 14 for spec in illegal_cases(op, version)]
+from ...recurrent import recurrent_versions
+
+OF_14 = [spec for op, version in recurrent_versions() if version == 14 for spec in illegal_cases(op, version)]
 ALSO_OF_14 = {(spec.op, spec.illegal) for spec in OF_14}
 ALL = OF_14 + [
     spec
-    for op, version in operator_versions()
+    for op, version in recurrent_versions()
     for spec in illegal_cases(op, version)
     if (op, spec.illegal) not in ALSO_OF_14
 ]

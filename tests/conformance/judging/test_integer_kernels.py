@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
+from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import CELLS, Node
 from onnxspec.reference.numbers.channels import Channels
 
+from ...recurrent import recurrent_versions
 from . import integer_kernels
 
 Array = NDArray[Any]
@@ -36,7 +37,7 @@ SAMPLE = 26
 
 
 def specs() -> list[CaseSpec]:
-    versions = [(op, version) for op, version in operator_versions() if op in CELLS]
+    versions = [(op, version) for op, version in recurrent_versions() if op in CELLS]
     return [spec for op, version in versions for spec in profile("quantized", op, version)]
 
 

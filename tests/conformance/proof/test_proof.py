@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.cases import CaseSpec, operator_versions, profile
+from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.judging.verdict import judge_each
 from onnxspec.conformance.proof import proof as proving
@@ -24,6 +24,7 @@ from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import Style
 from onnxspec.reference.operators import Conforming
 
+from ...recurrent import recurrent_versions
 from ..miniatures import HEEDING, Finished, command_line, descendants
 
 TWO = [
@@ -126,7 +127,7 @@ def test_clauses_without_a_fault_or_a_case_are_named() -> None:
 
 def test_every_clause_that_can_be_broken_has_a_fault_and_core_a_case_for_every_clause() -> None:
     """The half of ``onnxspec prove`` that takes no time; the other half runs as a command of its own."""
-    core = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+    core = [spec for op, version in recurrent_versions() for spec in profile("core", op, version)]
     proof = proving._proof(core, list(FAULTS), [], [])
     assert [clause.id for clause in proof.without_fault] == []
     assert [clause.id for clause in proof.without_case] == []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases import Case, CaseSpec, build_case, family_of, operator_versions, profile
+from onnxspec.cases import Case, CaseSpec, build_case, family_of, profile
 from onnxspec.cases.specs.illegal import illegal_cases
 from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.proof.staged import Implementation, Stage, judge_staged, staged_outcome
@@ -22,6 +22,8 @@ from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, FORMATS, Fault, IllegalNode, Interpretations, Node, configure, faults_of
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import STYLES, Style
+
+from ...recurrent import recurrent_versions
 
 ALL = ("Y", "Y_h", "Y_c")
 BEYOND_RANGE = {("float16", "large"), ("float16", "huge")}
@@ -33,7 +35,7 @@ built = lru_cache(maxsize=None)(build_case)
 
 def cases(every: int = 1, first: int = 0, **fields: Any) -> list[Case]:
     """Legal cases of core with these values of their fields; every so many of them. ``onnxspec prove`` tries all."""
-    specs = [s for op, version in operator_versions() for s in profile("core", op, version) if not s.illegal]
+    specs = [s for op, version in recurrent_versions() for s in profile("core", op, version) if not s.illegal]
     return [built(s) for s in [s for s in specs if all(getattr(s, n) == v for n, v in fields.items())][first::every]]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases import Case, build_case, operator_versions, profile
+from onnxspec.cases import Case, build_case, profile
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.conformance.results.result import Result, result_of
@@ -18,13 +18,15 @@ from onnxspec.reference import FORMATS, Node
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import STYLES, Style
 
+from ...recurrent import recurrent_versions
+
 Arrays = dict[str, Any]
 
 
 @cache
 def graded() -> list[Case]:
     """The one-step accuracy cases of core."""
-    specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
+    specs = [spec for op, version in recurrent_versions() for spec in profile("core", op, version)]
     return [build_case(spec) for spec in specs if spec.graded and spec.op in ("LSTM", "GRU", "RNN")]
 
 

@@ -1,0 +1,5 @@
+"""Cases of described operators: what goes without saying of one node, its tensors and its session."""
+
+# Documented in docs/operators.md.
+from .family import SimpleFamily as SimpleFamily
+from .spec import SimpleSpec as SimpleSpec

@@ -1,0 +1,336 @@
+"""Cases of described operators, derived from their form: profiles, tensors, sessions, invalid models, features."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reference import IllegalNode, Node, OperatorVersion, evaluate_in_order, operator_version, resolve
+from ...reference.documents.clauses import ILLEGAL
+from ...reference.documents.tensors import TensorForm
+from ...reference.faults.derived import in_ids
+from ..axes.generator import uniform
+from ..axes.violation import Draft, Violation
+from ..profiles.random_cases import distinct
+from ..specs.case import Case, Course, Feed, Step, Trial
+from ..specs.family import Family
+from ..specs.features import model_features
+from .covering import covering_rows
+from .model import dtype_named, node_model
+from .spec import DIMENSIONS, SESSIONS
+from .violations import form_violations
+
+Array = NDArray[Any]
+
+_RANDOM = 100
+"""Random cases that ``full`` has beside those of ``core``."""
+
+
+class SimpleFamily(Family):
+    """Cases of a described operator.
+
+    axes
+        By field of the spec the values that cases combine: ``core`` has every two of them together. Without the shared
+        ones (`shared`), which every operator gets.
+    edges
+        Fields of further cases, which would leave little to judge if they stood together with all else.
+    constants
+        Inputs that models mostly hold as initializers: weights.
+    carried
+        By input the output whose value it takes in the next run of a session.
+    sequence
+        The size in which runs of a session differ; empty for an operator without one.
+    forbidden
+        Invalid models beyond those that follow from the form.
+    """
+
+    axes: Mapping[str, Sequence[Any]] = {}
+    edges: Sequence[Mapping[str, Any]] = ()
+    constants: Collection[str] = ()
+    carried: Mapping[str, str] = {}
+    sequence: str = ""
+    forbidden: Sequence[Violation] = ()
+    larger: Mapping[str, int] = MappingProxyType({})
+
+    def legal(self, spec: Any) -> Any:
+        """Return the case with values that go together; an operator says what else cannot be."""
+        return spec
+
+    def shape(self, spec: Any, form: TensorForm) -> tuple[int, ...]:
+        """The shape of an input: where the document allows several, a field like ``decay_form`` says which."""
+        chosen = form.shapes[getattr(spec, f"{form.name}_form", 0)]
+        return tuple(extent.value(spec.sizes) for extent in chosen)
+
+    def draw(self, spec: Any, name: str, shape: tuple[int, ...], key: str) -> Array:
+        """Return the numbers of an input in float64 or its own type: by default all digits, between -1 and 1."""
+        return uniform(key, shape, _precision(spec.type_of(name)), 0)
+
+    def shared(self, op: str, version: int) -> Mapping[str, Sequence[Any]]:
+        """Axes that every described operator has."""
+        operator = operator_version(op, version)
+        optional = [n for n in operator.inputs if n not in operator.required and n not in operator.rules.needed]
+        absent = (
+            [(), *((name,) for name in optional), tuple(optional)]
+            if len(optional) > 1
+            else [(), *map(_alone, optional)]
+        )
+        return {
+            "type": operator.types,
+            "session": SESSIONS if self.sequence else ("one", "other-weights"),
+            "weights": ("input", "initializer") if self.constants else ("input",),
+            "dimensions": DIMENSIONS,
+            "absent": absent,
+        }
+
+    def settled(self, spec: Any) -> Any:
+        """Return the case with values that go together, those of the shared fields among them."""
+        if spec.session == "other-weights":
+            spec = replace(spec, weights="input")
+        if spec.session not in ("one", "other-weights") and spec.dimensions == "static":
+            spec = replace(spec, dimensions="symbolic")  # lengths differ
+        if spec.session in ("chain", "cut"):
+            spec = replace(spec, absent=tuple(name for name in spec.absent if name not in self.carried))
+        return self.legal(spec)
+
+    def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
+        """See :meth:`..specs.family.Family.profile`: ``smoke`` has few small cases in the type of the spec's default;
+        ``core`` all in all types, a covering product and each invalid model; ``full`` has those in all types, and
+        random cases."""
+        if name not in ("smoke", "core", "full"):
+            return ()
+        small, core, broken = _core(self, op, version)
+        if name == "smoke":
+            return tuple(spec for spec in small if spec.type == self.spec().type)[::3]
+        if name == "core":
+            return core
+        others = [replace(spec, type=type) for spec in broken for type in self.shared(op, version)["type"][1:]]
+        drawn = distinct(lambda key: self.random_case(op, key, version), f"full/{op}-{version}", {*core}.__contains__)
+        return (*core, *(spec for spec, _ in zip(drawn, range(_RANDOM), strict=False)), *filter(self._breaks, others))
+
+    def random_rows(self, op: str, version: int) -> Mapping[str, Sequence[Any]]:
+        """All axes with their values."""
+        return {**self.axes, **self.shared(op, version)}
+
+    def invalid_cases(self, op: str, version: int) -> Iterator[Any]:
+        """Yield one invalid model for each violation."""
+        for violation in self.violations(op, version):
+            spec = self.settled(replace(self.spec(), **violation.base))
+            spec = replace(spec, illegal=violation.id)
+            if violation.open or self._breaks(spec):
+                yield spec
+
+    def _breaks(self, spec: Any) -> bool:
+        """Tell whether a violation can be made, and the document forbids what comes of it."""
+        try:
+            draft = self._draft(spec)
+        except (KeyError, IndexError, ValueError):
+            return False
+        try:
+            node = Node(spec.op, spec.version, draft.attributes, tuple(draft.outputs), spec.operator.domain)
+            resolve(node, draft.inputs)
+        except IllegalNode:
+            return True
+        return _wrong_kind(spec.operator, draft.attributes)
+
+    def violations(self, op: str, version: int) -> Sequence[Violation]:
+        """See :meth:`..specs.family.Family.violations`."""
+        return (*form_violations(op, operator_version(op, version)), *self.forbidden)
+
+    def inputs(self, spec: Any, run: int = 0) -> dict[str, Array]:
+        """The inputs of a run by formal name; the same bytes every time."""
+        return _runs(self, replace(spec, illegal=""))[run]
+
+    def _lengths(self, spec: Any) -> tuple[int, ...]:
+        length = getattr(spec, self.sequence) if self.sequence else 0
+        return {
+            "one": (length,),
+            "chain": (length, 1, 1, 1),
+            "cut": (length - length // 2, length // 2),
+            "other-lengths": (length, length + 3, 1),
+            "other-weights": (length, length),
+        }[spec.session]
+
+    def drawn_runs(self, spec: Any) -> list[dict[str, Array]]:
+        """Draw the inputs of all runs."""
+        lengths = self._lengths(spec)
+        continued = spec.session in ("chain", "cut")
+        whole = replace(spec, **{self.sequence: sum(lengths)}) if continued else spec
+        node, runs, start = spec.node, list[dict[str, Array]](), 0
+        for run, length in enumerate(lengths):
+            own = replace(spec, **{self.sequence: length}) if self.sequence else spec
+            arrays = {}
+            for name in spec.given:
+                form = spec.operator.tensors[name]
+                if name in self.carried and continued and run:
+                    arrays[name] = self._handed_on(spec, node, runs[-1], name)
+                    continue
+                constant = name in self.constants and spec.session != "other-weights"
+                number = 0 if continued or constant else run
+                of = whole if continued else own
+                array = self._tensor(of, form, f"{spec.op}/{name}/{spec.seed}/{number}")
+                arrays[name] = _part(array, form, self.sequence, start, length) if continued else array
+            runs.append(arrays)
+            start += length
+        for arrays in runs:
+            for array in arrays.values():
+                array.setflags(write=False)
+        return runs
+
+    def _tensor(self, spec: Any, form: TensorForm, key: str) -> Array:
+        numbers = self.draw(spec, form.name, self.shape(spec, form), key)
+        return np.ascontiguousarray(numbers.astype(dtype_named(spec.type_of(form.name))))
+
+    def _handed_on(self, spec: Any, node: Node, before: Mapping[str, Array], name: str) -> Array:
+        state = evaluate_in_order(node, before)[self.carried[name]]
+        return np.ascontiguousarray(state.astype(dtype_named(spec.type_of(name))))
+
+    def _draft(self, spec: Any) -> Draft:
+        """A case's parts with its violation made. Raises KeyError or IndexError where it cannot be."""
+        violation = next(one for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
+        node, inputs = replace(spec, illegal="").node, dict(self.inputs(spec))
+        draft = Draft(node.operator, 0, dict(node.attributes), inputs, list(node.outputs))
+        violation.change(draft)
+        return draft
+
+    def build(self, spec: Any) -> Case:
+        """See :meth:`..specs.family.Family.build`."""
+        runs, node = _runs(self, replace(spec, illegal="")), replace(spec, illegal="").node
+        legal = self._trial(spec, spec.id, node, runs)
+        if not spec.illegal:
+            return Case(spec, legal, None)
+        draft = self._draft(spec)
+        broken = copy.copy(node)  # to make it anew would raise
+        for field, value in (("attributes", draft.attributes), ("outputs", tuple(draft.outputs))):
+            object.__setattr__(broken, field, value)
+        violation = next(one for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
+        trial = replace(self._trial(spec, spec.id, broken, [draft.inputs]), violation=violation)
+        return Case(spec, trial, replace(legal, key=f"{spec.id}~companion"))
+
+    def _trial(self, spec: Any, key: str, node: Node, runs: Sequence[Mapping[str, Array]]) -> Trial:
+        constants = frozenset(self.constants if spec.weights == "initializer" else ()) & runs[0].keys()
+        symbolic = {
+            "static": frozenset[str](),
+            "symbolic": frozenset({"batch_size", self.sequence}),
+            "all-symbolic": frozenset(spec.sizes),
+        }[spec.dimensions]
+        types = {name: _output_type(node, runs[0], name) for name in spec.operator.outputs}
+        first = replace(spec, **{self.sequence: self._lengths(spec)[0]}) if self.sequence else spec
+        model = node_model(node, runs[0], constants, symbolic, types, first.sizes)
+        feeds = tuple(Feed(i, {name: a for name, a in i.items() if name not in constants}) for i in runs)
+        steps = tuple(Step("run", 0, number) for number in range(len(feeds)))
+        course = Course(frozenset({"weights"}), steps) if spec.session == "other-weights" else None
+        return Trial(key, model, node, feeds, course=course)
+
+    def features(self, spec: Any) -> frozenset[str]:
+        """See :meth:`..specs.family.Family.features`."""
+        if spec.illegal:
+            topic = next(one.topic for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
+            return frozenset({"illegal", f"{ILLEGAL}{topic}"})
+        used = model_features(spec.weights == "initializer", spec.dimensions != "static", spec.session != "one")
+        sessions = {spec.session} - {"one"}
+        return self.node_features(spec.node, self.inputs(spec)) | used | sessions
+
+    def node_features(self, node: Node, inputs: Mapping[str, Array]) -> frozenset[str]:
+        """Features of a node with its inputs: its type, optional inputs that are there or not, values of attributes,
+        sizes of 0 and 1. Raises IllegalNode."""
+        c: Any = resolve(node, inputs)
+        operator = node.operator
+        features = {c.format.name}
+        for name in operator.inputs:
+            if name not in operator.required:
+                features.add(in_ids(name) if inputs.get(name) is not None else f"{in_ids(name)}-absent")
+        for name in operator.rules.choices:
+            features.add(f"{in_ids(name)}-{in_ids(str(c.attributes.get(name)))}")
+        for size, value in c.sizes.items():
+            if value in (0, 1):
+                features.add(f"{in_ids(size)}-{'zero' if value == 0 else 'one'}")
+        return frozenset(features)
+
+    def all_features(self, op: str, version: int) -> frozenset[str]:
+        """See :meth:`..specs.family.Family.all_features`."""
+        return frozenset().union(*map(self.features, self.profile("core", op, version)))
+
+    def content(self, spec: Any) -> Iterator[bytes]:
+        """See :meth:`..specs.family.Family.content`: the model and its inputs."""
+        trial = self.build(spec).trial
+        yield trial.model
+        for feed in trial.feeds:
+            yield from (array.tobytes() for _, array in sorted(feed.inputs.items()))
+
+    def crossed(self, spec: Any, other: Any, names: Collection[str]) -> Any | None:
+        """See :meth:`..specs.family.Family.crossed`."""
+        made = super().crossed(spec, other, names)
+        return None if made is None else self.settled(made)
+
+    def goes_together(self, spec: Any) -> bool:
+        """See :meth:`..specs.family.Family.goes_together`."""
+        return bool(self.settled(spec) == spec)
+
+
+def _alone(name: str) -> tuple[str, ...]:
+    return (name,)
+
+
+def _precision(type: str) -> int:
+    return {"float16": 11, "bfloat16": 8, "float32": 24}.get(type, 53)
+
+
+@cache
+def _core(family: SimpleFamily, op: str, version: int) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """Cases that differ from the plain one in one thing, in each type; these, a covering product and the invalid
+    models; and the last alone."""
+    axes = family.random_rows(op, version)
+    plain = family.settled(family.spec())
+
+    def legal(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        spec = family.settled(replace(plain, **row))
+        return {name: getattr(spec, name) for name in axes}
+
+    names = ("session", "weights", "absent", *operator_version(op, version).attributes)
+    changes = [{}, *({name: value} for name in names if name in axes for value in axes[name])]
+    changes.append({"session": "other-weights", "seed": 1})  # what keeps weights shows nowhere else
+    small = (family.settled(replace(plain, type=type, **change)) for type in axes["type"] for change in changes)
+    rows = [*covering_rows(axes, legal, f"{op}-{version}"), *family.edges]
+    specs = (family.settled(replace(plain, seed=number + 1, **row)) for number, row in enumerate(rows))
+    broken = tuple(family.invalid_cases(op, version))
+    plain_ones = tuple(dict.fromkeys(small))
+    return plain_ones, tuple(dict.fromkeys([*plain_ones, *specs, *broken])), broken
+
+
+@lru_cache(maxsize=512)
+def _runs(family: SimpleFamily, spec: Any) -> tuple[dict[str, Array], ...]:
+    return tuple(family.drawn_runs(spec))
+
+
+def _part(array: Array, form: TensorForm, sequence: str, start: int, length: int) -> Array:
+    """The positions of one run."""
+    shape = form.shape(rank=array.ndim)
+    axes = [axis for axis, extent in enumerate(shape) if extent.size == sequence]
+    for axis in axes:
+        array = np.ascontiguousarray(array.take(np.arange(start, start + length), axis))
+    return array
+
+
+def _output_type(node: Node, inputs: Mapping[str, Array], name: str) -> np.dtype[Any]:
+    """The type of an output, of an illegal node too: that of the first input of its kind."""
+    version = node.operator
+    for kind in (version.kind_of(name), "T"):
+        for each in version.inputs:
+            if version.kind_of(each) == kind and each in inputs:
+                return inputs[each].dtype
+    return np.dtype(np.float32)
+
+
+def _wrong_kind(version: OperatorVersion, attributes: Mapping[str, Any]) -> bool:
+    """Tell whether an attribute is of another kind, which is seen in a model and not in values."""
+    kinds = {"STRING": str, "INT": int, "FLOAT": float}
+    return any(
+        not isinstance(value, kinds.get(version.attributes.get(name, ""), object)) for name, value in attributes.items()
+    )

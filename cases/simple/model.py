@@ -1,0 +1,102 @@
+"""ONNX models of one described node: inputs, initializers, and dimensions that have numbers or names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import helper
+
+from ...reference import FORMATS, Node
+from ...reference.documents.tensors import Extent
+from ..specs.tensor import element_type, tensor_proto
+
+Array = NDArray[Any]
+
+_BESIDE = 17
+"""The opset of ONNX's own operators beside one of another domain."""
+
+
+def node_model(
+    node: Node,
+    inputs: Mapping[str, Array],
+    constants: Collection[str],
+    symbolic: Collection[str],
+    types: Mapping[str, np.dtype[Any]],
+    sizes: Mapping[str, int],
+) -> bytes:
+    """Return the serialized model of a node.
+
+    node
+        Its attributes and outputs are written down as they are, whatever its version defines.
+    inputs
+        By formal name; others than the operator has take the places behind the last one.
+    constants
+        Those of them that are initializers, and no inputs of the graph.
+    symbolic
+        Sizes that stand in shapes by name.
+    types
+        By output its type.
+    sizes
+        Of outputs.
+    """
+    operator = node.operator
+
+    def dimension(extent: Extent, actual: int | None) -> int | str:
+        named = bool({extent.size, extent.factor} & {*symbolic} - {""})
+        return str(extent) if named or actual is None else actual
+
+    def value_of(extent: Extent) -> int | None:
+        known = {extent.size, extent.factor} - {""} <= sizes.keys()
+        return extent.value(sizes) if known else None
+
+    def fed(name: str) -> Any:
+        array, form = inputs[name], operator.tensors.get(name)
+        shape: list[int | str] = [*array.shape]
+        if form is not None and len(options := form.options(array.ndim)) == array.ndim:
+            # Of several extents the first that is as long: a name that says it all the same.
+            chosen = [
+                next((e for e in extents if value_of(e) == n), None)
+                for extents, n in zip(options, array.shape, strict=True)
+            ]
+            pairs = zip(chosen, array.shape, strict=True)
+            shape = [n if extent is None else dimension(extent, n) for extent, n in pairs]
+        return helper.make_tensor_value_info(name, element_type(array.dtype), shape)
+
+    def shown(name: str) -> Any:
+        form = operator.tensors.get(name) or operator.tensors[operator.outputs[0]]  # one too many is like the first
+        dtype = types.get(name, types[operator.outputs[0]])
+        shape = [dimension(extent, value_of(extent)) for extent in form.shape()]
+        return helper.make_tensor_value_info(name, element_type(dtype), shape)
+
+    given, asked = _in_places(operator.inputs, inputs), _in_places(operator.outputs, node.outputs)
+    made = helper.make_node(node.op_type, given, asked, "node", domain=node.domain or None, **node.attributes)
+    graph = helper.make_graph(
+        [made],
+        "case",
+        [fed(name) for name in given if name and name not in constants],
+        [shown(name) for name in asked if name],
+        [tensor_proto(name, inputs[name]) for name in given if name in constants],
+    )
+    opset = operator.since_version
+    opsets = [helper.make_opsetid("", _BESIDE if node.domain else opset)]
+    if node.domain:
+        opsets.append(helper.make_opsetid(node.domain, opset))
+    ir_version = helper.find_min_ir_version_for(opsets[:1])
+    model = helper.make_model(graph, producer_name="onnxspec", opset_imports=opsets, ir_version=max(ir_version, 8))
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def _in_places(formal: Sequence[str], own: Collection[str]) -> list[str]:
+    """Names that are there, each in its place; of a forbidden model some may be none of the operator's."""
+    places = [name if name in own else "" for name in dict.fromkeys((*formal, *own))]
+    while places and not places[-1]:
+        places.pop()
+    return places
+
+
+def dtype_named(type: str) -> np.dtype[Any]:
+    """The NumPy type of a type that is called so, bfloat16 included."""
+    return FORMATS[type].dtype if type in FORMATS else np.dtype(type)

@@ -1,0 +1,76 @@
+"""Error bounds of CausalConvWithState: a sum of k products and a bias, then the activation.
+
+A kernel may add the terms in any order, store the sum before the bias, and store it again before the activation
+(``Sum.settled`` counts both); its sigmoid may be off as any primitive function, and the product with x is rounded.
+present_state copies numbers, so only a device that flushes or stores in a narrower format may change them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...numbers.accuracy import ORACLE_ACTIVATION, ORACLE_UNIT, Budget, budget
+from ...numbers.bounded import Bounded, Sum
+from ...numbers.bounding import Bounding
+from ..described import Described, Outputs
+from .recurrence import padded, present_state
+
+Array = NDArray[np.float64]
+
+_STEEPEST = 1.1
+"""Above the largest |silu'|, 1.0998."""
+
+
+def radii(c: Described, outputs: Outputs, accuracy: str) -> Outputs:
+    """Return how far a right implementation may be from each number; infinity where it may overflow."""
+    allowed = budget(accuracy, c.format.name)
+    total = _sum(c, Bounding(allowed).exact(padded(c)), allowed)
+    before = total.settled()
+    radius = before.radius if before.doubt is None else np.where(before.doubt, np.inf, before.radius)
+    if c.attributes["activation"] != "none":
+        radius = silu_radius(before.value, radius, allowed)
+    state = Bounding(allowed).exact(present_state(c, padded(c)))
+    copied = np.broadcast_to(state.radius, state.value.shape)
+    return {"output": radius, "present_state": copied if state.doubt is None else np.where(state.doubt, np.inf, copied)}
+
+
+def _sum(c: Described, numbers: Bounded, w: Budget) -> Sum:
+    """Return the sum of k products and bias, whose terms may be added in any order."""
+    weight, bias = c.wide("weight"), c.wide("bias")
+    assert weight is not None
+    k = weight.shape[2]
+    length = numbers.value.shape[2] - k + 1
+    value, magnitude, error = (np.zeros((*numbers.value.shape[:2], length)) for _ in range(3))
+    lost = max(w.operand_floor, w.input_floor)
+    doubt = np.zeros(value.shape, bool)
+    for j in range(k):
+        x, factor = numbers.value[:, :, j : j + length], weight[:, :, j].reshape(1, -1, 1)
+        size, factor_size = np.abs(x), np.abs(factor)
+        value += x * factor
+        magnitude += size * factor_size
+        # Each operand may be rounded first, or flushed; what a narrower storage takes from x is in its radius.
+        error += size * factor_size * w.operand_unit * (2 + w.operand_unit) + lost * (size + factor_size + lost)
+        radius = numbers.radius[:, :, j : j + length]
+        error += radius * factor_size * (1 + w.operand_unit) ** 2
+        error += (size + radius) * factor_size * max(w.unit - w.tensor.unit - 2 * ORACLE_UNIT, 0.0)
+        doubt |= ~((size <= w.operand_largest) & (factor_size <= w.operand_largest))
+        if numbers.doubt is not None:
+            doubt |= numbers.doubt[:, :, j : j + length]
+    total = Sum(value, np.stack([error, magnitude, np.abs(value)]), k, 1, w, doubt if doubt.any() else None)
+    if bias is None:
+        return total
+    return total + Bounding(w).exact(np.broadcast_to(bias.reshape(1, -1, 1), value.shape).copy())
+
+
+def silu_radius(x: Array, radius: Array, w: Budget) -> Array:
+    """Return the radius of x * sigmoid(x), for an x that is off by `radius`.
+
+    A kernel multiplies x by a sigmoid that is off by (a s + b)u, 8su at least, and rounds the product; or it divides x
+    by 1 + e with e = exp(-x): e off by 2ue, the sum by u(1 + e), the quotient by 6u, which is 9su |x| at most.
+    """
+    size = np.abs(x) + radius
+    sigmoid = 1 / (1 + np.exp(-np.minimum(x + radius, 700.0)))
+    primitive = (w.a * w.unit + ORACLE_ACTIVATION) * sigmoid + w.b * w.unit + 2 * ORACLE_UNIT + w.least_normal
+    off = _STEEPEST * radius + size * (primitive + w.unit * sigmoid) + (1 + w.division) * w.floor
+    return np.where(np.isfinite(radius), off, np.inf)

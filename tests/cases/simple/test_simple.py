@@ -1,0 +1,145 @@
+"""Cases of described operators, by CausalConvWithState: sessions, models, profiles, invalid models."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxspec.cases import build_case, clauses_exercised, digest_of, family_of, features_of, profile
+from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.reference import IllegalNode, clauses_of, evaluate, operator_names, resolve
+
+pytestmark = pytest.mark.skipif(
+    "CausalConvWithState" not in operator_names(), reason="the installed onnx lacks its schema"
+)
+
+OP = "CausalConvWithState", 27
+
+
+def case(**fields: Any) -> Any:
+    family = family_of(OP[0])
+    return family.settled(family.spec(**fields))  # type: ignore[attr-defined]
+
+
+def core() -> tuple[Any, ...]:
+    return profile("core", *OP)
+
+
+def dims(model: bytes, name: str) -> list[int | str]:
+    graph = onnx.load_model_from_string(model).graph
+    (info,) = [value for value in (*graph.input, *graph.output) if value.name == name]
+    return [dim.dim_param or dim.dim_value for dim in info.type.tensor_type.shape.dim]
+
+
+def test_core_is_of_a_size_that_compilers_can_bear() -> None:
+    specs = core()
+    assert 60 <= len(specs) <= 150
+    assert len({spec.id for spec in specs}) == len({spec.digest for spec in specs}) == len(specs)
+    assert {spec.id for spec in profile("smoke", *OP)} <= {spec.id for spec in specs}
+    assert {spec.id for spec in specs} <= {spec.id for spec in profile("full", *OP)}
+
+
+def test_every_clause_has_a_case() -> None:
+    exercised = {clause.id for spec in core() for clause in clauses_exercised(spec)}
+    assert exercised == {clause.id for clause in clauses_of(OP[0])}
+
+
+def test_legal_cases_are_legal_and_rebuilt_from_their_text() -> None:
+    for spec in core():
+        assert case_from_json(json.loads(case_text(spec))) == spec
+        if not spec.illegal:
+            for feed in build_case(spec).trial.feeds:
+                resolve(spec.node, feed.inputs)
+    some = core()[::10]
+    assert digest_of(some) == digest_of(case_from_json(json.loads(case_text(spec))) for spec in some)
+
+
+def test_models_pass_the_checker_of_onnx() -> None:
+    for spec in core():
+        if not spec.illegal:
+            model = onnx.load_model_from_string(build_case(spec).trial.model)
+            onnx.checker.check_model(model, full_check=True)
+
+
+def test_each_invalid_model_breaks_the_clause_that_it_names() -> None:
+    broken = [spec for spec in core() if spec.illegal]
+    assert len(broken) >= 25
+    for spec in broken:
+        built = build_case(spec)
+        violation = built.trial.violation
+        assert violation is not None
+        assert built.companion is not None
+        resolve(built.companion.node, built.companion.feeds[0].inputs)
+        assert features_of(spec) == {"illegal", f"illegal:{violation.topic}"}
+        if violation.due == "check":
+            continue  # the checker of onnx sees it, or a look at the model
+        with pytest.raises(IllegalNode) as raised:
+            resolve(built.trial.node, built.trial.feeds[0].inputs)
+        assert raised.value.clause == violation.clause(OP[0])
+
+
+@pytest.mark.parametrize("session", ["chain", "cut"])
+def test_a_sequence_in_several_runs_is_the_one_in_one_run(session: str) -> None:
+    spec = case(session=session, length=7)
+    runs = [feed.inputs for feed in build_case(spec).trial.feeds]
+    assert [run["input"].shape[2] for run in runs] == ([7, 1, 1, 1] if session == "chain" else [4, 3])
+    outputs = [evaluate(spec.node, run) for run in runs]
+    whole = {**runs[0], "input": np.concatenate([run["input"] for run in runs], axis=2)}
+    joined = np.concatenate([output["output"] for output in outputs], axis=2)
+    assert np.allclose(joined, evaluate(spec.node, whole)["output"])
+    for before, run in zip(outputs, runs[1:], strict=False):
+        assert np.array_equal(before["present_state"].astype(np.float32), run["past_state"])
+
+
+def test_runs_of_other_lengths_have_nothing_in_common_but_weights() -> None:
+    first, second, third = (feed.inputs for feed in build_case(case(session="other-lengths")).trial.feeds)
+    assert {run["input"].shape[2] for run in (first, second, third)} == {6, 9, 1}
+    assert np.array_equal(first["weight"], second["weight"])
+    assert not np.array_equal(first["past_state"], second["past_state"])
+
+
+def test_runs_with_other_weights_are_for_sessions_that_take_them() -> None:
+    trial = build_case(case(session="other-weights", weights="initializer")).trial
+    first, second = (feed.fed for feed in trial.feeds)
+    assert not np.array_equal(first["weight"], second["weight"])
+    assert trial.course is not None
+    assert trial.course.needs == {"weights"}
+
+
+def test_weights_are_initializers_where_the_case_says_so() -> None:
+    trial = build_case(case(weights="initializer")).trial
+    graph = onnx.load_model_from_string(trial.model).graph
+    assert [tensor.name for tensor in graph.initializer] == ["weight", "bias"]
+    assert set(trial.feeds[0].fed) == {"input", "past_state"}
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "input", "state"),
+    [
+        ("static", [2, 3, 6], [2, 3, 3]),
+        ("symbolic", ["batch_size", 3, "length"], ["batch_size", 3, 3]),
+        ("all-symbolic", ["batch_size", "channels", "length"], ["batch_size", "channels", "k - 1"]),
+    ],
+)
+def test_dimensions_have_numbers_or_names(dimensions: str, input: list[Any], state: list[Any]) -> None:
+    model = build_case(case(dimensions=dimensions)).trial.model
+    assert dims(model, "input") == dims(model, "output") == input
+    assert dims(model, "past_state") == dims(model, "present_state") == state
+
+
+def test_the_model_of_a_session_holds_no_size_of_its_whole() -> None:
+    model = build_case(case(session="cut", length=9)).trial.model
+    assert dims(model, "input") == ["batch_size", 3, "length"]
+
+
+def test_features_say_what_a_case_has() -> None:
+    spec = case(absent=("bias",), activation="swish", k=1, weights="initializer", dimensions="symbolic")
+    assert features_of(spec) == {
+        "float32", "bias-absent", "past-state", "activation-swish", "k-one", "initializers", "symbolic",
+    }  # fmt: skip
+    assert {"chain", "rerun"} <= features_of(replace(spec, session="chain"))

@@ -1,0 +1,27 @@
+"""Operators whose schemas ONNX registers: taken from there, or missing in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onnxspec.reference import UnknownOperator, document_of, operator_version
+from onnxspec.reference.documents import Document
+from onnxspec.reference.documents.operators import MISSING, has_schema
+
+
+def test_an_operator_that_the_installed_onnx_lacks_is_missing_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not has_schema(Document("OfTomorrow", "", Path("none")))
+    try:
+        with pytest.raises(UnknownOperator, match=r"onnx \S+ has no schema of OfTomorrow: install a newer one"):
+            document_of("OfTomorrow")
+    finally:
+        del MISSING["OfTomorrow"]
+
+
+def test_a_schema_says_types_kinds_and_defaults() -> None:
+    version = pytest.importorskip("onnxspec.reference") and operator_version("LSTM", 22)
+    assert dict(version.kinds) == {"T1": ("int32",)}
+    assert version.kind_of("sequence_lens") == "T1"
+    assert version.kind_of("X") == "T"

@@ -1,0 +1,75 @@
+"""Sizes of a node, from the shapes of its inputs: affine extents, factors that attributes say, alternatives."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxspec.reference.documents import Extent, TensorForm
+from onnxspec.reference.documents.sizes import ShapeError, shape_of, sizes_of_shapes
+from onnxspec.reference.documents.tensors import ONE, by_name
+
+B, T, KEY = Extent("batch_size"), Extent("seq_length"), Extent("d_k", factor="heads")
+FORMS = by_name([
+    TensorForm("key", ((B, T, KEY),)),
+    TensorForm("decay", ((B, T, KEY), (B, T, Extent("heads")))),
+    TensorForm("weight", ((Extent("channels"), ONE, Extent("k")),)),
+    TensorForm("past", ((Extent("channels"), Extent("k", plus=-1)),)),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("extent", "text", "value"),
+    [
+        (Extent("k"), "k", 4),
+        (Extent("k", 3), "3*k", 12),
+        (Extent("k", plus=-1), "k - 1", 3),
+        (Extent("k", 2, 1), "2*k + 1", 9),
+        (Extent("k", factor="heads"), "heads*k", 8),
+        (ONE, "1", 1),
+    ],
+)
+def test_an_extent_is_a_size_times_factors_plus_a_constant(extent: Extent, text: str, value: int) -> None:
+    assert str(extent) == text
+    assert extent.value({"k": 4, "heads": 2}) == value
+    assert extent.solved(value, {"heads": 2}) == (4 if extent.size else None)
+
+
+@pytest.mark.parametrize(
+    ("extent", "actual"), [(Extent("k", 3), 4), (Extent("k", plus=1), 0), (Extent("k", factor="heads"), 4)]
+)
+def test_what_no_size_makes_is_not_solved(extent: Extent, actual: int) -> None:
+    assert extent.solved(actual, {"heads": 3}) is None
+
+
+def test_sizes_follow_from_shapes_and_from_what_is_said() -> None:
+    shapes = {"key": (2, 5, 6), "weight": (7, 1, 4), "past": (7, 3)}
+    sizes = {"batch_size": 2, "seq_length": 5, "heads": 2, "d_k": 3, "channels": 7, "k": 4}
+    assert sizes_of_shapes(FORMS, shapes, {"heads": 2}) == sizes
+
+
+@pytest.mark.parametrize("width", [6, 2])
+def test_an_axis_may_have_one_of_several_extents(width: int) -> None:
+    assert sizes_of_shapes(FORMS, {"decay": (2, 5, width), "key": (2, 5, 6)}, {"heads": 2})["d_k"] == 3
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"weight": (7, 1, 4), "past": (7, 4)}, "past has shape (7, 4): dimension 1 must be k - 1 = 3"),
+        ({"weight": (7, 2, 4)}, "weight has shape (7, 2, 4): dimension 1 must be 1"),
+        ({"weight": (7, 1)}, "weight has 2 dimensions, not 3"),
+        ({"key": (2, 5, 7)}, "dimension 2 of key is 7, which cannot be heads*d_k"),
+        ({"key": (2, 5, 6), "decay": (2, 5, 3)}, "decay has shape (2, 5, 3): dimension 2 must be"),
+        ({"decay": (2, 5, 2)}, "nothing says how large d_k is, a size of decay"),
+    ],
+)
+def test_shapes_that_do_not_agree_are_told(shapes: dict[str, tuple[int, ...]], message: str) -> None:
+    with pytest.raises(ShapeError) as raised:
+        sizes_of_shapes(FORMS, shapes, {"heads": 2})
+    assert message in str(raised.value)
+
+
+def test_a_size_that_nothing_says_is_an_error_and_not_one() -> None:
+    assert shape_of(FORMS["past"], {"channels": 7, "k": 1}) == (7, 0)
+    with pytest.raises(ShapeError, match="nothing says how large k is"):
+        shape_of(FORMS["past"], {"channels": 7})

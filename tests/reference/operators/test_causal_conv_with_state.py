@@ -1,0 +1,138 @@
+"""CausalConvWithState: values by hand, bounds that honest kernels keep, nodes that its document forbids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from onnxspec.reference import FORMATS, IllegalNode, Node, compare, evaluate, expect, operator_names, resolve
+
+pytestmark = pytest.mark.skipif(
+    "CausalConvWithState" not in operator_names(), reason="the installed onnx lacks its schema"
+)
+
+Array = NDArray[Any]
+BOTH = ("output", "present_state")
+
+
+def node(**attributes: Any) -> Node:
+    return Node("CausalConvWithState", 27, attributes, BOTH)
+
+
+def tensors(
+    type: str = "float32", N: int = 2, C: int = 3, L: int = 6, k: int = 4, without: tuple[str, ...] = (), seed: int = 0
+) -> dict[str, Array]:
+    generator = np.random.default_rng(seed)
+    shapes = {"input": (N, C, L), "weight": (C, 1, k), "bias": (C,), "past_state": (N, C, k - 1)}
+    dtype = FORMATS[type].dtype
+    return {n: generator.normal(size=shape).astype(dtype) for n, shape in shapes.items() if n not in without}
+
+
+def by_loops(inputs: dict[str, Array], activation: str = "none") -> dict[str, Array]:
+    """The document, a number at a time."""
+    x, weight = (inputs[name].astype(np.float64) for name in ("input", "weight"))
+    (N, C, L), k = x.shape, weight.shape[2]
+    past = inputs.get("past_state", np.zeros((N, C, k - 1))).astype(np.float64)
+    bias = inputs.get("bias", np.zeros(C)).astype(np.float64)
+    output, state = np.zeros((N, C, L)), np.zeros((N, C, k - 1))
+    for n in range(N):
+        for c in range(C):
+            line = [*past[n, c], *x[n, c]]
+            for t in range(L):
+                total = bias[c] + sum(weight[c, 0, j] * line[t + j] for j in range(k))
+                output[n, c, t] = total if activation == "none" else total / (1 + np.exp(-total))
+            state[n, c] = line[len(line) - (k - 1) :] if k > 1 else []
+    return {"output": output, "present_state": state}
+
+
+@pytest.mark.parametrize("activation", ["none", "silu", "swish"])
+@pytest.mark.parametrize(("L", "k"), [(6, 4), (1, 4), (0, 4), (2, 5), (3, 1), (9, 2)])
+@pytest.mark.parametrize("without", [(), ("bias",), ("past_state",), ("bias", "past_state")])
+def test_values_are_those_of_the_document(L: int, k: int, without: tuple[str, ...], activation: str) -> None:
+    inputs = tensors(L=L, k=k, without=without)
+    values, must = evaluate(node(activation=activation), inputs), by_loops(inputs, activation)
+    for name in BOTH:
+        assert values[name].shape == must[name].shape
+        assert np.allclose(values[name], must[name], rtol=1e-13, atol=1e-15)
+
+
+def honest(inputs: dict[str, Array], type: str, activation: str, *, backwards: bool, stored: bool) -> dict[str, Array]:
+    """A kernel in float32, which may add backwards, and may store sums in the tensors' type."""
+    dtype = FORMATS[type].dtype
+
+    def store(array: Array) -> Array:
+        return array.astype(dtype).astype(np.float32) if stored else array
+
+    single = {name: array.astype(np.float32) for name, array in inputs.items()}
+    x, weight = single["input"], single["weight"]
+    k = weight.shape[2]
+    line = np.concatenate([single["past_state"], x], axis=2)
+    total = np.zeros_like(x)
+    for j in range(k)[:: -1 if backwards else 1]:
+        total = total + line[:, :, j : j + x.shape[2]] * weight[:, :, j].reshape(1, -1, 1)
+    total = store(store(total) + single["bias"].reshape(1, -1, 1))
+    if activation != "none":
+        total = total * store(np.float32(1) / (np.float32(1) + np.exp(-total)))
+    return {"output": total.astype(dtype), "present_state": line[:, :, x.shape[2] :].astype(dtype)}
+
+
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("activation", ["none", "silu"])
+def test_honest_kernels_are_within_the_bounds(type: str, activation: str) -> None:
+    worst = 0.0
+    for seed in range(40):
+        inputs = tensors(type, C=5, L=9, k=1 + seed % 8, seed=seed)
+        for backwards in (False, True):
+            for stored in (False, True):
+                got = honest(inputs, type, activation, backwards=backwards, stored=stored)
+                for expectation in expect(node(activation=activation), inputs, got):
+                    worst = max(worst, compare(expectation, got[expectation.output]).worst)
+    assert worst <= 1
+    assert worst > 0.05  # bounds that nobody comes near to would show nothing
+
+
+def test_numbers_that_overflow_are_not_judged() -> None:
+    inputs = tensors("float16") | {"input": np.full((2, 3, 6), 60000, np.float16)}
+    (output, state) = expect(node(), inputs, {})
+    assert output.number.doubt is not None
+    assert output.number.doubt.any()
+    assert state.number.doubt is None
+
+
+def test_present_state_is_a_copy() -> None:
+    (_, state) = expect(node(activation="silu"), tensors(), {})
+    assert not state.number.radius.any()
+    assert state.clause == "causalconvwithstate.present-state"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "changed", "clause"),
+    [
+        ({"activation": "SILU"}, {}, "activation"),
+        ({}, {"past_state": (2, 3, 4)}, "shapes"),
+        ({}, {"past_state": (1, 3, 3)}, "shapes"),
+        ({}, {"weight": (3, 2, 4)}, "shapes"),
+        ({}, {"weight": (3, 4)}, "shapes"),
+        ({}, {"bias": (4,)}, "shapes"),
+        ({}, {"weight": None}, "inputs"),
+    ],
+)
+def test_what_the_document_forbids_names_its_clause(
+    attributes: dict[str, Any], changed: dict[str, tuple[int, ...] | None], clause: str
+) -> None:
+    shapes = {name: np.ones(shape, np.float32) if shape is not None else None for name, shape in changed.items()}
+    with pytest.raises(IllegalNode) as raised:
+        resolve(node(**attributes), {**tensors(), **shapes})  # type: ignore[arg-type]
+    assert raised.value.clause == f"causalconvwithstate.{clause}"
+
+
+@pytest.mark.parametrize("type", ["float64", "int32"])
+def test_types_that_it_does_not_take_are_forbidden(type: str) -> None:
+    inputs = tensors()
+    for changed in ({n: a.astype(type) for n, a in inputs.items()}, {**inputs, "bias": inputs["bias"].astype(type)}):
+        with pytest.raises(IllegalNode) as raised:
+            resolve(node(), changed)
+        assert raised.value.clause == "causalconvwithstate.types"
