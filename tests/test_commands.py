@@ -31,7 +31,7 @@ SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py holds
 FEW = {"--profile": "smoke", "--op": "RNN-14", "--type": "float32"}
 # What stands behind these in a document is for an evening.
-SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2:1", "--onnxspec-random": "2"}
+SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2:1"}
 # Whole profiles take minutes; what is left out of these only narrows further.
 NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added", "--jobs": "1"}}
 ONE_FAULT = {"RNN": "rnn.state.added", "ExtendedLSTM": "extended.quantization.wraps"}
@@ -113,7 +113,7 @@ def test_commands_of_a_document_do_what_it_says(
         if words[0] == "pytest":
             words = shortened(words)
             few = ["-p", "no:cacheprovider"]
-            few += [] if "--onnxspec-random" in words else ["--onnxspec-profile", "smoke"]
+            few += [] if "random-" in line else ["--onnxspec-profile", "smoke"]
             few += [] if "-case" in line else ["--onnxspec-op", "RNN"]
             done = subprocess.run([sys.executable, "-m", *words, *few], capture_output=True, text=True)
             assert done.returncode in FINE, f"{line}\n{done.stdout}"

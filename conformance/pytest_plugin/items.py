@@ -15,6 +15,7 @@ import pytest
 from ...cases import PROFILES
 from ...cases.specs.family import drawn_operators
 from ...cases.specs.features import GROUPS
+from ...reference import fault_named
 from ..judging.judgement import UNTRIED, WITHOUT_RUN
 from ..models.content import ModelError
 from ..probes.probe import Probe
@@ -42,6 +43,7 @@ from .pipeline import Judged, Pipeline
 
 _REASONS_SHOWN = 3
 _NAMES_SHOWN = 6
+_CAUSE, _MESSAGE = 120, 400  # characters of a cause and of a failure's first line
 
 
 def item_group(probe: Probe) -> str:
@@ -88,12 +90,12 @@ class Suite(pytest.Directory):
         try:
             own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
-            chosen = selection_of(asked.profile, asked.ops, asked.versions, asked.types, asked.cases, asked.base)
+            chosen = selection_of(asked.profile, asked.ops, None, asked.types, asked.cases, asked.base)
             if asked.models:
                 roots = nodes_of_models(asked.models, self.config)
                 chosen = replace(chosen, profile="directories", directories=tuple(map(str, roots)))
             plan = planned(chosen, targets)
-            plan = replace(plan, expected=asked.expects, targets_file=asked.targets_file, fills=asked.fills)
+            plan = replace(plan, expected=asked.expects, targets_file=asked.targets_file, fills=True)
             suites = []
             for target in targets:
                 listed = expectations_of(target) if plan.expected else ()
@@ -215,33 +217,31 @@ class Group(_TargetItem, pytest.Function):
         described = (str(pipeline.description.get(key) or "") for key in ("runtime", "version"))
         self.user_properties.append(("runtime", " ".join(described).strip()))
         results: list[Result] = []
-        failures: dict[str, str] = {}
-        untold: list[str] = []
+        failed: list[str] = []
+        details: list[str] = []
+        verbose = self.config.option.verbose > 0
         try:
             for judged in judged_cases:
                 results.append(judged.result)
                 self.suite.results[judged.result.case] = judged.result
                 self.user_properties += _properties(judged.result)
                 failure = self._failure(judged)
-                reported = self._tell(judged.result.case, _error(judged.result, failure))
+                reported = verbose and self._tell(judged.result.case, _error(judged.result, failure))
                 if failure:
-                    failures[judged.result.case] = failure
-                    untold += [] if reported else [f"{judged.result.case}\n{failure}"]
-                if self.session.shouldfail:
+                    failed.append(judged.result.case)
+                    self.user_properties += _cause(judged.result, failure)
+                    details += [f"{judged.result.case}\n{failure}"] if verbose and not reported else []
+                if self.session.shouldfail or (failed and self.config.getoption("maxfail") == 1):
                     break
         except TargetUnavailable as error:
             self.suite.fail(error)
         self.suite.share.leave(results)
-        self._conclude(results, list(failures), untold)
+        self._conclude(results, failed, details)
 
     def _tell(self, case: str, error: BaseException | None) -> bool:
-        """Report a case as a subtest, by what it would raise, and return whether that was possible.
-
-        Unless pytest is verbose only what fails is worth the cost of a report.
-        """
-        fails = error is not None and not isinstance(error, (pytest.xfail.Exception, pytest.skip.Exception))
+        """Report a case as a subtest, by what it would raise, and return whether that was possible."""
         subtests: Any = self.funcargs.get("subtests")
-        if subtests is None or not (fails or self.config.get_verbosity(pytest.Config.VERBOSITY_SUBTESTS) > 0):
+        if subtests is None:
             return False
         # With -x it comes through once it is reported; the item then ends with its own words.
         with contextlib.suppress(pytest.fail.Exception), subtests.test(msg=case):
@@ -259,13 +259,13 @@ class Group(_TargetItem, pytest.Function):
             return f"{result.verdict.value}: {result.message} (expected: {result.why})\n  repeat    {result.repeat}"
         return judged.text
 
-    def _conclude(self, results: Sequence[Result], failed: Sequence[str], untold: Sequence[str]) -> None:
-        """End the item: `failed` are the ids of cases that failed, `untold` the texts that no subtest has told."""
+    def _conclude(self, results: Sequence[Result], failed: Sequence[str], details: Sequence[str]) -> None:
+        """End the item: `failed` are the ids of cases that failed, `details` the texts that no subtest has shown."""
         if failed:
             names = f"{', '.join(failed[:_NAMES_SHOWN])}{', ...' if len(failed) > _NAMES_SHOWN else ''}"
             untried = all(result.verdict in UNTRIED for result in results if result.case in failed)
             heading = f"{len(failed)} of {len(results)} cases {'are not judged' if untried else 'fail'}: {names}"
-            pytest.fail("\n\n".join([heading, *untold]), pytrace=False)
+            pytest.fail("\n\n".join([heading, *details]), pytrace=False)
         failing = [result for result in results if result.failing]
         if failing:
             reasons = list(dict.fromkeys(result.why for result in failing))
@@ -325,6 +325,19 @@ def _properties(result: Result) -> list[tuple[str, str]]:
     ratio = "" if result.worst is None else f"{result.worst:.6g}"
     clause = result.clause or ""
     return [("case", result.case), ("verdict", result.verdict.value), ("clause", clause), ("ratio", ratio)]
+
+
+def _cause(result: Result, failure: str) -> list[tuple[str, str]]:
+    """Return the properties of a case with a new failure: what causes it, its first line, and how to repeat it."""
+    names = [fault.summary.rstrip(".") for id in result.diagnosis if (fault := fault_named(id)) is not None]
+    headline = failure.splitlines()[0]
+    if names:
+        cause = f"{'; '.join(names)} ({', '.join(result.diagnosis)})"
+    elif result.clause is not None:
+        cause = f"cause unknown, {result.verdict.value} by {result.clause}"
+    else:
+        cause = one_line(headline, _CAUSE)
+    return [("cause", cause), ("message", one_line(headline, _MESSAGE)), ("repeat", result.repeat)]
 
 
 def _error(result: Result, failure: str) -> BaseException | None:

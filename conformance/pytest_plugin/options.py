@@ -18,13 +18,9 @@ DEFAULT_TARGET = "onnxruntime"
 _OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
     ("target", "TARGET", True, "runtime to test: onnxruntime, onnxruntime:NAMEExecutionProvider, onnx-reference, "
      "backend:package.module, or a name from targets.toml"),
-    ("profile", "smoke|core|full", False, "which pinned list of cases (default: core)"),
-    ("op", "OP", True, "only this operator, e.g. LSTM"),
-    ("since-version", "N", True, "only this operator version"),
+    ("profile", "NAME", False, "smoke, core, full, quantized, or random-N-seed-SEED: N random cases (default: core)"),
+    ("op", "OP[-VERSION]", True, "only this operator, e.g. LSTM or LSTM-14"),
     ("type", "TYPE", True, "only this type: float16, bfloat16, float32, float64"),
-    ("random", "N", False, "N fresh cases, which no profile holds, in place of a profile"),
-    ("seed", "SEED", False, "which fresh cases: the same for everyone (default: 0)"),
-    ("fill", "yes|no", False, "whether cases follow within what a target supports, at the end (default: yes)"),
     ("model", "MODEL.onnx", True, "the recurrent nodes of this model, not the cases of a profile"),
     ("case", "CASE", True, "only this case: its id, in which * and ? are wildcards, its JSON, a test-case directory "
       "(./DIR), or =@FILE, a file of such lines"),
@@ -46,8 +42,6 @@ class Asked:
         False where no failure is expected at all.
     targets_file
         The file of named targets, None where there is none.
-    fills
-        Whether cases follow where a target lacks features.
     pythonpath
         Folders that a module of a ``backend:`` target is looked up in, beside the caller's PYTHONPATH.
     """
@@ -55,7 +49,6 @@ class Asked:
     targets: tuple[str, ...]
     profile: str
     ops: tuple[str, ...]
-    versions: tuple[str, ...]
     types: tuple[str, ...]
     cases: tuple[str, ...]
     models: tuple[Path, ...]
@@ -64,7 +57,6 @@ class Asked:
     expects: bool
     targets_file: Path | None
     pythonpath: tuple[str, ...]
-    fills: bool
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -79,7 +71,7 @@ def add_options(parser: pytest.Parser) -> None:
             metavar=metavar,
             help=text + again,
         )
-        ini = f"onnxspec_{name.replace('-', '_')}"
+        ini = f"onnxspec_{name}"
         if repeatable:
             parser.addini(ini, f"default of --onnxspec-{name}", type="args")
         else:
@@ -94,9 +86,8 @@ def asked_for(config: pytest.Config) -> Asked | None:
     expected = given["expected"] or ""
     return Asked(
         targets=tuple(dict.fromkeys(given["target"] or (DEFAULT_TARGET,))),
-        profile=_profile(given["profile"], given["random"], given["seed"]),
+        profile=given["profile"] or "core",
         ops=tuple(given["op"] or ()),
-        versions=tuple(given["since-version"] or ()),
         types=tuple(given["type"] or ()),
         cases=tuple(given["case"] or ()),
         models=tuple(_base(config, "model") / text for text in given["model"] or ()),
@@ -105,35 +96,14 @@ def asked_for(config: pytest.Config) -> Asked | None:
         expects=expected != "none",
         targets_file=_targets_file(config),
         pythonpath=_pythonpath(config),
-        fills=_yes(given["fill"] or "yes"),
     )
 
 
-def _yes(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise pytest.UsageError(f"--onnxspec-fill is yes or no, not {text[:60]!r}")
-    return text == "yes"
-
-
-def _profile(profile: str | None, random: str | None, seed: str | None) -> str:
-    """The pinned list, or what stands for fresh cases in its place. Every process of a session draws the same, so a
-    seed that is not given is not a new one."""
-    if not random:
-        if seed:
-            raise pytest.UsageError("--onnxspec-seed says which fresh cases: give --onnxspec-random too")
-        return profile or "core"
-    if profile:
-        raise pytest.UsageError(
-            "--onnxspec-random runs fresh cases in place of a profile: leave out --onnxspec-profile"
-        )
-    return f"random-{random}-seed-{seed or '0'}"
-
-
 def _value(config: pytest.Config, name: str, repeatable: bool) -> Any:
-    option = config.getoption(f"onnxspec_{name.replace('-', '_')}", None)
+    option = config.getoption(f"onnxspec_{name}", None)
     if option:
         return option
-    value = config.getini(f"onnxspec_{name.replace('-', '_')}")
+    value = config.getini(f"onnxspec_{name}")
     return [str(v) for v in value or ()] if repeatable else value
 
 

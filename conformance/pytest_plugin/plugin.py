@@ -68,6 +68,7 @@ class _Session:
         self._runtimes: dict[str, str] = {}
         self._declining: set[str] = set()
         self._judged: set[str] = set()
+        self._causes: dict[str, dict[str, list[dict[str, str]]]] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -93,7 +94,7 @@ class _Session:
             return
         properties = [(name, str(value)) for name, value in report.user_properties]
         target = next((value for name, value in properties if name == "target"), "")
-        verdict = ""
+        verdict = cause = ""
         for name, value in properties:
             if name == "runtime":
                 self._runtimes[target] = value
@@ -102,22 +103,41 @@ class _Session:
                 counts[value] = counts.get(value, 0) + 1
                 verdict = value
                 self._declining |= {target} if value in _DECLINED else set()
+            if name == "cause":
+                self._causes.setdefault(target, {}).setdefault(value, []).append({})
+                cause = value
+            if name in ("message", "repeat"):
+                self._causes[target][cause][-1][name] = value
             # Forbidden models have no ratio.
             if name == "ratio" and verdict not in _DECLINED and (value or verdict != "pass"):
                 self._judged.add(target)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Cases by verdict, for each target."""
+        """Print new failures by cause, each with one case, and cases by verdict, for each target."""
         if self._counts:
             terminalreporter.ensure_newline()
+        if self._causes:
+            terminalreporter.section("onnxspec: new failures by cause")
+        for target, causes in self._causes.items():
+            terminalreporter.write_line(self._name(target))
+            for cause, cases in sorted(causes.items(), key=lambda item: -len(item[1])):
+                terminalreporter.write_line(f"  {cause}: {len(cases)} case{'' if len(cases) == 1 else 's'}")
+                shown = min(cases, key=lambda case: len(case["repeat"]))
+                if not shown["message"].startswith(cause.removesuffix(" ...")):
+                    terminalreporter.write_line(f"      {shown['message']}")
+                terminalreporter.write_line(f"      {shown['repeat']}")
+        if self._counts:
             terminalreporter.section("onnxspec: cases by verdict")
         for target, counts in self._counts.items():
-            runtime, _, version = self._runtimes.get(target, "").partition(" ")
-            name = f"{target}{'' if runtime in target else f' ({runtime})'}{f' {version}' if version else ''}"
             listed = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1]))
-            terminalreporter.write_line(f"{name}: {sum(counts.values())} cases: {listed}")
+            terminalreporter.write_line(f"{self._name(target)}: {sum(counts.values())} cases: {listed}")
             if target in self._idle:
                 terminalreporter.write_line("  nothing was judged: every case was declined")
+
+    def _name(self, target: str) -> str:
+        """Return the name of a target, with its runtime and version."""
+        runtime, _, version = self._runtimes.get(target, "").partition(" ")
+        return f"{target}{'' if runtime in target else f' ({runtime})'}{f' {version}' if version else ''}"
 
     @property
     def _idle(self) -> set[str]:

@@ -41,7 +41,7 @@ pytest_plugins = "pytester"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "runtime-repository"
 SUITE = ("--pyargs", "onnxspec.conformance")
 # Eight cases that the little runtime of the example computes, and many that it refuses.
-FEW = ("--onnxspec-op", "LSTM", "--onnxspec-since-version", "14", "--onnxspec-type", "float32")
+FEW = ("--onnxspec-op", "LSTM-14", "--onnxspec-type", "float32")
 FAULTS = {
     "faulty": ("i, o, f, g = np.split", "i, f, o, g = np.split"),
     "crashing": ("    size = R.shape[-1]\n", "    import os\n    size = R.shape[-1]\n    os.abort()\n"),
@@ -154,8 +154,6 @@ def test_cases_follow_where_a_target_lacks_features(project: pytest.Pytester, mo
     words = (*SUITE, "-rs", "--onnxspec-op", "LSTM", "--onnxspec-target", "backend:tiny_runtime")
     result = project.runpytest_inprocess(*words, "-k", "float32 and (forward or following or plain or initial)")
     result.stdout.fnmatch_lines(["*some of the pinned cases are left out*"])
-    result = project.runpytest_inprocess(*words, "--onnxspec-fill", "maybe")
-    result.stderr.fnmatch_lines(["*--onnxspec-fill is yes or no, not 'maybe'"])
     result = project.runpytest_inprocess(*words)
     assert "LSTM-14-float32-following" in result.stdout.str() or "passed" in result.stdout.str()
 
@@ -176,7 +174,7 @@ def test_one_of_several_workers_fills_and_reads_what_the_others_left(tmp_path: P
 
 
 def test_a_failure_says_what_a_person_needs(project: pytest.Pytester) -> None:
-    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:late", *FEW, "-k", "float32-bias")
+    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:late", *FEW, "-vk", "float32-bias")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
@@ -190,7 +188,9 @@ def test_a_failure_says_what_a_person_needs(project: pytest.Pytester) -> None:
 
 
 def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
-    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain")
+    result = project.runpytest_inprocess(
+        *SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain", "-v"
+    )
     command = next(line for line in result.stdout.lines if line.startswith("  repeat")).split(maxsplit=1)[1]
     variable, words = command.split(" ", 1)
     code = "from onnxspec.conformance.cli.application import main; main()"
@@ -205,20 +205,37 @@ def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
     assert "First difference" in done.stdout
 
 
+def test_new_failures_are_told_once_a_cause_at_the_end(project: pytest.Pytester) -> None:
+    few = [*SUITE, "--onnxspec-target", "onnx-reference", "--onnxspec-op", "GRU-14", "--onnxspec-type", "float32"]
+    result = project.runpytest_inprocess(*few, "--onnxspec-profile", "smoke", "--onnxspec-expected", "none", "-q")
+    lines = result.stdout.lines
+    end = lines[next(k for k, line in enumerate(lines) if "new failures by cause" in line) :]
+    assert sum("lengths.ignored" in line for line in end) == 1
+    (cause,) = [k for k, line in enumerate(end) if line.startswith("  Ignores sequence_lens (lengths.ignored): ")]
+    assert end[cause + 1].startswith("      wrong (value): Y")
+    assert end[cause + 2].startswith("      onnxspec explain gru-14.float32.")
+    failed = result.parseoutcomes()["failed"]
+    assert len(lines) < 12 + 5 * failed
+
+
 needs_subtests = pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="this pytest has no subtests")
 
 
 @needs_subtests
 def test_failing_cases_are_subtests(project: pytest.Pytester) -> None:
-    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias")
+    result = project.runpytest_inprocess(
+        *SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias", "-v"
+    )
     result.stdout.fnmatch_lines(["SUBFAILED[[]lstm-14.float32.*bias*[]] onnxspec.conformance::backend:faulty::*"])
-    verbose = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "onnxruntime", *FEW, "-k", "float32-bias", "-v")
+    verbose = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "onnxruntime", *FEW, "-vk", "float32-bias")
     verbose.stdout.fnmatch_lines(["*LSTM-14-float32-bias SUBPASSED[[]lstm-14.float32.*bias*[]]*", "*1 passed*"])
 
 
 def test_without_subtests_the_item_tells_it_all(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(pytest, "Subtests", raising=False)
-    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias")
+    result = project.runpytest_inprocess(
+        *SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias", "-v"
+    )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         ["* of * cases fail: lstm-14.float32.*", "wrong (value): *", "  clause    lstm.equations*"]
@@ -257,13 +274,13 @@ def test_an_expectation_is_not_stale_for_want_of_cases(project: pytest.Pytester)
 def test_shipped_expectations_can_be_left_out(project: pytest.Pytester) -> None:
     few = [*SUITE, "--onnxspec-target", "onnxruntime", *FEW, "--onnxspec-case", "*.T4N0I*"]
     project.runpytest_inprocess(*few).assert_outcomes(xfailed=1)
-    bare = project.runpytest_inprocess(*few, "--onnxspec-expected", "none")
+    bare = project.runpytest_inprocess(*few, "--onnxspec-expected", "none", "-v")
     assert bare.ret == 1
     bare.stdout.fnmatch_lines(["crashed: the process died of SIGABRT", "  clauses   lstm.*", "  signal *"])
 
 
 def test_a_runtime_that_aborts_costs_its_cases_and_not_the_run(project: pytest.Pytester) -> None:
-    few = [*SUITE, "--onnxspec-target", "backend:crashing", "--onnxspec-profile", "smoke", "-k", "float32"]
+    few = [*SUITE, "--onnxspec-target", "backend:crashing", "--onnxspec-profile", "smoke", "-k", "float32", "-v"]
     result = project.runpytest_inprocess(*few, "--junitxml", "junit.xml")
     assert result.ret == 1
     assert set(verdicts(project.path / "junit.xml").values()) == {"crashed", "unsupported"}
@@ -294,7 +311,7 @@ def test_a_target_that_cannot_start_is_one_error(project: pytest.Pytester, worke
     [
         (("--onnxspec-target", "onnxruntim"), "onnxspec: unknown target 'onnxruntim'; nearest: onnxruntime*"),
         (("--onnxspec-type", "flot32"), "onnxspec: unknown type 'flot32'; nearest: float32*"),
-        (("--onnxspec-since-version", "x7"), "onnxspec: unknown operator version 'x7'*"),
+        (("--onnxspec-op", "LSTM-8"), "onnxspec: unknown operator version '8'*"),
         (("--onnxspec-profile", "cor"), "onnxspec: unknown profile 'cor'; nearest: core*"),
         (("--onnxspec-expected", "absent.toml"), "onnxspec: *absent.toml: cannot be read: No such file or directory"),
     ],
@@ -341,12 +358,11 @@ def test_only_what_is_selected_runs(project: pytest.Pytester) -> None:
     assert sorted(verdicts(project.path / "junit.xml")) == sorted(chosen)
 
 
-@needs_subtests  # without them -x ends a run after a whole item
 def test_exit_at_the_first_failure_and_last_failed(project: pytest.Pytester) -> None:
     few = [*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain or float32-bias"]
     whole = project.runpytest_inprocess(*few)
     first = project.runpytest_inprocess(*few, "-x", "--junitxml", "junit.xml")
-    assert first.parseoutcomes()["failed"] <= 2 < whole.parseoutcomes()["failed"]  # a case and its item
+    assert first.parseoutcomes()["failed"] == 1 < whole.parseoutcomes()["failed"]
     assert list(verdicts(project.path / "junit.xml").values())[-1] == "wrong"
     project.runpytest_inprocess(*few)
     again = project.runpytest_inprocess(*few, "--lf")
@@ -379,7 +395,7 @@ def test_ini_values_stand_for_options(project: pytest.Pytester) -> None:
         [pytest]
         addopts = --strict-config
         onnxspec_target = onnxruntime
-        onnxspec_since_version = 14 22
+        onnxspec_op = LSTM-14 LSTM-22
         onnxspec_type = float32
         onnxspec_expected = none
         """
@@ -389,7 +405,7 @@ def test_ini_values_stand_for_options(project: pytest.Pytester) -> None:
         (14, "float32"),
         (22, "float32"),
     }
-    items, _ = project.inline_genitems(*SUITE, "--onnxspec-since-version", "7")
+    items, _ = project.inline_genitems(*SUITE, "--onnxspec-op", "LSTM-7")
     assert {spec.version for item in items if isinstance(item, Group) for spec in item.probes} == {7}
 
 
