@@ -26,7 +26,6 @@ from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
 from ..workers.job import ClusterError, TargetUnavailable
-from ..workers.pool import Pool
 from ..workers.process import Job, Outcome, TargetProcess
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
@@ -86,8 +85,6 @@ class Subject:
         Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
     mishap
         Told of what the suite's own code or an operator's raises, which costs a finding its experiments.
-    pool
-        Whoever shares what is worked out between the target's answers.
     """
 
     process: TargetProcess
@@ -98,7 +95,6 @@ class Subject:
     kept: Kept
     arithmetics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mishap: Mishap = unheard
-    pool: Pool | None = None
 
     def run(self, probes: Sequence[CaseProbe], budget: Budget) -> Iterator[Tried]:
         """Run some cases, all of which are paid for."""
@@ -248,8 +244,8 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     thought = fault_named(finding["fault"]) if finding["fault"] else None
     others = _beside(finding, subject)
     memory = Memory(subject.accuracy, subject.arithmetics)
-    holds = _Paid(Explaining(memory, others, pool=subject.pool), budget)
-    needs = _Paid(Explaining(memory, others, True, subject.pool), budget) if others else holds
+    holds = _Paid(Explaining(memory, others), budget)
+    needs = _Paid(Explaining(memory, others, True), budget) if others else holds
     refuted = refuting_arithmetic(subject.results, subject.probes)
 
     def needed(fault: Fault, one: Tried) -> bool:
@@ -258,10 +254,6 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     def explain(fault: Fault, one: Tried) -> bool:
         # Fresh cases may show the others alone; the smallest one must show the fault.
         return needed(fault, one) if one is shrunk.one else not refuted(fault, one.probe.op) and holds(fault, one)
-
-    def ahead(faults: Sequence[Fault], one: Tried) -> None:
-        asked = [d for d in faults if not refuted(d, one.probe.op)]
-        (needs if one is shrunk.one else holds).look_ahead(asked, one)
 
     left_open = leaving_open(subject.accuracy)
     # A look at what was returned costs nothing, and says it before the budget is spent on other names.
@@ -280,8 +272,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         needed,
         altering(memory),
         scopes_of(cause.places),
-        agreeing(shrunk.one.probe.op, subject.pool),
-        ahead,
+        agreeing(shrunk.one.probe.op),
     )
     if budget.left > 0:
         cause = replace(cause, passing=(*cause.passing, *fresh.passing))
@@ -397,11 +388,6 @@ class _Paid:
             self._budget.spend(HYPOTHESIS)
             self._asked[key] = one, self._explain(fault, one)
         return self._asked[key][1]
-
-    def look_ahead(self, faults: Sequence[Fault], one: Tried) -> None:
-        """Have others work out what is asked next, as far as the budget goes."""
-        new = [d for d in faults if (d, id(one)) not in self._asked]
-        self._explain.look_ahead(new[: math.ceil(min(len(new), self._budget.left / HYPOTHESIS))], one)
 
 
 def _by_several(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:

@@ -19,9 +19,7 @@ from ..probes.stream import Tried
 from ..results.evidence import Kept
 from ..results.expected.entries import Entry, listed_faults, suspects
 from ..results.result import Result
-from ..workers.pool import Pool
 from ..workers.process import Outcome
-from .ahead import Ahead
 from .conditions import would_show
 from .failing_case import DIAGNOSED, FailingCase, failing_case_of
 from .fitting import Arithmetics, Explanation, Followed
@@ -70,7 +68,6 @@ def diagnose(
     arithmetics: Arithmetics | None = None,
     facts: Sequence[Fault] = (),
     mishap: Mishap = unheard,
-    pool: Pool | None = None,
 ) -> Diagnosis:
     """Explain what can be explained.
 
@@ -82,10 +79,8 @@ def diagnose(
         Faults that the target has.
     mishap
         Told of what the suite's own code or an operator's raises, which costs the case its diagnosis.
-    pool
-        Whoever looks at cases ahead of their turn.
     """
-    search = Ahead(accuracy, effort, followed, unharmed, suspects, arithmetics, pool=pool)
+    search = Search(accuracy, effort, followed, unharmed, suspects, arithmetics)
 
     def asked(failing_case: FailingCase, by: Callable[..., Explanation | None]) -> Explanation | None:
         try:
@@ -101,7 +96,7 @@ def diagnose(
     ordered = sorted(failing_cases, key=lambda failing_case: failing_case.telling)
     explained: dict[str, Explanation] = {}
     waiting: list[FailingCase] = []
-    for failing_case in search.in_turn(ordered):
+    for failing_case in ordered:
         explanation = asked(failing_case, search.explain)
         if explanation is not None:
             explained[failing_case.case] = explanation
@@ -109,8 +104,7 @@ def diagnose(
             waiting.append(failing_case)
     while waiting:
         # Of what came too early for it more is known now.
-        again = search.in_turn(waiting, settled=True)
-        explained |= {w.case: e for w in again if (e := asked(w, lambda w, _: search.by_known(w))) is not None}
+        explained |= {w.case: e for w in waiting if (e := asked(w, lambda w, _: search.by_known(w))) is not None}
         waiting = [w for w in waiting if w.case not in explained and w.case not in broken]
         explanation = None
         while explanation is None and (next_one := search.asked_next(waiting)) is not None:
@@ -136,7 +130,6 @@ def explained(
     own: Mapping[str, tuple[str, ...]] | None = None,
     mishap: Mishap = unheard,
     facts: Sequence[Fault] = (),
-    pool: Pool | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """The ids of the faults that explain all failing cases together, by case, as far as what the target
     returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
@@ -151,8 +144,6 @@ def explained(
         Told of an exception in the suite's own code or an operator's, which costs a case its diagnosis.
     facts
         Faults that the target was seen to have (:mod:`.measured.own_sums`).
-    pool
-        Whoever looks at cases ahead of their turn; this process without it.
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
@@ -171,7 +162,7 @@ def explained(
     listed = _as_listed(failing, entries, results, probes, as_listed)
     failing = [case for case in failing if case.case not in listed]
     patterns = suspects(entries)
-    diagnosis = diagnose(failing, accuracy, effort, *evidence, patterns, arithmetics, shown, mishap, pool)
+    diagnosis = diagnose(failing, accuracy, effort, *evidence, patterns, arithmetics, shown, mishap)
     return {**accepted, **by_class, **listed, **diagnosis.of}
 
 
@@ -234,14 +225,12 @@ def explained_by(
     kept: Kept,
     accuracy: str,
     arithmetics: Arithmetics,
-    pool: Pool | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """Results like :func:`explained`'s for those that are chosen, by these faults alone."""
-    search = Ahead(accuracy, _effort(results), _followed(results), arithmetics=arithmetics, pool=pool)
+    search = Search(accuracy, _effort(results), _followed(results), arithmetics=arithmetics)
     for op in {result.op for result in chosen}:
         search.known[op] = [fault for fault in faults if fault.concerns(op)]
-    cases = search.in_turn(failing_cases_of(chosen, probes, kept), settled=True)
-    explanations = {case.case: search.by_known(case) for case in cases}
+    explanations = {case.case: search.by_known(case) for case in failing_cases_of(chosen, probes, kept)}
     return {case: tuple(d.id for d in some) for case, some in explanations.items() if some is not None}
 
 
@@ -254,14 +243,13 @@ def searched_again(
     accuracy: str,
     arithmetics: Arithmetics,
     effort: float,
-    pool: Pool | None = None,
 ) -> tuple[dict[str, tuple[str, ...]], float]:
     """Results like :func:`explained`'s for those that are chosen, now that it is known which faults the target has; and
     how much of the effort it took."""
     failing = failing_cases_of(chosen, probes, kept)
     evidence = _followed(results), _unharmed(results, probes)
     most = min(effort, _effort(chosen))
-    diagnosis = diagnose(failing, accuracy, most, *evidence, (), arithmetics, facts, pool=pool)
+    diagnosis = diagnose(failing, accuracy, most, *evidence, (), arithmetics, facts)
     return dict(diagnosis.of), diagnosis.spent
 
 

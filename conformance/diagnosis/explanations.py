@@ -5,11 +5,9 @@ A case is looked at in the accuracy class that it is judged by, and then in thos
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +19,6 @@ from ...reference import FORMATS, Fault, Interpretations, operator_for, versions
 from ...reference.operators.observation import Observation
 from ..judging.runs import view_of
 from ..probes.stream import Tried
-from ..workers.pool import Pool
 from .failing_case import FailingCase, failing_case_of
 from .places import Look, looks_of
 
@@ -42,21 +39,13 @@ _INTERPRETATIONS = 4
 
 @dataclass(frozen=True)
 class _Seen:
-    """The outputs of a target in a case, and how it may be read there.
-
-    number
-        Of all that were seen: another process that gets it again takes up what it knows of it.
-    """
+    """The outputs of a target in a case, and how it may be read there."""
 
     failing_case: FailingCase
     op: str
     version: int
     choices: Sequence[Interpretations]
     accuracies: Sequence[str]
-    number: int = field(default_factory=itertools.count().__next__)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _seen_again, tuple(getattr(self, own.name) for own in fields(self))
 
     @cached_property
     def observation(self) -> Observation:
@@ -127,20 +116,6 @@ class _Seen:
             yield from ((fault, other) for other in together)
 
 
-def _seen_again(*given: Any) -> _Seen:
-    """A case as it was seen, in another process, which may know of it already."""
-    seen = _Seen(*given)
-    seen = _AGAIN.setdefault(seen.number, seen)
-    _AGAIN.move_to_end(seen.number)
-    while len(_AGAIN) > _HELD:  # each holds many numbers
-        _AGAIN.popitem(last=False)
-    return seen
-
-
-_AGAIN: OrderedDict[int, _Seen] = OrderedDict()
-_HELD = 24
-
-
 def _near(one: NDArray[Any], other: NDArray[Any]) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
@@ -199,58 +174,16 @@ class Explaining:
     """A test of whether one fault or another, alone or beside those that the target has, explains what it returned in
     a case."""
 
-    def __init__(
-        self, memory: Memory, beside: Sequence[Fault] = (), needed: bool = False, pool: Pool | None = None
-    ) -> None:
+    def __init__(self, memory: Memory, beside: Sequence[Fault] = (), needed: bool = False) -> None:
         """
         needed
             Whether a fault beside others explains only what these do not explain without it.
-        pool
-            Whoever works out ahead what is asked of many.
         """
-        self._memory, self._beside, self._needed, self._pool = memory, beside, needed, pool or Pool()
+        self._memory, self._beside, self._needed = memory, beside, needed
 
     def __call__(self, fault: Fault, one: Tried) -> bool:
         seen = self._memory.of(one)
         return seen is not None and seen.explained_by(fault, self._beside, self._needed)
-
-    def look_ahead(self, faults: Sequence[Fault], one: Tried) -> None:
-        """Have others work out what is asked next of a case."""
-        seen = self._memory.of(one)
-        if seen is None or len(faults) <= _TOGETHER or not self._pool.shares(len(faults) // _TOGETHER):
-            return
-        starts = range(0, len(faults), _TOGETHER)
-        some = (faults[start : start + _TOGETHER] for start in starts)
-        pieces = (_Questions(seen, each, self._beside, self._needed) for each in some)
-        for known, changing in self._pool.map(_answered, pieces, together=1):
-            seen.known.update(known)
-            seen.changing.update(changing)
-
-
-_TOGETHER = 16
-"""Faults of which it is asked at once whether they explain a case."""
-
-
-@dataclass(frozen=True)
-class _Questions:
-    """Faults of which it is asked whether they explain what was seen."""
-
-    seen: _Seen
-    faults: Sequence[Fault]
-    beside: Sequence[Fault]
-    needed: bool
-
-
-def _answered(asked: _Questions) -> tuple[dict[tuple[str, ...], bool], dict[str, bool]]:
-    """Facts that become known by that. What breaks off does so once more where it is asked for."""
-    seen = asked.seen
-    before = len(seen.known), len(seen.changing)
-    for fault in asked.faults:
-        with contextlib.suppress(Exception):
-            seen.explained_by(fault, asked.beside, asked.needed)
-    known = itertools.islice(seen.known.items(), before[0], None)
-    changing = itertools.islice(seen.changing.items(), before[1], None)
-    return dict(known), dict(changing)
 
 
 def altering(memory: Memory) -> Callable[[Fault, Tried], bool]:
@@ -263,32 +196,18 @@ def altering(memory: Memory) -> Callable[[Fault, Tried], bool]:
     return alters
 
 
-def agreeing(op: str, pool: Pool | None = None) -> Callable[[Fault, Sequence[Fault]], list[Fault]]:
+def agreeing(op: str) -> Callable[[Fault, Sequence[Fault]], list[Fault]]:
     """Those of other faults with which a target returns the same as with one, but for roundings, in all cases of `core`
     that are not large, of all versions: then they are two words for one thing."""
-    others_at_work = pool or Pool()
 
     def same(fault: Fault, others: Sequence[Fault]) -> list[Fault]:
         versions = [v for v in reversed(versions_of(op)) if fault.applies(op, v)] if others else []
         every = (s for version in versions for s in family_of(op).profile("core", op, version))
         specs = [s for s in every if not s.illegal and s.size[0] <= _LARGE]
-        # Most differ in the first cases.
-        left = _agreeing(_Words(fault, others, specs[:_FEW]))
-        pieces = [specs[start : start + _MANY] for start in range(_FEW, len(specs), _MANY)] if left else []
-        if others_at_work.shares(len(pieces)):
-            asked = [_Words(fault, left, piece) for piece in pieces]
-            for agree in others_at_work.map(_agreeing, asked, together=1):
-                left = [d for d in left if d in agree]
-            return left
-        for piece in pieces:
-            left = _agreeing(_Words(fault, left, piece))
-        return left
+        return _agreeing(fault, others, specs)
 
     return same
 
-
-_FEW, _MANY = 16, 32
-"""Cases that are looked at first, and those that are looked at together after that."""
 
 _LARGE = 4000.0
 """The size of cases beyond which a look costs more than it tells."""
@@ -296,25 +215,17 @@ _LARGE = 4000.0
 _Outputs = Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class _Words:
-    """A fault, others that may be words for the same thing, and cases in which that shows."""
-
-    fault: Fault
-    others: Sequence[Fault]
-    specs: Sequence[Any]
-
-
-def _agreeing(words: _Words) -> list[Fault]:
-    """Those of the others with which a target returns the same in all of the cases."""
-    left = [*words.others]
-    for spec in words.specs:
+def _agreeing(fault: Fault, others: Sequence[Fault], specs: Iterable[Any]) -> list[Fault]:
+    """Return the other faults with which a target returns the same in all of the cases."""
+    left = [*others]
+    for spec in specs:
+        if not left:
+            break
         able = [d for d in left if d.applies(spec.op, spec.version)]
         if able:
             trial = build_case(spec).trial.first
-            right = [*_answers(trial, words.fault)]
-            differing = [d for d in able if not all(map(_alike, right, _answers(trial, d)))]
-            left = [d for d in left if d not in differing]
+            right = [*_answers(trial, fault)]
+            left = [d for d in left if d not in able or all(map(_alike, right, _answers(trial, d)))]
     return left
 
 

@@ -54,9 +54,6 @@ class FailingCase:
         for array in (array for run in self.runs for given in (run.inputs, run.fed) for array in given.values()):
             array.flags.writeable = False
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FailingCase, (self.case, self.trial, self.runs, self.topics, self.size, self.slight)
-
     @property
     def op(self) -> str:
         return self.trial.node.operator.known_as

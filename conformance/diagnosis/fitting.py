@@ -54,7 +54,7 @@ class Fitting:
         self.known: dict[str, list[Fault]] = defaultdict(list)
         self.share = _SHARE
         self._charged = True
-        self._observations: OrderedDict[str, Observation | None] = OrderedDict()
+        self._observations: OrderedDict[str, Observation] = OrderedDict()
         self._arithmetics_of: dict[str, tuple[str, ...]] = {}
 
     @contextlib.contextmanager
@@ -79,19 +79,11 @@ class Fitting:
     def _observed(self, failing_case: FailingCase) -> Observation:
         observation = self._observations.get(failing_case.case)
         if observation is None:
-            observation = self._made(failing_case)
-        self._hold(failing_case.case, observation)
-        return observation
-
-    def _made(self, failing_case: FailingCase) -> Observation:
-        return failing_case.observation(self.accuracy)
-
-    def _hold(self, case: str, observation: Observation | None) -> None:
-        """Hold the numbers of a case, the last ones; None has them made when somebody asks."""
-        self._observations[case] = observation
-        self._observations.move_to_end(case)
+            observation = self._observations[failing_case.case] = failing_case.observation(self.accuracy)
+        self._observations.move_to_end(failing_case.case)
         while len(self._observations) > _HELD:  # each holds many numbers
             self._observations.popitem(last=False)
+        return observation
 
     def _fit(self, failing_case: FailingCase, faults: Sequence[Fault]) -> Fit | None:
         """The explanation of a case by these faults, by one of the first interpretations and in one of the arithmetics

@@ -173,7 +173,6 @@ def foretold(
     alters: Callable[[Fault, Tried], bool] = lambda fault, one: True,
     places: Sequence[Sequence[str]] = (),
     same: Callable[[Fault, Sequence[Fault]], Sequence[Fault]] = lambda fault, others: (),
-    ahead: Callable[[Sequence[Fault], Tried], None] = lambda faults, one: None,
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
 
@@ -198,8 +197,6 @@ def foretold(
         Scopes outside of which nothing was seen to be wrong: ids that say the same, axis by axis.
     same
         Those of other faults that are another word for what one is.
-    ahead
-        Told of which faults it is asked next whether they explain a case.
     """
     needed = needed or explains
     assert isinstance(one.probe, CaseProbe)
@@ -218,14 +215,11 @@ def foretold(
     others = (variants, seen, (d for d in scoped_of(again) if d.concerns(spec.op)))
     for candidates in (known, *(() if misshapen else others)):
         fitting = []
-        several = iter(candidates)
-        while some := [*itertools.islice(several, _AHEAD)]:
-            ahead(some, one)
-            for fault in some:
-                if hurry():
-                    return None
-                if explains(fault, one):
-                    fitting.append(fault)
+        for fault in candidates:
+            if hurry():
+                return None
+            if explains(fault, one):
+                fitting.append(fault)
         if not fitting:
             continue
         failing = fresh.failing
@@ -235,7 +229,6 @@ def foretold(
         narrow = [d for d in scoped_of(iter(fitting), seen=True) if d.concerns(spec.op) and d not in fitting]
         right = [*fitting, *narrow]
         for answer in (one, *failing):
-            ahead(right, answer)
             right = [d for d in right if explains(d, answer)]
         right = [d for d in right if not is_constant(d, (one, *failing), left_open)]
         # Beside what the target does anyway much foretells it.
@@ -261,10 +254,6 @@ def foretold(
             rivals -= {base_id(d.id) for d in words}
             return Foretold(chosen, len(rivals), len(failing))
     return None
-
-
-_AHEAD = 256
-"""Faults of which it is asked one after the other whether they explain a case."""
 
 
 def _place_of(fault: Fault) -> int:

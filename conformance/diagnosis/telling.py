@@ -109,13 +109,13 @@ def _amended(causes: Sequence[Cause], subject: Subject, budget: Budget) -> dict[
     done = {result.case for result in settled}
     open_ = [r for r in subject.results if r.verdict in DIAGNOSED and r.case not in done]
     everything = subject.results, subject.probes, subject.kept, subject.accuracy, subject.arithmetics
-    instead = explained_by(facts, open_, *everything, subject.pool)
+    instead = explained_by(facts, open_, *everything)
     unexplained = [r for r in open_ if r.case not in instead and (not r.diagnosis or refuted & {*r.diagnosis})]
     thought = [d for d in _known(subject.results, refuted) if d not in facts]
-    instead |= explained_by([*facts, *thought], unexplained, *everything, subject.pool)
+    instead |= explained_by([*facts, *thought], unexplained, *everything)
     left = [r for r in unexplained if r.case not in instead]
     if budget.left > 0 and left:
-        again, spent = searched_again(facts, left, *everything, budget.left / HYPOTHESIS, subject.pool)
+        again, spent = searched_again(facts, left, *everything, budget.left / HYPOTHESIS)
         budget.spend(HYPOTHESIS * spent)
         instead |= {case: ids for case, ids in again.items() if not refuted & {*ids}}
     instead |= {r.case: () for r in unexplained if r.case not in instead}

@@ -229,8 +229,7 @@ class Turn:
             with contextlib.suppress(TargetUnavailable), self._process() as process:
                 for one in tried(process, [self._probes[case] for case in unseen], accuracy):
                     kept.offer(one)
-        pool = self._whole.pool
-        causes = explained(results, self._probes, kept, accuracy, self._entries, own, self._run.mishap, facts, pool)
+        causes = explained(results, self._probes, kept, accuracy, self._entries, own, self._run.mishap, facts)
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
     def _experiments(self, own: dict[str, tuple[str, ...]]) -> Events:
@@ -245,7 +244,7 @@ class Turn:
         with contextlib.suppress(TargetUnavailable), self._process() as process:
             arithmetics = arithmetics_of(run.results, accuracy, own)
             asked = process, accuracy, self._repeat, run.results, self._probes, self._kept
-            subject = Subject(*asked, arithmetics, run.mishap, self._whole.pool)
+            subject = Subject(*asked, arithmetics, run.mishap)
             with run.guarded("experiments"):
                 run.findings, better = with_causes(run.findings, subject, budget)
         yield from self._amend("experiments", better)
