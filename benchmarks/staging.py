@@ -20,8 +20,6 @@ from benchmarks.truths import TRUTHS
 from onnxspec.conformance.diagnosis.causes import Subject, experiments_of
 from onnxspec.conformance.diagnosis.explainer import arithmetics_of, explained
 from onnxspec.conformance.diagnosis.findings import findings_of
-from onnxspec.conformance.diagnosis.measured.own_functions import function_classes
-from onnxspec.conformance.diagnosis.measured.own_sums import summing_faults
 from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
 from onnxspec.conformance.diagnosis.telling import with_causes
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
@@ -172,10 +170,9 @@ def findings_on(opened: Opened, specs: Sequence[Any]) -> tuple[list[Finding], li
         results.append(result_of(one.probe, "staged", one.judgement, 0.0, None))
     needed = {result.case: result for result in with_needed_classes(results)}
     results = [needed.get(r.case, r) for r in results]
-    own = function_classes(process.run, results, ACCURACY)
-    causes = explained(results, probes, kept, ACCURACY, (), own, facts=summing_faults(process.run, results))
+    causes = explained(results, probes, kept, ACCURACY)
     results = [structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results]
-    arithmetics = arithmetics_of(results, ACCURACY, own)
+    arithmetics = arithmetics_of(results, ACCURACY)
     known = dict(probes)
     subject = Subject(process, ACCURACY, lambda p: p.id, results, known, kept, arithmetics=arithmetics)
     findings, better = with_causes(findings_of(results, probes), subject, experiments_of(results))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,14 +19,14 @@ from typing import Any
 from ...cases.specs.simpler import SIZES
 from ...reference import Fault, fault_named, versions_of
 from ..judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Verdict
-from ..probes.probe import Probe, SpecProbe
+from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import CaseProbe
 from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
 from ..workers.job import ClusterError, TargetUnavailable
-from ..workers.process import Job, Outcome, TargetProcess
+from ..workers.process import TargetProcess
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
 from .explainer import Explainer, refuting_arithmetic
@@ -39,13 +39,10 @@ from .explanations import (
     leaving_open,
     looks_at,
     refuting,
-    right_by_another,
 )
 from .failing_case import DIAGNOSED
 from .findings import alone
 from .foretelling import ENOUGH, Fresh, foretold, is_constant
-from .measured.deviations import deviations_of
-from .measured.sources import faults_of_sources, sources_of
 from .needs import meeting
 from .places import Look, Region, other_sizes, places_of, scopes_of, telling_places
 from .search import Mishap, unheard
@@ -121,8 +118,6 @@ class Cause:
         Fresh cases and tries that came out right.
     places
         Of what has no name, or one that leaves open where: outside of them nothing was wrong, in fresh cases neither.
-    measured
-        Of what has no name: what nodes with little in them told of the target, in words.
     """
 
     finding: Finding
@@ -134,7 +129,6 @@ class Cause:
     refuted: bool = False
     passing: tuple[CaseProbe, ...] = ()
     places: tuple[Region, ...] = ()
-    measured: str = ""
 
     @property
     def fault(self) -> str:
@@ -284,8 +278,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
             return replace(cause, refuted=constant or few)
         if thought is not None:
             return cause
-        measured = _measured(cause, fresh, subject, budget)
-        return measured if measured.faults else _by_several(measured, fresh, subject, budget)
+        return _by_several(cause, fresh, subject, budget)
     # A kernel has its arithmetic in every case: what passes that it would show refutes it.
     if name.fault.within and any(would_show(name.fault, probe) for probe in cause.passing):
         return replace(cause, faults=(name.fault.id,), refuted=True)
@@ -300,42 +293,6 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     what = name.fault.summary.rstrip(".")
     cause = replace(cause, shrunk=shrunk, what=what, faults=(name.fault.id,), foretold=name.cases)
     return _placed(cause, fresh, subject, budget) if name.fault.partial and not cause.places else cause
-
-
-def _measured(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:
-    """The cause with what the target's own functions or sums are, if that foretells fresh cases; otherwise with words
-    on them, where no other fault of the target may be why."""
-    probe = cause.shrunk.one.probe
-    if not isinstance(probe, SpecProbe) or budget.left <= 0 or len(fresh.failing) < ENOUGH:
-        return cause
-
-    def run(jobs: Iterable[Job]) -> Iterator[Outcome]:
-        for outcome in subject.process.run(jobs):
-            budget.spend(1)
-            yield outcome
-
-    accuracies = (subject.accuracy, *subject.arithmetics.get(probe.type, ()))
-    functions = deviations_of(probe.spec, run, accuracies)
-    sums = [] if functions else sources_of(probe.spec, run, accuracies)
-    memory = Memory(subject.accuracy, subject.arithmetics)
-    holds = _Paid(Explaining(memory), budget)
-    answers = [cause.shrunk.one, *fresh.failing]
-    if not functions and not sums and all(right_by_another(memory, answer) for answer in answers):
-        # Functions are off by what is taken for the target's arithmetic, and nothing else is wrong.
-        functions = [one for one in deviations_of(probe.spec, run, accuracies[:1]) if one.slight]
-    faults = (fault for deviation in functions for fault in deviation.faults())
-    for fault in itertools.chain(faults, faults_of_sources(sums)):
-        if all(holds(fault, answer) for answer in answers):
-            what = fault.summary.rstrip(".")
-            return replace(cause, what=what, faults=(fault.id,), foretold=len(fresh.failing))
-    if _beside(cause.finding, subject):
-        return cause
-    told = [*(one.words for one in functions), *(one.words for one in sums)]
-    return replace(cause, measured="; ".join(told[:_MEASURED]))
-
-
-_MEASURED = 3
-"""Sentences on what was measured in one finding."""
 
 
 def _placed(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:

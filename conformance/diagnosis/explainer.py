@@ -127,9 +127,7 @@ def explained(
     kept: Kept,
     accuracy: str,
     entries: Sequence[Entry] = (),
-    own: Mapping[str, tuple[str, ...]] | None = None,
     mishap: Mishap = unheard,
-    facts: Sequence[Fault] = (),
 ) -> dict[str, tuple[str, ...]]:
     """The ids of the faults that explain all failing cases together, by case, as far as what the target
     returned is still at hand; cases that nothing explains are left out. The same for equal results, whatever their
@@ -138,12 +136,8 @@ def explained(
     entries
         The target's known failures. A case that they cover is explained by the faults that they name for it, if these
         do; the search takes them for faults of the target, which no case has to show first.
-    own
-        Type to the accuracy classes that the target's own functions need.
     mishap
         Told of an exception in the suite's own code or an operator's, which costs a case its diagnosis.
-    facts
-        Faults that the target was seen to have (:mod:`.measured.own_sums`).
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
@@ -153,10 +147,9 @@ def explained(
     if not failing:
         return {**accepted, **by_class}
     evidence = _followed(results), _unharmed(results, probes)
-    arithmetics = arithmetics_of(results, accuracy, own)
+    arithmetics = arithmetics_of(results, accuracy)
     # Arithmetic that shows in some results is in those, too, where other faults hide it, or functions that saturate.
     shown = [d for id in sorted({*itertools.chain(*by_class.values())}) if isinstance(d := fault_named(id), Fault)]
-    shown += [d for d in facts if d not in shown]
     effort = _effort(results)
     as_listed = Search(accuracy, math.inf, evidence[0], arithmetics=arithmetics)
     listed = _as_listed(failing, entries, results, probes, as_listed)
@@ -284,9 +277,7 @@ def _failing_case(
     return failing_case_of(probe.id, *own, probe.clauses, probe.size, result.verdict is Verdict.INACCURATE)
 
 
-def arithmetics_of(
-    results: Sequence[Result], accuracy: str, own: Mapping[str, tuple[str, ...]] | None = None
-) -> dict[str, tuple[str, ...]]:
+def arithmetics_of(results: Sequence[Result], accuracy: str) -> dict[str, tuple[str, ...]]:
     """The wider accuracy classes that results of a target tell of, by type: arithmetic does not change from case
     to case, so that at least as many results need one as pass without. Where no result of a type is right, whatever
     devices compute it in may be what other faults hide."""
@@ -301,13 +292,11 @@ def arithmetics_of(
             with suppress(UnknownOperator):  # a directory of which no document speaks
                 wider[result.type] = operator_of(result.op, result.domain).classes(accuracy, result.type).wider
     needed = {type: seen for type, seen in classes.items() if seen.total() >= right[type]}
-    shown = {
+    return {
         type: tuple(name for name, _ in needed[type].most_common(2)) if type in needed else others[-1:]
         for type, others in wider.items()
         if type in needed or not right[type]
     }
-    own = own or {}
-    return {type: (*own.get(type, ()), *shown.get(type, ())) for type in {*own, *shown}}
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:

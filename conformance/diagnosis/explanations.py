@@ -31,7 +31,6 @@ __all__ = [
     "leaving_open",
     "looks_at",
     "refuting",
-    "right_by_another",
 ]
 
 _INTERPRETATIONS = 4
@@ -87,11 +86,6 @@ class _Seen:
         right = (a for a in wider if any(self.observation.fit((), c, a) is not None for c in self.choices))
         alone = {*right}
         return [first, *(accuracy for accuracy in wider if accuracy not in alone)]
-
-    @property
-    def right_by_another(self) -> bool:
-        """Tell whether all of it is right by a wider class that the target's arithmetic shows."""
-        return len(self._telling) < len(self.accuracies)
 
     def changed_by(self, fault: Fault) -> bool:
         if fault.id not in self.changing:
@@ -238,12 +232,6 @@ def _answers(trial: Trial, fault: Fault) -> Iterator[_Outputs]:
 
 def _alike(one: _Outputs, other: _Outputs) -> bool:
     return one.keys() == other.keys() and all(_near(one[name], other[name]) for name in one)
-
-
-def right_by_another(memory: Memory, one: Tried) -> bool:
-    """Tell whether what a target returned in a case is right by another arithmetic that it shows."""
-    seen = memory.of(one)
-    return seen is not None and seen.right_by_another
 
 
 def leaving_open(accuracy: str) -> Callable[[Fault, Tried], list[NDArray[Any]]]:

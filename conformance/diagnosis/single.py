@@ -19,8 +19,6 @@ from .causes import Subject, experiments_of
 from .explainer import Explainer, accepting, arithmetics_of, explained
 from .failing_case import DIAGNOSED
 from .findings import findings_of
-from .measured.own_functions import function_classes
-from .measured.own_sums import summing_faults
 from .telling import with_causes
 
 __all__ = ["Single", "diagnosed"]
@@ -67,11 +65,9 @@ def diagnosed(
     kept, probes = Kept(), {probe.id: probe}
     kept.offer(one)
     result = result_of(probe, target.name, judgement, 0.0, None, repeat(probe))
-    own = function_classes(process.run, [result], accuracy)
-    facts = summing_faults(process.run, [result])
-    causes = explained([result], probes, kept, accuracy, entries, own, facts=facts)
+    causes = explained([result], probes, kept, accuracy, entries)
     results = [structs.replace(result, diagnosis=causes.get(probe.id, ()))]
-    arithmetics = arithmetics_of(results, accuracy, own)
+    arithmetics = arithmetics_of(results, accuracy)
     subject = Subject(process, accuracy, repeat, results, probes, kept, arithmetics=arithmetics)
     findings, better = with_causes(findings_of(results, probes), subject, experiments_of(results))
     named = [f for f in findings if f["fault"]]

@@ -219,9 +219,7 @@ def _told(finding: Finding, cause: Cause, subject: Subject) -> Finding:
     if not cause.said:
         return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
     state = _stated(finding, cause, subject)
-    # That what goes through a tensor was measured to be wrong says not that the cases have it.
-    what = finding["what"].removesuffix(cause.measured)
-    conditions = " and ".join(c.words for c in state.conditions if not _mentions(what, c.words))
+    conditions = " and ".join(c.words for c in state.conditions if not _mentions(finding["what"], c.words))
     told = {
         **finding,
         "title": titled(finding, conditions, tried=True, passing=state.passing),
@@ -255,8 +253,7 @@ def _place(finding: Finding, cause: Cause, subject: Subject) -> str:
     for case in failing_cases_of(chosen, subject.probes, subject.kept):
         looks = looks_of(case, (subject.accuracy, *subject.arithmetics.get(case.type, ())))
         places = [place for place in places if place.holds(looks)]
-    measured = cause.measured if fault is None else ""
-    return "; ".join(filter(None, (places_in_words(places), measured)))
+    return places_in_words(places)
 
 
 def _named(finding: Finding, cause: Cause) -> dict[str, Any]:

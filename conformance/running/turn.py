@@ -7,7 +7,7 @@ import shlex
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
@@ -38,9 +38,6 @@ from .filling import NOT_ASKED, cases_to_add, with_filled
 from .fresh import FreshSample
 from .loop import cases_judged, judged_result
 from .run import Run, TargetRun
-
-if TYPE_CHECKING:
-    from ...reference import Fault
 
 Events = Generator[Event, None, None]
 
@@ -76,16 +73,15 @@ class Turn:
         except TargetUnavailable as error:
             yield from self._unavailable(str(error))
         self._entries = applying(self._listed, run.description)
-        own: dict[str, tuple[str, ...]] = {}
         if not run.unavailable:
             if not self._plan.function:  # which has no fresh process
                 yield from self._repeated()
             if any(result.failing for result in run.results):
-                own = yield from self._explained()
+                yield from self._explained()
         with run.guarded("findings"):
             run.findings = findings_of(run.results, self._probes)
         if self._plan.shrinks and run.findings and not run.unavailable:
-            yield from self._experiments(own)
+            yield from self._experiments()
         left_out = "" if self._plan.fills else NOT_ASKED
         conclude(self._whole, run, self._listed, told=run.findings, left_out=left_out)
         if not run.unavailable:
@@ -183,42 +179,22 @@ class Turn:
         if changes:
             yield ResultsUpdated(run, by, changes)
 
-    def _explained(self) -> Generator[Event, None, dict[str, tuple[str, ...]]]:
-        """Amend failing results by what explains them; return type to the accuracy classes that the target's own
-        functions need."""
+    def _explained(self) -> Events:
+        """Amend failing results by what explains them."""
         from ..diagnosis.needed_classes import with_needed_classes  # this, and more below: only where something fails
 
         run = self._run
-        own: dict[str, tuple[str, ...]] = {}
-        facts: list[Fault] = []
         if self._plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
             needed: Sequence[Result] = ()
             with run.guarded("needed classes"):
                 needed = list(with_needed_classes(run.results))
             yield from self._amend("needed-classes", needed)
-        with run.guarded("the target's own functions"):
-            own, facts = self._own_arithmetic()
         named: Sequence[Result] = ()
         with run.guarded("diagnosis"):
-            named = self._diagnosed(own, facts)
+            named = self._diagnosed()
         yield from self._amend("diagnosis", named)
-        return own
 
-    def _own_arithmetic(self) -> tuple[dict[str, tuple[str, ...]], list[Fault]]:
-        """Type to the accuracy classes that the target's functions need, where results fail; and how it is seen to sum
-        up."""
-        results = self._run.results
-        if not any(r.verdict in DIAGNOSED and not r.expected for r in results):
-            return {}, []
-        from ..diagnosis.measured.own_functions import function_classes
-        from ..diagnosis.measured.own_sums import summing_faults
-
-        with contextlib.suppress(TargetUnavailable), self._process() as process:
-            own = function_classes(process.run, results, self._target.accuracy)
-            return own, summing_faults(process.run, results)
-        return {}, []
-
-    def _diagnosed(self, own: dict[str, tuple[str, ...]], facts: Sequence[Fault]) -> list[Result]:
+    def _diagnosed(self) -> list[Result]:
         """The failing results with what explains them, all of them together."""
         from ..diagnosis.explainer import explained
 
@@ -229,10 +205,10 @@ class Turn:
             with contextlib.suppress(TargetUnavailable), self._process() as process:
                 for one in tried(process, [self._probes[case] for case in unseen], accuracy):
                     kept.offer(one)
-        causes = explained(results, self._probes, kept, accuracy, self._entries, own, self._run.mishap, facts)
+        causes = explained(results, self._probes, kept, accuracy, self._entries, self._run.mishap)
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
-    def _experiments(self, own: dict[str, tuple[str, ...]]) -> Events:
+    def _experiments(self) -> Events:
         """Ask the target under which conditions its failures show, and what they foretell."""
         from ..diagnosis.causes import Subject, experiments_of
         from ..diagnosis.explainer import arithmetics_of
@@ -242,7 +218,7 @@ class Turn:
         budget = experiments_of(run.results)
         better: list[Result] = []
         with contextlib.suppress(TargetUnavailable), self._process() as process:
-            arithmetics = arithmetics_of(run.results, accuracy, own)
+            arithmetics = arithmetics_of(run.results, accuracy)
             asked = process, accuracy, self._repeat, run.results, self._probes, self._kept
             subject = Subject(*asked, arithmetics, run.mishap)
             with run.guarded("experiments"):

@@ -33,7 +33,6 @@ from .narrowing import (
     of_states,
     of_unit_blocks,
 )
-from .own import own_named
 
 __all__ = ["IN_PART", "Scope", "base_id", "fault_named", "merging", "scoped_named", "scoped_of", "scopes"]
 
@@ -340,7 +339,7 @@ def _goes(fault: Fault, scope: Scope) -> bool:
 
 def fault_named(id: str) -> Fault | None:
     """The fault of that id, made everywhere or in one place only; None where there is none."""
-    return FAULTS.get(id) or VARIANTS.get(id) or own_named(id) or scoped_named(id)
+    return FAULTS.get(id) or VARIANTS.get(id) or scoped_named(id)
 
 
 def _of_that_id(id: str) -> Fault:

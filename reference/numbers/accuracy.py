@@ -172,15 +172,6 @@ class Budget:
         return grown / (1 - grown) + own / (1 - own)
 
 
-_FUNCTIONS_OFF = "functions-off-"
-
-
-def with_functions_off(units: int) -> str:
-    """Return the name of `standard` with functions that may be off by `units` u. No target is judged by it; faults are
-    tried with functions as inaccurate as a target's own."""
-    return f"{_FUNCTIONS_OFF}{units}"
-
-
 _ANY_OF = "any-of-"
 
 
@@ -192,9 +183,6 @@ def any_of(names: Sequence[str]) -> str:
 
 def accuracy_class(name: str) -> AccuracyClass:
     """Return a class by name. Raise ValueError with the known names."""
-    if name.startswith(_FUNCTIONS_OFF):
-        units = int(name.removeprefix(_FUNCTIONS_OFF))
-        return AccuracyClass(name, (4, units), (4, units))
     try:
         return ACCURACY_CLASSES[name]
     except KeyError:

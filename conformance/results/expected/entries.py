@@ -6,6 +6,7 @@ An entry that nothing needs any more is reported, but fails nothing: another ver
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from ....cases import PROFILES, family_of
 from ....cases.specs.wrapping import WRAPS
 from ....reference import FAULTS, FORMATS, Fault, clauses_of, fault_named, operator_names, versions_of
+from ....reference.faults.retired import retirement
 from ...border.typed_toml import TomlDocument
 from ...judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ...probes.drawn import fresh_profile, split_nonce
@@ -207,6 +209,9 @@ def _require_names(entry: Entry) -> None:
         for given in getattr(entry, key):
             if key == "faults" and (scoped := fault_named(given)) is not None and scoped.concerns(op):
                 continue  # made in one place only, as a diagnosis names it
+            if key == "faults" and (instead := retirement(given)) is not None:
+                warnings.warn(f"fault {given!r} is gone: {instead}", stacklevel=2)
+                continue
             if not any(fnmatchcase(name, given) if key in _PATTERNS else name == given for name in names(op)):
                 raise ValueError(key, str(UnknownName(kind, given, names(op), f" of {op}")))
 

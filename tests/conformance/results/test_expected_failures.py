@@ -518,3 +518,12 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
     with pytest.raises(SystemExit):
         main()
     assert [set(names) for names in tried] == [set(named)]  # some entries are of other versions
+
+
+@pytest.mark.parametrize("fault", ["functions.g-as-Tanh", "products.W-without-last"])
+def test_a_fault_that_is_named_no_more_is_warned_of_and_expects_nothing(fault: str, tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text(f"[[expected]]\nop = 'LSTM'\nreason = 'r'\nfaults = ['{fault}']\n")
+    with pytest.warns(UserWarning, match=f"fault '{fault}' is gone"):
+        (entry,) = read_expected(tmp_path / "f.toml")
+    probe = probes_of_profile("smoke")[0]
+    assert not entry.expects(probe, Failure(Verdict.WRONG, diagnosis=("bias.ignored",)))
