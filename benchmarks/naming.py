@@ -4,7 +4,7 @@
 
 Without a target it runs the kernels of `benchmarks/kernels`, of which `benchmarks.truths` knows what is wrong. Of any
 other target no truth is known: then it is counted what is named, and how many names have foretold fresh cases. A kernel
-of the zoo is ``batch_amber:tail-skips-bias``, a whole batch ``batch_amber``: what is wrong with it is known in words,
+of the zoo is ``batch_halite:FAULT``, a whole batch ``batch_halite``: what is wrong with it is known in words,
 which stand below the table beside what each of its findings says. The command prints a table in Markdown; ``--wrong``
 lists wrong names, and cases without one, below it. Exit code 1 where a kernel's result has a wrong name, or its first
 finding does not name what is wrong.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,8 +14,8 @@ import onnx
 from msgspec import structs
 from onnx import helper, numpy_helper
 
-from benchmarks import zoo
 from benchmarks.truths import TRUTHS
+from benchmarks.zoo.batches import batches
 from onnxspec.conformance.diagnosis.causes import Subject, experiments_of
 from onnxspec.conformance.diagnosis.explainer import arithmetics_of, explained
 from onnxspec.conformance.diagnosis.findings import findings_of
@@ -130,8 +129,7 @@ def on_kernel(name: str) -> Opened:
 
 def zoo_names() -> list[str]:
     """The faults of ``benchmarks/zoo``, which were written by who had not seen the table of faults."""
-    batches = [module.name for module in pkgutil.iter_modules(zoo.__path__) if module.name.startswith("batch_")]
-    return [f"{batch}:{fault}" for batch in batches for fault in _batch(batch).FAULTS]
+    return [f"{batch.__name__}:{fault}" for batch in batches([]) for fault in batch.FAULTS]
 
 
 def words_of_zoo(name: str) -> str:
@@ -152,7 +150,8 @@ def on_zoo(name: str) -> Opened:
 
 
 def _batch(name: str) -> Any:
-    return importlib.import_module(f"benchmarks.zoo.{name}")
+    (batch,) = batches([name])
+    return batch
 
 
 def staged(opened: Opened) -> Any:

@@ -14,31 +14,25 @@ itself is wrong.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from benchmarks.net.__main__ import COMMIT
 from onnxspec.cases import Case, build_case, operator_versions, profile
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.fuzzing.hunt import Limits
 from onnxspec.conformance.workers.in_process import run_in_process
 
+from .batches import batches
 from .searching import searched
 
 Arrays = Sequence[Any]
-_FOLDER = Path(__file__).parent
-
 _TOGETHER = 2
 """Failing cases after which a fault counts as caught: one may be chance, and more say nothing new."""
 
@@ -60,34 +54,6 @@ class Kernel:
         if model not in self.sessions:
             self.sessions[model] = self.batch.prepare(model, self.fault)
         return list(self.sessions[model].run(feeds))
-
-
-def batches(names: Sequence[str]) -> Iterator[ModuleType]:
-    """Yield the modules of these batches; without names those of this folder."""
-    for name in names or sorted(path.stem for path in _FOLDER.glob("batch_*.py")):
-        path = _FOLDER / f"{name}.py"
-        yield _module(path if path.is_file() else _from_history(name))
-
-
-def _module(path: Path) -> ModuleType:
-    spec = spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[path.stem] = module  # where dataclasses look for it
-    spec.loader.exec_module(module)
-    return module
-
-
-def _from_history(name: str) -> Path:
-    """Return the file of a batch of v0.4.0, from git's history."""
-    source = f"{COMMIT}:benchmarks/zoo/{name}.py"
-    shown = subprocess.run(["git", "show", source], cwd=_FOLDER, capture_output=True, check=False)
-    if shown.returncode:
-        sys.exit(f"there is no batch {name}: it is neither in benchmarks/zoo nor in the history ({source})")
-    path = Path(tempfile.mkdtemp(prefix="onnxspec-zoo-")) / f"{name}.py"
-    path.write_bytes(shown.stdout)
-    return path
 
 
 def runs_of(kernel: Kernel, case: Case) -> list[Arrays] | None:
