@@ -16,12 +16,14 @@ from ..models.inference import main_scope
 from ..models.scope import Scope, domain_of, shown_name
 from ..models.walk import Located, nodes_of
 from .fixed_sizes import fixed_sizes
+from .general import outcomes
 from .measured import Measured
 from .operators import CheckedOperator, judged_operators
 from .padding import padding_is_read
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
 from .rule import MEASURED, SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
+from .sample_node import sample_node
 from .subject import Missing, NodeSubject, Outcome, subject_of
 
 
@@ -126,7 +128,7 @@ def check_node(
         return CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, operator),))
     subject = subject_of(located.scope, located.number, operator)
     notes = _Notes(file, located.path, operator.name)
-    for outcome in judged.outcomes(subject):
+    for outcome in outcomes(subject, judged.operator):
         notes.take(rule_broken(judged, outcome.topic), outcome)
     for outcome in quantization(subject):
         notes.take(rules()[f"model.{outcome.topic}"], outcome)
@@ -185,19 +187,19 @@ def _of_legal(
     """Note what exporters froze in a legal node, what no document settles of it, and what targets made of its like."""
     for fixed in fixed_sizes(subject):
         notes.report(rules()[f"model.{fixed.topic}"], fixed.message, advice=fixed.advice)
-    like = judged.stand_in(subject)
-    features = like.features - subject.unread if like is not None else frozenset()
+    sample = sample_node(subject, judged.operator)
+    features = sample.features - subject.unread if sample is not None else frozenset()
     if not padding_is_read(subject):
         features -= {"Y"}  # what is open of Y is its padding
     if domain_of(located.node.domain) != judged.domain:
         features |= {"old-domain"}
     for rule in rules_open(judged, subject.operator.since_version, features):
         notes.report(rule, f"the specification does not settle this, and the model relies on it: {rule.text}")
-    if measured is not None and like is not None and like.element:
+    if measured is not None and sample is not None and sample.element:
         rule = rules()[f"model.{MEASURED}"]
-        for note in measured.notes(like):
+        for note in measured.notes(sample):
             notes.report(rule, note.text, note.helps)
-        for what in measured.untried(like):
+        for what in measured.untried(sample):
             notes.miss(rule, what)
 
 

@@ -23,8 +23,8 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
     yield from _inputs(subject)
     yield from _outputs(subject)
     yield from _types(subject)
-    for complaint in operator.complaints(subject):
-        yield Broken(*complaint)
+    for diagnostic in operator.diagnostics(subject):
+        yield Broken(*diagnostic)
     formal = shapes_of(subject)
     if (subject.chosen("layout") or 0) not in _LAYOUTS:  # where the batch is nobody can say
         formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}

@@ -23,7 +23,7 @@ from ..results.records import Finding, TargetRecord
 from ..results.result import Result
 from ..results.support import listed
 from ..targets.target import Target
-from .stand_in import StandIn
+from .sample_node import SampleNode
 from .workarounds import workaround, workaround_for
 
 # Columns that are about the numbers that were fed, how often, or whether there is a node at all to speak of.
@@ -57,13 +57,13 @@ class MeasuredTarget:
     findings: Sequence[Finding]
     known: Sequence[Entry]
 
-    def of(self, node: StandIn) -> list[Result]:
+    def of(self, node: SampleNode) -> list[Result]:
         """Return the results of a node's operator version and type."""
         kind = node.node
         place = kind.domain, kind.op_type, kind.since_version, node.element
         return [r for r in self.results if (r.domain, r.op, r.version, r.type) == place]
 
-    def alike(self, node: StandIn) -> Note | None:
+    def alike(self, node: SampleNode) -> Note | None:
         """Return a note of failures without a known condition, in cases configured like a node."""
         explained = {case for finding in self.findings for case in finding["cases"]}
         columns = frozenset(groups_with(node.features)) - _OF_DATA
@@ -90,7 +90,7 @@ class Measured:
         """The names of the targets."""
         return [target.name for target in self.targets]
 
-    def notes(self, node: StandIn) -> Iterator[Note]:
+    def notes(self, node: SampleNode) -> Iterator[Note]:
         """Yield the failures that concern a node."""
         told: set[str] = set()
         for target in self.targets:
@@ -108,14 +108,14 @@ class Measured:
                     yield Note(f"{target.name}: known of it: {entry.reason}{releases}", helps)
         yield from filter(None, (target.alike(node) for target in self.targets))
 
-    def untried(self, node: StandIn) -> Iterator[str]:
+    def untried(self, node: SampleNode) -> Iterator[str]:
         """Yield what runs cannot say, for want of a case of a node's operator version and type."""
         kind = f"{node.operator}-{node.node.since_version} in {node.element}"
         for target in self.targets:
             if not target.of(node):
                 yield f"what {target.name} makes of it: no recorded case is of {kind}"
 
-    def _note(self, target: MeasuredTarget, finding: Finding, results: Sequence[Result], node: StandIn) -> Note:
+    def _note(self, target: MeasuredTarget, finding: Finding, results: Sequence[Result], node: SampleNode) -> Note:
         count = f"{len(results)} recorded case{'' if len(results) == 1 else 's'}"
         text = f"{target.name}: {finding['title']}, in {count} of this operator and type, such as {results[0].case}"
         if finding["why"]:
@@ -129,7 +129,7 @@ class Measured:
         return Note(text, " ".join(filter(None, helps)))
 
 
-def _concerns(finding: Finding, node: StandIn) -> bool:
+def _concerns(finding: Finding, node: SampleNode) -> bool:
     """Tell whether a node shows the fault that explains a finding or, without one, meets its conditions."""
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     if fault is not None:
@@ -139,7 +139,7 @@ def _concerns(finding: Finding, node: StandIn) -> bool:
     return words in traits or any(f"{a} and {b}" == words for a, b in itertools.permutations(traits, 2))
 
 
-def _is_about(entry: Entry, node: StandIn) -> bool:
+def _is_about(entry: Entry, node: SampleNode) -> bool:
     """Tell whether an entry is about nodes like this one, whatever their data."""
     return bool(
         entry.op == node.operator

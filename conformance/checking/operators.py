@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,9 +13,6 @@ from ...cases import family_of
 from ...cases.third_party import OperatorWarning
 from ...reference import OPERATORS, Operator, OperatorVersion, operator_version, versions_of
 from ...reference.operators.mishap import told_mishap
-from .general import outcomes
-from .stand_in import StandIn, stand_in
-from .subject import NodeSubject, Outcome
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +47,6 @@ class CheckedOperator:
         """The version that a node means under an opset; None where that opset has none."""
         meant = [version for version in versions_of(self.name) if version <= opset]
         return operator_version(self.name, meant[-1], self.domain) if meant else None
-
-    def outcomes(self, subject: NodeSubject) -> Iterator[Outcome]:
-        """Complaints about a node, and what is not known of it."""
-        return outcomes(subject, self.operator)
-
-    def stand_in(self, subject: NodeSubject) -> StandIn | None:
-        """A small node like one that breaks nothing."""
-        return stand_in(subject, self.operator)
 
 
 @cache

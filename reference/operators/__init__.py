@@ -2,4 +2,4 @@
 
 # Documented in docs/operators.md.
 from .operator import Conforming as Conforming
-from .written import Complaint as Complaint
+from .written import Diagnostic as Diagnostic

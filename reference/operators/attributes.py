@@ -6,45 +6,45 @@ from collections.abc import Iterator, Mapping
 
 from ..numbers.activations import kind_named
 from ..recurrent.cell import Cell
-from .written import Complaint, Said, Written
+from .written import Diagnostic, Said, Written
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
-def complaints(written: Written, cell: Cell) -> Iterator[Complaint]:
+def diagnostics(written: Written, cell: Cell) -> Iterator[Diagnostic]:
     """The breaches of a node's attributes, each of its kind."""
     direction = written.given("direction")
     if direction is not None and direction not in _DIRECTIONS:
-        yield Complaint("direction", f"direction is {direction!r}, none of forward, reverse and bidirectional")
+        yield Diagnostic("direction", f"direction is {direction!r}, none of forward, reverse and bidirectional")
     layout = written.given("layout")
     if layout is not None and layout not in (0, 1):
-        yield Complaint("layout", f"layout is {layout}, for which no shapes are defined: it is 0 or 1")
+        yield Diagnostic("layout", f"layout is {layout}, for which no shapes are defined: it is 0 or 1")
     yield from _activations(written, cell)
     clip = written.given("clip")
     if clip is not None and not clip >= 0:
-        yield Complaint("clip", f"clip is {clip:g}: the range from -clip to clip is empty")
+        yield Diagnostic("clip", f"clip is {clip:g}: the range from -clip to clip is empty")
     coupled = written.given("input_forget")
     if coupled is not None and coupled not in (0, 1):
-        yield Complaint("input-forget", f"input_forget is {coupled}, neither 0 nor 1")
+        yield Diagnostic("input-forget", f"input_forget is {coupled}, neither 0 nor 1")
 
 
-def _activations(written: Written, cell: Cell) -> Iterator[Complaint]:
+def _activations(written: Written, cell: Cell) -> Iterator[Diagnostic]:
     names = written.given("activations")
     each, directions = len(cell.activations), _DIRECTIONS.get(written.chosen("direction"))
     count = len(names) if names is not None else None
     if count is not None and directions is not None and count != each * directions:
         need = "both directions need" if directions == 2 else "one direction needs"
-        yield Complaint("activations", f"activations are {count} names; {need} {each * directions}")
+        yield Diagnostic("activations", f"activations are {count} names; {need} {each * directions}")
     for name in dict.fromkeys(names or ()):
         if kind_named(name) is None:
             what = f"activations name {name!r}, none of the functions that the document defines"
-            yield Complaint("activations", what)
+            yield Diagnostic("activations", what)
     for coefficient in ("activation_alpha", "activation_beta"):
         values = written.given(coefficient) or ()
         there = count if count is not None else each * (directions or 2)
         if len(values) > there:
             what = f"{coefficient} has {len(values)} entries for {there} activations"
-            yield Complaint(coefficient.replace("_", "-"), what)
+            yield Diagnostic(coefficient.replace("_", "-"), what)
 
 
 def sizes_said(written: Written) -> Mapping[str, Said]:

@@ -26,7 +26,7 @@ from ..numbers.bounded import Bounded
 from ..numbers.formats import FORMATS, Format
 from ..recurrent.node import IllegalNode, Node
 from .operator import Conforming, Operator
-from .written import Complaint, Said, Written
+from .written import Diagnostic, Said, Written
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -186,10 +186,10 @@ class DescribedOperator(Operator):
             if inputs[other].dtype.name != type:
                 raise self.illegal("types", f"{name} is {type} while {other} is {inputs[other].dtype.name}")
 
-    def complaints(self, written: Written) -> Iterator[Complaint]:
-        """See :meth:`.operator.Operator.complaints`."""
+    def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
+        """See :meth:`.operator.Operator.diagnostics`."""
         for topic, message in breaches(written.operator, written.chosen, written.attributes, written.inputs):
-            yield Complaint(topic, message)
+            yield Diagnostic(topic, message)
 
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
         """The sizes that attributes say."""

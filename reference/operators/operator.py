@@ -31,7 +31,7 @@ from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from ..recurrent.special import Departure
 from .observation import Observation, Predicted
-from .written import Complaint, Said, Written
+from .written import Diagnostic, Said, Written
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -347,7 +347,7 @@ class Operator(ABC):
         nobody."""
         return ()
 
-    def complaints(self, written: Written) -> Iterator[Complaint]:
+    def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
         """The breaches of a node's attributes, as far as a look at the model tells. That each is one of the
         document's, and of its kind, is looked at anyhow."""
         yield from ()

@@ -31,9 +31,9 @@ from ..recurrent.questions import RECURRENT_QUESTIONS
 from ..recurrent.rnn import CELLS
 from ..recurrent.special import departures
 from ..recurrent.stacking import expecting_each
-from .attributes import complaints, sizes_said
+from .attributes import diagnostics, sizes_said
 from .operator import Classes, Conforming, Operator
-from .written import Complaint, Said, Written
+from .written import Diagnostic, Said, Written
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -124,9 +124,9 @@ class RecurrentOperator(Operator):
 
         return partial(run_kernel, style=STYLES[style], arithmetic=FedBackByLevels)
 
-    def complaints(self, written: Written) -> Iterator[Complaint]:
+    def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
         """See :mod:`.attributes`."""
-        return complaints(written, self._cell)
+        return diagnostics(written, self._cell)
 
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
         """See :mod:`.attributes`."""

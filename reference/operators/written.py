@@ -28,8 +28,8 @@ class Written(Protocol):
         """The value of an attribute, its default where it is not there."""
 
 
-class Complaint(NamedTuple):
-    """A breach of a document: the topic of a clause, and the words."""
+class Diagnostic(NamedTuple):
+    """A breach of a document: the topic of a clause, and a message."""
 
     topic: str
     message: str

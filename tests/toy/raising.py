@@ -53,7 +53,7 @@ def wrong(compute: Any, leak: Leak) -> Any:
     return _wrong(compute, leak)
 
 
-def complaints(*_: Any) -> Any:
+def diagnostics(*_: Any) -> Any:
     """Raises where a model is checked."""
     raise IllegalNode("leaky.nothing", "no such clause")
 
@@ -63,7 +63,7 @@ def main() -> None:
     LeakyFamily.challenge = challenge  # type: ignore[method-assign]
     Leaky.expect = expect  # type: ignore[method-assign]
     object.__setattr__(_fault, "wrong", wrong)
-    Leaky.complaints = complaints  # type: ignore[method-assign]
+    Leaky.diagnostics = diagnostics  # type: ignore[method-assign]
     answer()
 
 

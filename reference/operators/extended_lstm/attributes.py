@@ -12,7 +12,7 @@ import numpy as np
 from ...documents.operators import OperatorVersion
 from ...documents.tensors import Stated
 from ...recurrent.node import text_of
-from ..written import Complaint, Written
+from ..written import Diagnostic, Written
 
 
 @dataclass(frozen=True)
@@ -38,26 +38,26 @@ def codecs_of(operator: OperatorVersion) -> Mapping[str, Stated]:
     return {name: form.codec for name, form in operator.tensors.items() if isinstance(form.codec, Stated)}
 
 
-def complaints(written: Written) -> Iterator[Complaint]:
+def diagnostics(written: Written) -> Iterator[Diagnostic]:
     """The breaches of a node's attributes, each of its kind."""
     codecs = codecs_of(written.operator)
     for tensor, codec in codecs.items():
         for name in (codec.scale, codec.zero_point) if tensor in written.operator.inputs else ():
             if name not in written.attributes:
-                yield Complaint("scales.required", f"attribute {name} is missing, and there is no default for it")
+                yield Diagnostic("scales.required", f"attribute {name} is missing, and there is no default for it")
     if "direction" not in written.attributes:
         what = "there is no direction, so it would be forward: only bidirectional is supported"
-        yield Complaint("directions.default", what)
+        yield Diagnostic("directions.default", what)
     elif (direction := written.given("direction")) not in ("bidirectional", None):
-        yield Complaint("directions.supported", f"direction is {direction!r}: only bidirectional is supported")
+        yield Diagnostic("directions.supported", f"direction is {direction!r}: only bidirectional is supported")
     for name, topic in (("input_forget", "input-forget"), ("layout", "layout")):
         value = written.given(name)
         if value not in (0, None):
-            yield Complaint(topic, f"{name} is {value}: only 0 is supported")
+            yield Diagnostic(topic, f"{name} is {value}: only 0 is supported")
     for codec in codecs.values():
         scale, zero_point = written.given(codec.scale), written.given(codec.zero_point)
         if scale is not None and not 0 < np.float32(scale) < math.inf:
-            yield Complaint("scales.range", f"{codec.scale} is {scale:g}: a scale is positive and finite")
+            yield Diagnostic("scales.range", f"{codec.scale} is {scale:g}: a scale is positive and finite")
         if zero_point is not None and not 0 <= zero_point < 2**codec.bits:
             what = f"{codec.zero_point} is {zero_point}: it lies between 0 and {2**codec.bits - 1}"
-            yield Complaint("zero-points.range", what)
+            yield Diagnostic("zero-points.range", what)

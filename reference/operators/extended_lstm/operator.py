@@ -19,9 +19,9 @@ from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.gates import Steps
 from ...recurrent.node import Node
 from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of
-from ..written import Complaint, Said, Written
+from ..written import Diagnostic, Said, Written
 from .arithmetic import ARITHMETICS
-from .attributes import complaints
+from .attributes import diagnostics
 from .computation import ExtendedComputation, evaluate_extended
 from .document import DOCUMENT, PLAIN, ExtendedLSTM, resolve
 
@@ -158,9 +158,9 @@ class _ExtendedLSTM(Operator):
         order = {id: place for place, id in enumerate(FAULTS)}
         return sorted(faults, key=lambda fault: -order[base_id(fault.id)])
 
-    def complaints(self, written: Written) -> Iterator[Complaint]:
+    def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
         """See :mod:`.attributes`."""
-        return complaints(written)
+        return diagnostics(written)
 
     def topic_of_kind(self, attribute: str, kind: str) -> str:
         """A scale that is a list has a clause of its own."""

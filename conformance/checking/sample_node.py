@@ -1,4 +1,4 @@
-"""A node that is like one of a model, with sizes of two: what it contains does not hang on sizes."""
+"""A small node like one of a model: its features, and whether it shows a fault, do not depend on sizes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OTHER_SIZE = 2
 
 _OF_SIZES = frozenset({"size-one", "size-zero", "no-rows", "no-steps", "several-rows", "unsorted"})
 _OF_SIZES |= frozenset({"falling-lengths", "first-row-longest", "zero-elements", "zero-tensor"})
-"""Features that would be those of the stand-in."""
+"""Features that depend on sizes, and so would be those of the sample."""
 
 
 @dataclass(frozen=True)
-class StandIn:
+class SampleNode:
     """A small node like one of a model, with numbers of its own.
 
     operator
@@ -43,7 +43,7 @@ class StandIn:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """The features by which clauses know their cases; none of a node that breaks its document."""
+        """Return the features by which clauses select their cases; none of a node that breaks its document."""
         try:
             return family_of(self.operator).node_features(self.node, self.inputs) - _OF_SIZES
         except (IllegalNode, KeyError, TypeError, ValueError):
@@ -51,11 +51,11 @@ class StandIn:
 
     @property
     def traits(self) -> frozenset[str]:
-        """The statement that can be made of it, as of a case."""
+        """Return the traits that a case of this node would have."""
         return traits_of(self.node, self.features, self.element)
 
     def shows(self, fault: Fault) -> bool:
-        """Tell whether a target that makes a fault is wrong on it; False where nobody can tell."""
+        """Tell whether a target with a fault is wrong on it; False where that is not known."""
         if not fault.applies(self.node.op_type, self.node.since_version):
             return False
         try:
@@ -64,8 +64,8 @@ class StandIn:
             return False
 
 
-def stand_in(subject: NodeSubject, operator: Operator) -> StandIn | None:
-    """The stand-in of a node that breaks nothing; None where there is none.
+def sample_node(subject: NodeSubject, operator: Operator) -> SampleNode | None:
+    """Return a sample of a node that breaks nothing; None where none can be made.
 
     It has the node's attributes and inputs and, where they are constant, the lengths.
     """
@@ -95,7 +95,7 @@ def stand_in(subject: NodeSubject, operator: Operator) -> StandIn | None:
         node = Node(version.op_type, version.since_version, values, tuple(asked), version.domain)
     except (IllegalNode, KeyError, TypeError, ValueError):
         return None
-    return StandIn(node, arrays, operator.document.name, (first.element if first is not None else None) or "")
+    return SampleNode(node, arrays, operator.document.name, (first.element if first is not None else None) or "")
 
 
 def _lengths_like(subject: NodeSubject) -> NDArray[np.int32]:
