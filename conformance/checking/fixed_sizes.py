@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from ...reference.documents.tensors import Extent
 from ..models.folding import NotConstant
 from ..models.scope import domain_of, shown_name
 from ..models.tensor_type import Dimension, type_from
 from ..results.support import listed
 from .general import layout_of, shapes_of
-from .layouts import swapped_states
+from .layouts import sequence_axes, swapped_states
 from .reshapes import Reshaped, is_batch_name, is_named, reshaped_before, reshaped_behind
 from .rule import BATCH_FIXED, BATCH_IN_TIME, SHAPE_FIXED, SIZES_CLAIMED, TIME_FROZEN
 from .sizes import in_words, sizes_known
@@ -24,11 +25,11 @@ _LONGEST_WAY = 100
 def fixed_sizes(subject: NodeSubject) -> Iterator[Broken]:
     """Yield the sizes around a node that are fixed while the model's inputs leave them open, and stale ones."""
     yield from _stale_claims(subject)
-    X = subject.inputs.get("X")
-    if X is None or X.shape is None or len(X.shape) != 3:
+    X, layout = subject.inputs.get("X"), layout_of(subject)
+    axes = sequence_axes(subject.operator.tensors, layout)
+    if axes is None or X is None or X.shape is None or len(X.shape) != 3:
         return
-    layout = subject.chosen("layout") or 0
-    batch, steps = X.shape[1 - layout], X.shape[layout]
+    steps, batch = (X.shape[axis] for axis in axes)
     swapped = swapped_states(subject)
     for name, message in swapped.items():
         if is_named(batch):
@@ -119,10 +120,19 @@ def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
         claimed = type_from(claims[output], False).shape if output in claims else None
         if claimed is None or form is None:
             continue
-        shape = form.shape(layout_of(subject))
-        follows = tuple(e.value(sizes) if {e.size, e.factor} - {""} <= sizes.keys() else None for e in shape)
-        pairs = zip(claimed, follows, strict=False)
-        if len(claimed) != len(shape) or any(isinstance(c, int) and f is not None and c != f for c, f in pairs):
-            has = f"by its inputs it has {in_words(follows)}, [{', '.join(map(str, shape))}]"
+        layout = layout_of(subject)
+        printed = (form.shape(layout),) if layout == 1 or len(form.shapes) == 1 else form.shapes
+        possible = [tuple(_known(extent, sizes) for extent in shape) for shape in printed]
+        if not any(_agree(claimed, shape) for shape in possible):
+            has = f"by its inputs it has {in_words(possible[0])}, [{', '.join(map(str, printed[0]))}]"
             message = f"the file declares {in_words(claimed)} as the shape of {name}, while {has}"
             yield Broken(SIZES_CLAIMED, message)
+
+
+def _known(extent: Extent, sizes: Mapping[str, int]) -> int | None:
+    return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else None
+
+
+def _agree(claimed: tuple[Dimension, ...], follows: tuple[int | None, ...]) -> bool:
+    pairs = zip(claimed, follows, strict=False)
+    return len(claimed) == len(follows) and all(f is None or not isinstance(c, int) or c == f for c, f in pairs)

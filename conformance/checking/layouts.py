@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...reference.documents.tensors import SEQ_LENGTH, Extent, TensorForm
 from ..models.tensor_type import Dimension
 from .sizes import in_words
 from .subject import NodeSubject
 
 
+def sequence_axes(forms: Mapping[str, TensorForm], layout: int) -> tuple[int, int] | None:
+    """Return the axes of steps and of rows in X, None for an operator without such an input."""
+    shape = forms["X"].shape(layout) if "X" in forms else ()
+    steps, rows = Extent(SEQ_LENGTH), Extent("batch_size")
+    return (shape.index(steps), shape.index(rows)) if steps in shape and rows in shape else None
+
+
 def batch_of(subject: NodeSubject) -> Dimension:
     """Return the extent of the batch axis of X, None where it or the layout is not known."""
     X, layout = subject.inputs.get("X"), subject.chosen("layout") or 0
-    known = X is not None and X.shape is not None and len(X.shape) == 3 and layout in (0, 1)
-    return X.shape[1 - layout] if known else None  # type: ignore[union-attr, index]
+    axes = sequence_axes(subject.operator.tensors, layout) if layout in (0, 1) else None
+    if axes is None or X is None or X.shape is None or len(X.shape) != 3:
+        return None
+    return X.shape[axes[1]]
 
 
 def swapped_states(subject: NodeSubject) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from onnx import NodeProto
 
 from ..models.scope import Scope, domain_of
 from ..models.tensor_type import Dimension
+from .layouts import sequence_axes
 from .operators import judged_operators
 from .subject import Input, NodeSubject
 
@@ -138,8 +139,11 @@ def _batches(scope: Scope) -> frozenset[str]:
     for node in scope.nodes:
         if _is_recurrent(node) and node.input:
             layout = next((a.i for a in node.attribute if a.name == "layout"), 0)
+            judged = judged_operators()[domain_of(node.domain), node.op_type]
+            version = judged.version(scope.opsets.get(domain_of(node.domain), 1))
+            axes = sequence_axes(version.tensors, layout) if version is not None else None
             shape = scope.type_of(node.input[0]).shape
-            if shape is not None and len(shape) == 3 and layout in (0, 1):
-                symbols.add(shape[1 - layout])
+            if axes is not None and shape is not None and len(shape) == 3:
+                symbols.add(shape[axes[1]])
     declared = {d.dim_param for value in scope.declared.values() for d in value.type.tensor_type.shape.dim}
     return frozenset(str(s) for s in symbols if is_named(s)) | {s for s in declared if is_batch_name(s)}

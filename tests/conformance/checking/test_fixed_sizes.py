@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
@@ -150,6 +151,15 @@ def test_a_claimed_shape_of_an_output_that_contradicts_x(claim: tuple[Any, ...],
         getattr(model.graph, where).append(value("Y", claim))
         found = warnings(check_model(model), "model.sizes-claimed")
         assert ["the shape of Y" in problem.message for problem in found] == [True] * stale
+
+
+@pytest.mark.skipif(onnx.defs.onnx_opset_version() < 27, reason="CausalConvWithState came with opset 27")
+@pytest.mark.parametrize(("claim", "stale"), [((2, 3, 8), False), ((2, 3, 9), True)])
+def test_operators_without_a_sequence_have_claims_too(claim: tuple[int, ...], stale: bool) -> None:
+    node = helper.make_node("CausalConvWithState", ["x", "weight"], ["Y", "state"], name="conv")
+    model = model_of([node], {"x": (2, 3, 8)}, {"weight": np.zeros((3, 1, 4), np.float32)}, 27, outputs=())
+    model.graph.value_info.append(value("Y", claim))
+    assert [problem.rule for problem in check_model(model).problems] == ["model.sizes-claimed"] * stale
 
 
 def padded(between: list[NodeProto], second_lengths: str, output: str = "", layout: int = 0) -> set[str]:
