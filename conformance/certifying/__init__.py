@@ -1,1 +1,1 @@
-"""Certificates: what a run shows, packed so that anybody can reach its verdicts again without the target."""
+"""Certificates: the results of a run, packed so that anybody can reach its verdicts again without the target."""

@@ -1,4 +1,4 @@
-"""The package as a file: a zip whose members are named, counted and bounded before any of them is unpacked."""
+"""Package file: a zip whose members are named, counted and bounded before any of them is unpacked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MOST_BYTES = 1 << 30
 """Bytes of all files of a package; `full` of onnxruntime takes 80 MB."""
 MOST_FILE = 512 << 20
 MOST_RATIO = 1000
-"""Times that a file may be larger than what it is packed in, beyond the first MiB: results.jsonl of a target that
-refuses everything shrinks to a 60th, zeros to a thousandth."""
+"""Largest ratio of a file's size to its packed size, beyond the first MiB: results.jsonl of a target that refuses
+everything shrinks to a 60th, zeros to a thousandth."""
 
 _NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}(/[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}){0,5}")
 _DAY = (1980, 1, 1, 0, 0, 0)  # the first that a zip knows: equal content is equal bytes
@@ -31,7 +31,7 @@ _PLAIN_FILE = 0o100644 << 16
 
 
 class NoPackage(ValueError):
-    """A file is no package, or one that must not be unpacked; the text says why, in one line."""
+    """A file is no package, or one that must not be unpacked; the message says why, in one line."""
 
 
 class Package:
@@ -45,7 +45,7 @@ class Package:
         self.size = size
 
     def content(self, name: str) -> bytes:
-        """The content of a file. Raises NoPackage where it is not there."""
+        """Return the content of a file. Raise NoPackage if it is missing."""
         if name not in self.names:
             raise NoPackage(f"{self.path}: {name} is missing")
         return (self.folder / name).read_bytes()
@@ -68,9 +68,9 @@ def write_package(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def read_package(path: Path, folder: Path) -> Package:
-    """Unpack a package into an empty folder, once all that its directory says of it is within bounds.
+    """Unpack a package into an empty folder, once its directory is within bounds.
 
-    Raises NoPackage, and OSError where the file cannot be read or the folder not be written.
+    Raise NoPackage, and OSError if the file cannot be read or the folder not be written.
     """
     if path.stat().st_size > MOST_BYTES:
         raise NoPackage(f"{path}: more than {MOST_BYTES >> 20} MiB")
@@ -92,7 +92,7 @@ def read_package(path: Path, folder: Path) -> Package:
 
 
 def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise NoPackage for a directory that promises too much, or what no package holds."""
+    """Raise NoPackage for a directory that promises too much, or files that no package holds."""
     if not 0 < len(entries) <= MOST_FILES:
         raise NoPackage(f"{path}: holds {len(entries):,} files, and may hold from one to {MOST_FILES:,}")
     seen: set[str] = set()
@@ -125,9 +125,9 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _require_plain(path: Path, file: IO[bytes], archive: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise NoPackage unless all that is not a file's content is as it is written here, byte for byte: the files one
-    behind the other from the first byte on, the directory behind them, and nothing else. What one reader of zips sees
-    is then what every other sees, and no byte can be changed unseen."""
+    """Raise NoPackage unless all bytes but the content of files are as they are written here: the files one behind the
+    other from the first byte on, the directory behind them, and nothing else. Then every reader of zips sees the same,
+    and no byte can be changed unseen."""
     place, directory = 0, b""
     for entry in entries:
         name = entry.filename.encode()
@@ -146,7 +146,7 @@ def _require_plain(path: Path, file: IO[bytes], archive: zipfile.ZipFile, entrie
 
 
 def _unpack(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, to: Path) -> None:
-    """Write a file, no byte more than the directory says that it has."""
+    """Write a file, with no byte more than the directory promises."""
     to.parent.mkdir(parents=True, exist_ok=True)
     left = entry.file_size
     with archive.open(entry) as source, to.open("xb") as target:

@@ -1,5 +1,5 @@
-"""The statement of a package as other people's tools read it: a Statement of in-toto's, whose subjects are all other
-files of the package, each with its SHA-256, and whose predicate is what is claimed of the product."""
+"""Statement of a package for other tools: an in-toto Statement, whose subjects are all other files of the package, each
+with its SHA-256, and whose predicate is the claim about the product."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENVELOPE = "STATEMENT.intoto.jsonl"
 
 IN_TOTO = "https://in-toto.io/Statement/v1"
 PREDICATE = f"https://github.com/onnxspec/onnxspec/certificate/v{FORM}"
-"""The type of the predicate, as a URI that says which form it has."""
+"""Type of the predicate, as a URI of its format."""
 
 T = TypeVar("T")
 
@@ -36,12 +36,12 @@ def attested(statement: StatementRecord, files: Mapping[str, bytes]) -> bytes:
 
 
 def as_json(record: msgspec.Struct) -> bytes:
-    """A record as files of a package hold it."""
+    """Return a record as files of a package hold it."""
     return encode(record, indent=1).encode("ascii") + b"\n"
 
 
 def attestation_of(package: Package) -> AttestationRecord:
-    """The statement of a package. Raises NoPackage where there is none, or one in another form."""
+    """Return the statement of a package. Raise NoPackage if there is none, or one in another format."""
     record = record_in(package, STATEMENT, AttestationRecord)
     if (record.type, record.predicate_type, record.predicate.form) != (IN_TOTO, PREDICATE, FORM):
         raise NoPackage(f"{package.path}: {STATEMENT}: of the type {record.predicate_type[:80]!a}, not {PREDICATE!a}")
@@ -49,7 +49,7 @@ def attestation_of(package: Package) -> AttestationRecord:
 
 
 def record_in(package: Package, name: str, kind: type[T]) -> T:
-    """A file of a package as the record that it holds. Raises NoPackage."""
+    """Return the record of a file of a package. Raise NoPackage."""
     try:
         return decode(package.content(name), kind)
     except MalformedJson as error:
@@ -57,7 +57,7 @@ def record_in(package: Package, name: str, kind: type[T]) -> T:
 
 
 def subject_differences(package: Package, attestation: AttestationRecord) -> Iterator[tuple[str, str, str]]:
-    """Files of a package that are not those that it is about: (path, what is stated, what is there)."""
+    """Yield files of a package that differ from the statement: (path, stated digest, actual one)."""
     stated: dict[str, Any] = {subject.name: subject.digest.sha256 for subject in attestation.subject}
     there = {
         name: hashlib.sha256(package.content(name)).hexdigest()

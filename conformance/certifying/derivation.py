@@ -1,7 +1,7 @@
-"""A run's results, derived anew from the record of what its target did, and from nothing else that the run says.
+"""Results of a run, derived again from the record of its target, and from nothing else in the run.
 
-Packing writes what is derived here, and verifying derives it again and compares: lists of known failures, and what an
-earlier process made of the same outputs, count for neither.
+Packing writes the derived results, and verifying derives them again and compares: lists of known failures, and earlier
+judgements of the same outputs, count for neither.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BY_NUMBERS = frozenset(
         Verdict.MALFORMED,
     }
 )
-"""Verdicts that rest on what the target returned. The others rest on what happened, which a record can only retell."""
+"""Verdicts that rest on returned numbers. The others rest on events, which a record can only report."""
 
 _STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run", "not-tried"})
 _TRIED = _STATUSES - {"not-run", "unavailable"}
@@ -58,7 +58,7 @@ _ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
 
 
 class NotCertifiable(ValueError):
-    """A run cannot be packed or verified; the text says why, in one line."""
+    """A run cannot be packed or verified; the message says why, in one line."""
 
 
 Lines = Mapping[str, dict[str, Recorded]]
@@ -67,14 +67,14 @@ Lines = Mapping[str, dict[str, Recorded]]
 
 @dataclass(frozen=True)
 class ClaimedRun:
-    """A run of one target, as its folder says.
+    """Run of one target, as its folder describes it.
 
     plan
-        What was to be run, on this target alone.
+        The plan of the run, on this target alone.
     info, entry
         run.json of the folder, and the target's entry in it.
     claimed
-        The results that it has, by case.
+        Its results, by case.
     """
 
     folder: Path
@@ -100,26 +100,25 @@ class ClaimedRun:
 
     @property
     def left_out(self) -> str:
-        """The reason for which cases that follow from the results were not run, as the run says it; empty where they
-        were."""
+        """The run's own reason for not running the cases that follow from the results; empty if they were run."""
         filling = self.entry.get("filling")
         return filling["left_out"] if filling is not None else NOT_ASKED
 
 
 @dataclass(frozen=True)
 class Derivation(ClaimedRun):
-    """The same as its record shows it.
+    """Run of one target, as its record shows it.
 
     results
-        Those that are derived, in the order of the probes.
+        The derived results, in the order of the probes.
     outcomes, fresh
-        What the target did with each case, and with those that were run once more in a fresh process.
+        The target's outcomes of all cases, and of those that ran once more in a fresh process.
     flaws
-        What is wrong with the record, a line each: cases without one, or with bits that are not theirs.
+        Errors of the record, a line each: cases without one, or with bits of others.
     record
         The content that run.json must have.
     lines
-        The lines ``recorded`` that all this rests on, by purpose and case.
+        The lines ``recorded`` on which all this rests, by purpose and case.
     """
 
     results: tuple[Result, ...]
@@ -145,12 +144,12 @@ class Derivation(ClaimedRun):
 
     @property
     def repeated(self) -> frozenset[str]:
-        """Ids of the cases that were tried once more in a fresh process, whatever became of them there."""
+        """Ids of the cases that ran once more in a fresh process, with any outcome."""
         return frozenset(case for case, some in self.fresh.items() if all(o.status in _TRIED for o in some))
 
     @property
     def uncounted(self) -> tuple[str, ...]:
-        """Ids of the cases of which nothing says how often they were run."""
+        """Ids of the cases without a record of the number of their runs."""
         both = (*self.outcomes.items(), *self.fresh.items())
         ran = {case for case, some in both if any(o.status == "ran" and not o.returned for o in some)}
         return tuple(case for case in self.probes if case in ran)
@@ -189,8 +188,8 @@ def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
 
 
 def _require_names(folder: Path, info: RunRecord) -> None:
-    """Raise NotCertifiable for a run of anything but pinned cases and a nonce's: a package of somebody else's must not
-    have us read what lies on this machine, or draw without end."""
+    """Raise NotCertifiable for a run of anything but pinned cases and a nonce's: a foreign package must not make us
+    read files of this machine, or draw cases without end."""
     pinned, _ = split_nonce(info["profile"])
     if pinned not in PROFILES:
         raise NotCertifiable(f"{folder}: a run of {info['profile'][:80]!a}; certificates are of {', '.join(PROFILES)}")
@@ -199,7 +198,7 @@ def _require_names(folder: Path, info: RunRecord) -> None:
 
 
 def _target(folder: Path, plan: Plan, name: str) -> Target:
-    """The target of that name, or the only one."""
+    """Return the target of that name, or the only one."""
     targets = {target.name: target for target in plan.targets}
     if not name and len(targets) > 1:
         raise NotCertifiable(f"{folder}: has several targets, say which with --target: {', '.join(targets)}")
@@ -210,7 +209,7 @@ def _target(folder: Path, plan: Plan, name: str) -> Target:
 
 
 def _by_purpose(run: ClaimedRun, lines: Iterable[Recorded], flaws: list[str]) -> Lines:
-    """The lines that are about the run's cases; what others there are is a flaw."""
+    """Return the lines about the run's cases; any other line is a flaw."""
     by_purpose: Lines = {CASE: {}, FRESH: {}}
     for line in lines:
         if line.purpose not in by_purpose or line.case not in run.probes:
@@ -222,7 +221,7 @@ def _by_purpose(run: ClaimedRun, lines: Iterable[Recorded], flaws: list[str]) ->
 
 
 def _answers(run: ClaimedRun, lines: Lines, bits: memoryview | bytes, flaws: list[str]) -> Generator[Ran, None, None]:
-    """The target's answers to all cases, and behind some the one that it gave in a fresh process."""
+    """Return the target's outcomes of all cases, and for some the one in a fresh process."""
     for id, probe in run.probes.items():
         if id not in lines[CASE] and id in run.claimed and run.claimed[id].verdict not in UNTRIED:
             flaws.append(f"case {id} has a result, and nothing is recorded of it")
@@ -266,7 +265,7 @@ def _derived(run: ClaimedRun, lines: Lines, bits: memoryview | bytes, flaws: lis
 
 
 def _ran(probe: Probe, line: Recorded, bits: memoryview | bytes) -> Ran:
-    """A target's answer to a case. Raises MissingBits."""
+    """Return a target's outcome of a case. Raise MissingBits."""
     prepared = made_ready(probe)
     if isinstance(prepared, Judgement):
         return Ran(probe, NOTHING, (), prepared)
@@ -282,7 +281,7 @@ def _ran(probe: Probe, line: Recorded, bits: memoryview | bytes) -> Ran:
 
 
 def _require_outcome(outcome: Outcome, job: Job) -> None:
-    """Raise MissingBits for what no worker can have reported: nothing returned would be nothing wrong."""
+    """Raise MissingBits for an outcome that no worker can have reported: without outputs nothing would be wrong."""
     if outcome.status not in _STATUSES:
         raise MissingBits(f"{outcome.status[:40]!a} is nothing that becomes of a job")
     if outcome.status != "ran":
@@ -299,12 +298,12 @@ def _require_outcome(outcome: Outcome, job: Job) -> None:
 
 
 def _first_places(returned: Sequence[int]) -> tuple[int, list[int]]:
-    """(how often a feed was run, the places of what it returned in the order in which they came up)."""
+    """Return the number of runs of a feed, and the places of its results in the order of their first appearance."""
     return len(returned), list(dict.fromkeys(returned))
 
 
 def _described(run: ClaimedRun, results: Sequence[Result]) -> RunRecord:
-    """run.json as it must be: all that rests on results anew, the rest as the run says it."""
+    """Return the correct run.json: everything that rests on results anew, the rest as in the run."""
     info, entry = run.info, run.entry
     one = TargetRun(run.target, dict(entry["description"]), entry["unavailable"], list(results))
     one.seconds = entry["seconds"]
@@ -320,8 +319,8 @@ def _described(run: ClaimedRun, results: Sequence[Result]) -> RunRecord:
 
 
 def _filled_otherwise(run: ClaimedRun, results: Mapping[str, Result]) -> str:
-    """A complaint about the cases that followed the pinned ones, empty where they are those which the results ask for.
-    Shards do not fill up, and neither does a run that was told not to."""
+    """Return a complaint if the cases that followed the pinned ones are not those that follow from the results, else an
+    empty text. Shards are not filled, nor runs that were told so."""
     plan, target = run.plan, run.target
     given = [probe.id for probe in plan.filled.get(target.name, ())]
     if not plan.can_fill or run.left_out:

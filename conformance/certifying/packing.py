@@ -41,12 +41,12 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, which nobody can derive: who claims what when, and what they answer for.
+    """Claim that nobody can derive: product, vendor, day and waivers.
 
     waivers
         The file of waivers; empty for none.
     signer
-        SHA-256 of the public key that signs the package; empty where none does.
+        SHA-256 of the public key that signs the package; empty if none does.
     """
 
     product: str
@@ -56,7 +56,7 @@ class Claim:
     signer: str = ""
 
     def checked(self) -> tuple[WaiverRecord, ...]:
-        """The waivers. Raises NotCertifiable for a name that no page can show, and WaiverError."""
+        """Return the waivers. Raise NotCertifiable for a name that no page can show, and WaiverError."""
         for key, text in (("product", self.product), ("vendor", self.vendor)):
             if not text.strip() or len(text) > _TEXT or not text.isprintable():
                 raise NotCertifiable(f"{key}: a line of up to {_TEXT} printable characters, not {text[:40]!r}")
@@ -67,7 +67,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Records:
-    """All of a package that is no page: what is claimed of the product, and the files that it rests on."""
+    """Files of a package that are no pages: the claim about the product, and the files on which it rests."""
 
     statement: StatementRecord
     suite: SuiteRecord
@@ -76,16 +76,16 @@ class Records:
 
 
 Pages = Callable[[Path, StatementRecord, SuiteRecord, MeasuredRecord], Mapping[str, bytes]]
-"""A function from a run folder and what is stated to the pages that people read, by their paths in the package."""
+"""Function from a run folder and a statement to pages, by their paths in the package."""
 
 
 def some_nonce() -> str:
-    """A nonce that nobody has thought of before."""
+    """Return a new random nonce."""
     return secrets.token_hex(8)
 
 
 def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, bytes]:
-    """Every file of a package but its envelope. Raises NotCertifiable, WaiverError and OSError."""
+    """Return every file of a package but its envelope. Raise NotCertifiable, WaiverError and OSError."""
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
         folder = Path(temporary) / RUN_FOLDER
         records = records_of(derivation, claim, folder)
@@ -94,7 +94,7 @@ def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, by
 
 
 def records_of(derivation: Derivation, claim: Claim, folder: Path) -> Records:
-    """The records of a package; its run is written to `folder`. Raises NotCertifiable, WaiverError and OSError."""
+    """Return the records of a package; write its run to `folder`. Raise NotCertifiable, WaiverError and OSError."""
     waivers = claim.checked()
     measured = measured_of(derivation)
     suite = suite_of(derivation)
@@ -136,7 +136,7 @@ def write_run(derivation: Derivation, folder: Path) -> None:
 
 
 def measured_of(derivation: Derivation) -> MeasuredRecord:
-    """ENVIRONMENT.json. Raises NotCertifiable where what a worker has measured is of no such form."""
+    """Return ENVIRONMENT.json. Raise NotCertifiable if a worker's measurements have another form."""
     description = dict(derivation.entry["description"])
     measured = description.pop(MEASURED, {})
     fields = measured if isinstance(measured, dict) and "error" not in measured else {}

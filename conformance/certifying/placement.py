@@ -1,4 +1,4 @@
-"""The device that models ran on: read case by case from what the runtime itself put down."""
+"""Placement of models on a device: read case by case from the runtime's own records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Sq
 
 
 def placement_of(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> PlacementRecord:
-    """The proof that models ran on a provider; a target without one, or on the CPU's, needs none."""
+    """Return the proof that models ran on a provider; a target without one, or on the CPU's, needs none."""
     if not provider or provider == _CPU:
         return PlacementRecord(proof="not needed", provider=provider, cases=0)
     ran = [[outcome for outcome in some if outcome.status == "ran"] for some in outcomes.values()]
@@ -35,7 +35,7 @@ def unproved(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome,
 
 
 def _source(proof: str, provider: str, wrapped: bool) -> str:
-    """The kind of proof that it is; empty where it proves nothing. A long one ends in the mark of what was cut off."""
+    """Return the kind of a proof; empty if it proves nothing. A long one ends in the mark of the cut."""
     kind, _, nodes = proof.partition(": ")
     if kind not in _SOURCES:
         return ""

@@ -1,4 +1,4 @@
-"""A certification package as types: checked wherever it is read, and published as JSON Schema."""
+"""Records of a certification package: checked by every reader, and published as JSON Schema."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _IN_TOTO = {"type": "_type", "predicate_type": "predicateType"}
 
 
 class WaiverRecord(Struct, frozen=True, kw_only=True):
-    """A failure that somebody answers for. What is empty narrows nothing.
+    """Failure that somebody answers for. Empty fields restrict nothing.
 
     clause
-        Id of the clause that is broken, or a pattern of ids with ``*``; empty for failures that break none.
+        Id of the violated clause, or a pattern of ids with ``*``; empty for failures that violate none.
     verdict
-        The failing verdict, where no clause is named: ``crashed``, ``timed-out``, ...
+        The failing verdict, if no clause is named: ``crashed``, ``timed-out``, ...
     features
         The case has all of these.
     reason, owner
@@ -43,14 +43,14 @@ class WaiverRecord(Struct, frozen=True, kw_only=True):
 
 
 class ExceptionRecord(Struct, frozen=True, kw_only=True):
-    """Failures beyond what a level requires, which a waiver covers: the waiver's number, from 1, and how many."""
+    """Failures beyond a level that a waiver covers: the waiver's number, from 1, and their number."""
 
     waiver: Count
     cases: Count
 
 
 class LevelRecord(Struct, frozen=True, kw_only=True):
-    """A level of a row: whether it is reached, and what stands against it, a line each.
+    """Level of a row: whether it is reached, and the reasons against it, a line each.
 
     status
         ``reached``, ``exceptions`` or ``denied``.
@@ -69,23 +69,23 @@ class LevelRecord(Struct, frozen=True, kw_only=True):
 
 
 class RowRecord(Struct, frozen=True, kw_only=True):
-    """The certificate of one operator version and type, judged by one accuracy class.
+    """Certificate of one operator version and type, judged by one accuracy class.
 
     status, level
         ``certified``, ``exceptions`` or ``none``, and the highest level that is reached so; empty for none.
     cases, fresh
-        Cases that were planned, and those of them that the nonce asked for.
+        Number of planned cases, and of the nonce's among them.
     verdicts
-        How many cases have which verdict.
+        Number of cases by verdict.
     failing
-        Failing results but for forbidden models that ran, which are ``not_rejected``.
+        Failing results but for invalid models that ran, which are ``not_rejected``.
     lacks
-        Features, of those that levels require, which are declined for themselves: nothing ran with them, and some case
-        was declined in which nothing else was lacking.
+        Features required by levels that are refused by themselves: nothing ran with them, and some case was refused in
+        which nothing else was unsupported.
     unshown
-        Other features of those, which no case has that passes.
+        Other required features, which no passing case has.
     leaning
-        What errors that do not average out leave of the type, as ``22 of 24 digits``; empty where they do average out.
+        Digits of the type that biased errors leave, as ``22 of 24 digits``; empty without bias.
     """
 
     op: str
@@ -118,7 +118,7 @@ class PlacementRecord(Struct, frozen=True, kw_only=True):
 
 
 class ChallengeRecord(Struct, frozen=True, kw_only=True):
-    """The nonce, and how many fresh cases it asked for. Who chose it nobody can tell from a package."""
+    """The nonce, and the number of its fresh cases. A package cannot show who chose it."""
 
     nonce: str
     cases: Count
@@ -133,24 +133,24 @@ class ReportedRecord(Struct, frozen=True, kw_only=True):
 
 
 class StatementRecord(Struct, frozen=True, kw_only=True):
-    """The claim of a package, of which product, by whom: the predicate of STATEMENT.json.
+    """Claim of a package about a product: the predicate of STATEMENT.json.
 
     kind
-        ``certificate``, or ``trial``, which grants nothing; ``trial_because`` says why, a line each.
+        ``certificate``, or ``trial``, which grants nothing; ``trial_because`` has the reasons, a line each.
     target, runtime, runtime_version
-        The target's name, and what it says of itself.
+        The target's name, and its description of itself.
     fresh_process
-        Cases that were run once more in a process of their own.
+        Cases that ran once more in a process of their own.
     declined
-        What the target does not support, in the words of reports.
+        Features that the target does not support, in the words of reports.
     reported
-        What rests on the vendor's word.
+        Statements that rest on the vendor's word.
     findings
-        Titles of all findings, each with its verdict and how many cases show it.
+        Titles of all findings, each with its verdict and number of cases.
     date
         The day on which the package was made, as YYYY-MM-DD.
     signer
-        SHA-256 of the public key that answers for the package; empty where it is unsigned.
+        SHA-256 of the public key that answers for the package; empty if it is unsigned.
     """
 
     form: int
@@ -215,8 +215,8 @@ class EnvelopeRecord(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PackageRecord(Struct, kw_only=True):
-    """A Python package of which something is loaded in the worker. ``sha256`` is over the names and digests of its own
-    ``files``; of what an installer writes beside them nothing counts."""
+    """Python package that is loaded in part in the worker. ``sha256`` is over the names and digests of its own
+    ``files``; files that an installer writes beside them do not count."""
 
     name: str
     version: str
@@ -244,14 +244,14 @@ class DeviceRecord(Struct, kw_only=True):
 
 
 class MeasuredRecord(Struct, kw_only=True):
-    """ENVIRONMENT.json: what the worker says of itself and has measured of the process that it is.
+    """ENVIRONMENT.json: the worker's description of itself and measurements of its process.
 
     description
-        What the adapter says: runtime, version, provider, options, device.
+        The adapter's description: runtime, version, provider, options, device.
     options
-        What the target was asked for with.
+        Requested options of the target.
     parent
-        Where the command ran that started the worker.
+        Environment of the command that started the worker.
     """
 
     description: dict[str, Any]
@@ -272,16 +272,16 @@ class MeasuredRecord(Struct, kw_only=True):
 
 
 class SuiteRecord(Struct, frozen=True, kw_only=True):
-    """SUITE.json: by what was judged.
+    """SUITE.json: the judge.
 
     sources
         SHA-256 over onnxspec's own files.
     profiles
-        Operator version to the digest that its profile is pinned with.
+        Operator version to the pinned digest of its profile.
     cases
         Operator version to the digest of its cases in this package, all bytes of their inputs included.
     filling
-        The random cases that followed, as run.json has them; None for a run that is not filled up.
+        The random cases that followed, as in run.json; None for a run that is not filled.
     """
 
     onnxspec: str

@@ -33,7 +33,7 @@ _TYPES = frozenset({"float32", "float64", "float16", "bfloat16"})
 
 
 def resemblances(derivation: Derivation) -> list[str]:
-    """A line for each implementation whose bits a target returns, nothing where that is what it says it is."""
+    """Return a line for each implementation whose bits a target returns, unless that is the target's own."""
     description = derivation.entry["description"]
     own = description.get("runtime") == "onnxruntime" and description.get("provider") in ("", "CPUExecutionProvider")
     chosen = list(_chosen(derivation))
@@ -51,7 +51,7 @@ def resemblances(derivation: Derivation) -> list[str]:
 
 
 def _chosen(derivation: Derivation) -> Iterator[tuple[Probe, Prepared, Outcome]]:
-    """A sample of passing cases, spread over all."""
+    """Return a sample of passing cases, spread over all."""
     fitting = [
         result.case
         for result in derivation.results

@@ -1,4 +1,4 @@
-"""Rows of a certificate: for every operator version and type the level that is reached, and what stands against others.
+"""Rows of a certificate: for every operator version and type the level that is reached, and the reasons against others.
 
 docs/certification.md defines the levels in words; this is the definition.
 """
@@ -27,15 +27,15 @@ from .records import ExceptionRecord, LevelRecord, RowRecord, WaiverRecord
 from .waivers import covering
 
 _MOST_OPEN = ((2.0**-20, 0.25), (2.0**-10, 0.82), (1.0, 0.97))
-"""Rounding of the coarsest format that numbers pass through, and the share of a level's elements that may be left
-open. Elements are open where a sum may leave the range of the type or an error bound is wider than 1 % of the signal,
-which no target can help: in `core` 7 to 13 % of float32, 28 to 72 % of LSTM and GRU in float16, by version and level
-(81 % in GRU-22, of which there are few float16 cases), two thirds to three quarters where float32 is stored as float16,
-and 70 to 89 % in bfloat16, where Sigmoid and Tanh alone may be off by 3 %. An open element that lies outside its bound
-is wrong all the same. What is allowed is little more, so that a share cannot grow unseen."""
+"""Rounding of the coarsest format that numbers pass through, and the share of a level's elements that may stay
+unjudged. Elements are unjudged if a sum may leave the range of the type or an error bound is wider than 1 % of the
+signal, for which no target is to blame: in `core` 7 to 13 % of float32, 28 to 72 % of LSTM and GRU in float16, by
+version and level (81 % in GRU-22, with few float16 cases), two thirds to three quarters where float32 is stored as
+float16, and 70 to 89 % in bfloat16, where Sigmoid and Tanh alone may be off by 3 %. An unjudged element outside its
+bound is wrong all the same. The limits are little higher, so that a share cannot grow unseen."""
 
 _DENYING = FAILING - {Verdict.NOT_REJECTED}
-"""A forbidden model that ran is told, and denies no level: no customer's model is forbidden."""
+"""An invalid model that ran is reported, and denies no level: no customer's model is invalid."""
 
 _NAMED = 3  # cases that a line names
 
@@ -64,18 +64,18 @@ def rows_of(
     day: datetime.date,
     asked: Collection[str] = (),
 ) -> tuple[RowRecord, ...]:
-    """The rows of a statement, one for every operator version and type that there are cases of.
+    """Return the rows of a statement, one for every operator version and type that has cases.
 
     probes
-        What was planned, by id.
+        The planned cases, by id.
     results
-        One of each of them at most. What is missing counts as not run.
+        At most one for each of them. A missing one counts as not run.
     accuracy
-        Name of the accuracy class that the target was judged by.
+        Name of the accuracy class by which the target was judged.
     day
         That on which waivers must hold.
     asked
-        Ids of the cases that a nonce has asked for.
+        Ids of the nonce's cases.
     """
     by_case = {result.case: result for result in results}
     grouped: dict[tuple[str, int, str], list[Probe]] = defaultdict(list)
@@ -226,8 +226,8 @@ def _level(
 
 
 def most_open(accuracy: str, type: str) -> float:
-    """The share of a level's elements that may be left open, by accuracy class and tensor type. Raises ValueError for
-    an unknown class."""
+    """Return the share of a level's elements that may stay unjudged, by accuracy class and tensor type. Raise
+    ValueError for an unknown class."""
     rounding = budget(accuracy, type)
     return next(share for unit, share in _MOST_OPEN if max(rounding.unit, rounding.operand_unit) <= unit)
 

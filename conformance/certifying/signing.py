@@ -27,7 +27,7 @@ _LARGEST = 1 << 16  # bytes of a file that holds a key
 
 
 class NoKey(ValueError):
-    """A file holds no key of the kind that is due, or keys cannot be used here; the text says why, in one line."""
+    """A file holds no key of the expected kind, or keys cannot be used here; the message says why, in one line."""
 
 
 @dataclass(frozen=True)
@@ -53,23 +53,23 @@ class Signer:
 
 
 def signer_in(path: Path) -> Signer:
-    """The signer that a file in PEM holds. Raises NoKey."""
+    """Return the signer of a file in PEM. Raise NoKey."""
     private = _loaded(path, "private key", partial(_libraries().serialization.load_pem_private_key, password=None))
     return Signer(_public(private.public_key()), private)
 
 
 def public_key_in(path: Path) -> PublicKey:
-    """The public key that a file in PEM holds. Raises NoKey."""
+    """Return the public key of a file in PEM. Raise NoKey."""
     return _public(_loaded(path, "public key", _libraries().serialization.load_pem_public_key))
 
 
 def signature_differences(package: Package, signer: str, key: PublicKey | None) -> Iterator[str]:
-    """Complaints about the signature of a package, a line each.
+    """Return complaints about the signature of a package, a line each.
 
     signer
-        SHA-256 of the key that its statement names; empty where it says that it is unsigned.
+        SHA-256 of the key in its statement; empty if it says that it is unsigned.
     key
-        That of who is held to have signed it; None where nobody says.
+        That of the expected signer; None if unknown.
     """
     if ENVELOPE not in package.names:
         if signer:
@@ -108,7 +108,7 @@ def _public(public: Any) -> PublicKey:
 
 
 def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
-    """The ed25519 key in a file. Raises NoKey."""
+    """Return the ed25519 key of a file. Raise NoKey."""
     try:
         with path.open("rb") as file:
             key = load(file.read(_LARGEST))
@@ -126,7 +126,7 @@ def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
 
 @cache
 def _libraries() -> SimpleNamespace:
-    """The libraries that signatures need. Raises NoKey where they are not installed."""
+    """Return the libraries that signatures need. Raise NoKey if they are not installed."""
     try:
         malformed = importlib.import_module("securesystemslib.exceptions").Error
         unsupported = importlib.import_module("cryptography.exceptions").UnsupportedAlgorithm

@@ -32,7 +32,7 @@ def own_sources() -> str:
 
 
 def case_digests(probes: Iterable[Probe]) -> dict[str, str]:
-    """A digest of the cases of each operator version, with every byte of what they are made of."""
+    """Return a digest of the cases of each operator version, with every byte of their content."""
     specs = defaultdict(list)
     for probe in probes:
         if isinstance(probe, SpecProbe):

@@ -1,5 +1,5 @@
-"""Reasons that make a package a trial, which grants nothing: its record lacks something that the nonce and the plan ask
-for, or says two things of one."""
+"""Reasons that make a package a trial, which grants nothing: its record lacks parts that the nonce and the plan
+require, or contradicts itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_CORE = {
 
 
 def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
-    """The reasons for which a package grants nothing, a line each; none where it may."""
+    """Return the reasons why a package grants nothing, a line each; none if it may."""
     selection = derivation.plan.selection
     profile, nonce = split_nonce(selection.profile)
     if profile in _NOT_CORE:

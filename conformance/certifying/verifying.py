@@ -85,7 +85,7 @@ class Verification:
         return any(check.count for check in self.checks.values())
 
     def check(self, name: str) -> Check:
-        """The check of that name."""
+        """Return the check of that name."""
         return self.checks.setdefault(name, Check(name))
 
 
@@ -145,7 +145,7 @@ def _files(verification: Verification) -> None:
 
 
 def _signature(verification: Verification, key: PublicKey | None) -> None:
-    """Only who holds the public key of somebody can say that a package is theirs."""
+    """Check the signature. Only the holder of somebody's public key can tell that a package is theirs."""
     signer, check = verification.statement.signer, verification.check("signature")
     check.claimed = f"the key {signer}" if signer else "unsigned"
     unasked = "unchecked" if signer else "unsigned"
@@ -206,7 +206,7 @@ def _cases(verification: Verification, derivation: Derivation) -> None:
 
 
 def _outcomes(verification: Verification, derivation: Derivation) -> None:
-    """The verdicts, those by numbers apart from those that retell what happened."""
+    """Check the verdicts, those by numbers apart from those that report events."""
     again = {result.case: result for result in derivation.results}
     for name, numbers in (("verdicts by numbers", True), ("verdicts reported", False)):
         check = verification.check(name)
@@ -244,7 +244,7 @@ _TOLERANT: dict[str, Tolerances] = {
 
 
 def _records(verification: Verification, records: Records) -> None:
-    """Every record against the one that is made again."""
+    """Compare every record with the one that is made again."""
     package = verification.package
     for name in ("findings", "levels and statement", "environment", "record", "certificate", "report"):
         verification.check(name)
@@ -271,7 +271,7 @@ def _is_page(path: str) -> bool:
 
 
 def _pages(verification: Verification, pages: Pages) -> None:
-    """Every page against what is made of the package's records, once those are known to be right."""
+    """Compare every page with the one made from the package's records, once those are known to be right."""
     claimed = {name for name in verification.package.names if _is_page(name)}
     if verification.differs:
         for name in ("certificate", "report"):
@@ -291,7 +291,7 @@ def _pages(verification: Verification, pages: Pages) -> None:
 
 
 def _told(verification: Verification) -> None:
-    """The subjects of the checks of files, in a few words."""
+    """Return the subjects of the checks of files, in a few words."""
     statement, measured, derivation = verification.statement, verification.measured, verification.derivation
     assert derivation is not None
     claims = {
@@ -364,7 +364,7 @@ def _waivers(verification: Verification, today: datetime.date) -> None:
 
 
 def _nonce(verification: Verification, nonce: str) -> None:
-    """Only who asked for a number can say that it was given."""
+    """Check the nonce. Only the person who chose a number can tell that it was given."""
     challenge = verification.statement.challenge
     check = verification.check("nonce")
     check.claimed = f"{challenge.nonce or 'none'}, {challenge.cases} fresh cases"

@@ -25,7 +25,7 @@ from ..results.result import Result
 from .records import WaiverRecord
 
 MOST = 100
-"""Waivers of one file: whoever needs more has nothing to certify."""
+"""Largest number of waivers in a file."""
 
 LONGEST = 1 << 18
 """Bytes of a file of waivers."""
@@ -38,7 +38,7 @@ class WaiverError(ValueError):
 
 
 def read_waivers(content: bytes, place: str) -> tuple[WaiverRecord, ...]:
-    """The waivers of a file. Raises WaiverError."""
+    """Return the waivers of a file. Raise WaiverError."""
     if len(content) > LONGEST:
         raise WaiverError(f"{place}: more than {LONGEST >> 10} KiB")
     try:
@@ -53,7 +53,7 @@ def read_waivers(content: bytes, place: str) -> tuple[WaiverRecord, ...]:
 
 
 def _waiver(document: TomlDocument, number: int, row: Mapping[str, object]) -> WaiverRecord:
-    """The waiver of a table. Raises WaiverError."""
+    """Return the waiver of a table. Raise WaiverError."""
     if isinstance(day := row.get("expires"), datetime.date) and not isinstance(day, datetime.datetime):
         row = {**row, "expires": day.isoformat()}
     waiver = document.typed(row, WaiverRecord, ("waiver", number))
@@ -65,7 +65,7 @@ def _waiver(document: TomlDocument, number: int, row: Mapping[str, object]) -> W
 
 
 def _require_right(waiver: WaiverRecord) -> None:
-    """Raise ValueError for a waiver that says what no waiver can."""
+    """Raise ValueError for a contradictory waiver."""
     for key in ("reason", "owner"):
         if not 0 < len(getattr(waiver, key).strip()) <= _TEXT:
             raise ValueError(f"{key} is a text of up to {_TEXT} characters")
@@ -92,12 +92,12 @@ def _day(waiver: WaiverRecord) -> datetime.date:
 
 
 def expired(waiver: WaiverRecord, day: datetime.date) -> bool:
-    """Tell whether a waiver does not hold any more on a day."""
+    """Tell whether a waiver has expired on a day."""
     return _day(waiver) < day
 
 
 def covering(waivers: Sequence[WaiverRecord], probe: Probe, result: Result, day: datetime.date) -> int | None:
-    """The number, from 1, of the first waiver that covers a failing result on a day; None where none does."""
+    """Return the number, from 1, of the first waiver that covers a failing result on a day; None if none does."""
     for number, waiver in enumerate(waivers, 1):
         if (
             (not waiver.op or probe.op == waiver.op)

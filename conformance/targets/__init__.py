@@ -1,1 +1,1 @@
-"""Targets: what is to be put to the test, and the adapters that run it."""
+"""Targets: the runtimes to test, and the adapters that run them."""

@@ -37,11 +37,11 @@ from .adapters import EXTERNAL, adapter_names, adapter_source
 from .third_party import ThirdPartyError, third_parties
 
 TIME_LIMIT = 60.0
-"""Seconds for one case unless a target says otherwise: compilers of devices take several."""
+"""Default number of seconds for one case: compilers of devices take several."""
 
 OUTPUT_LIMIT = 256 << 20
-"""Bytes that one case may return, all its runs together, unless a target says otherwise. The largest case of a profile
-returns 2 MB; and this process holds what comes three times over while it is judged."""
+"""Default number of bytes that one case may return, all its runs together. The largest case of a profile returns 2 MB,
+and this process holds outputs three times while it judges."""
 
 ACCURACY = "standard"
 """Accuracy class of a target that declares none."""
@@ -100,7 +100,7 @@ Bytes = Annotated[int, Meta(gt=0, lt=1 << 62, description="a positive whole numb
 
 
 class TargetError(ValueError):
-    """A target's name or its table cannot be used; the text says which and why, in one line."""
+    """A target's name or its table cannot be used; the message says which and why, in one line."""
 
 
 class UnknownTarget(TargetError):
@@ -147,21 +147,21 @@ class Target:
 
     @property
     def is_command(self) -> bool:
-        """Tell whether a command starts it, which may lead anywhere, rather than an interpreter of its own."""
+        """Whether a command starts it, on any machine, rather than an interpreter."""
         return bool(self.command) and self.command[1:] != ("{worker}",)
 
 
 def usual_target(domain: str) -> Target:
-    """The target that is meant for the operators of a domain where none is named."""
+    """Return the default target for the operators of a domain."""
     name = next((adapter for adapter, own_domain in _ABOUT.items() if own_domain == domain), "onnxruntime")
     return Target(name, name)
 
 
 def parse_target(text: str, targets_toml: Path | None = None) -> Target:
-    """The target called `text`.
+    """Return the target called `text`.
 
-    `targets_toml` is the file with the named ones, if there is one; it must then be readable. Raises `UnknownTarget`
-    for a name that nothing has, `TargetError` for a file or table that is wrong.
+    `targets_toml` is the file with the named ones, if there is one; it must then be readable. Raise `UnknownTarget` for
+    an unknown name, `TargetError` for an invalid file or table.
     """
     named: Collection[str] = ()
     if targets_toml is not None:
@@ -203,17 +203,17 @@ def lane(target: Target, optimize: bool) -> Target:
 
 
 def table_names(targets_toml: Path) -> list[str]:
-    """The names of the tables of a file. Raises TargetError."""
+    """Return the names of the tables of a file. Raise TargetError."""
     return list(TomlDocument.read(targets_toml, TargetError).content)
 
 
 def target_names() -> list[str]:
-    """The names of targets that need no file, but for those of backends."""
+    """Return the names of targets that need no file, except backends."""
     return [*_PLAIN, *third_parties(), *(f"onnxruntime:{name}" for name in PROVIDERS)]
 
 
 def _nearest(text: str, named: Collection[str]) -> list[str]:
-    """The names that are most like one that nothing has; all of them where none is."""
+    """Return the names nearest to an unknown one; all of them if none is near."""
     if text.startswith("backend"):
         return ["backend:package.module"]
     short = re.sub(r"_?execution_?pro\w*$", "", text.lower())
@@ -258,7 +258,7 @@ class _Table:
         self._keys = document.record(_Keys, (name,))
 
     def target(self) -> Target:
-        """The target that the table describes."""
+        """Return the target of the table."""
         adapter, keys = self._adapter(), self._keys
         return Target(
             self._name,
@@ -278,7 +278,7 @@ class _Table:
         return self._document.wrong((self._name, *key.split(".")), complaint)
 
     def _near(self, key: str, value: str) -> Path:
-        """The path that a key holds, counted from the file's own folder."""
+        """Return the path of a key, relative to the file's folder."""
         try:
             return self._folder / Path(value).expanduser()
         except RuntimeError:  # ~name, and nobody is called so

@@ -19,12 +19,11 @@ GROUP = "onnxspec.targets"
 
 
 class ThirdPartyError(ValueError):
-    """An adapter that another package promises cannot be had; the text says which, whose, and why, in one line."""
+    """An adapter of another package cannot be loaded; the message says which, whose, and why, in one line."""
 
 
 class ThirdParty(Struct, frozen=True):
-    """An adapter of another package: its name, the module and class that hold it, and the distribution's name and
-    version."""
+    """Adapter of another package: its name, its module and class, and the distribution's name and version."""
 
     name: str
     module: str
@@ -34,7 +33,7 @@ class ThirdParty(Struct, frozen=True):
 
 
 def third_parties() -> dict[str, tuple[ThirdParty, ...]]:
-    """The promised adapters, by name; more than one for a name that several distributions claim."""
+    """Return the adapters of other packages, by name; several for a name that several distributions claim."""
     by_name: dict[str, dict[ThirdParty, None]] = defaultdict(dict)
     for entry in metadata.entry_points(group=GROUP):
         owner = entry.dist
@@ -45,10 +44,9 @@ def third_parties() -> dict[str, tuple[ThirdParty, ...]]:
 
 
 def source_of(name: str) -> str:
-    """The source text of an adapter of another package.
+    """Return the source text of an adapter of another package.
 
-    Raises `KeyError` where no package brings one of this name, `ThirdPartyError` where several do or where its source
-    is not to be found.
+    Raise `KeyError` if no package has one of this name, `ThirdPartyError` if several do or its source is not found.
     """
     adapters = third_parties()[name]
     if len(adapters) > 1:
@@ -69,7 +67,7 @@ def source_of(name: str) -> str:
 
 
 def _spec_of(module: str) -> ModuleSpec | None:
-    """The place of a module: what `importlib.util.find_spec` says, but without importing the packages around it."""
+    """Return the spec of a module like `importlib.util.find_spec`, but without importing the packages around it."""
     place = None
     spec = None
     parts = module.split(".")
