@@ -13,6 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 
 from onnxspec import RunOutcome
@@ -49,6 +51,18 @@ def smallest_backend() -> str:
     text = (ROOT / "docs" / "write-a-runtime.md").read_text(encoding="utf-8")
     (backend,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return str(backend)
+
+
+def test_the_smallest_backend_returns_outputs_in_the_order_of_the_graph() -> None:
+    names: dict[str, Any] = {}
+    exec(smallest_backend(), names)
+    model = build_case(CaseSpec("RNN", 14, T=2, N=1, I=2, H=3, outputs=("Y", "Y_h"))).trial.model
+    proto = onnx.load_model_from_string(model)
+    feeds = [np.ones([d.dim_value for d in value.type.tensor_type.shape.dim], "f") for value in proto.graph.input]
+    Y, Y_h = names["prepare"](proto).run(feeds)
+    proto.graph.output.reverse()
+    swapped = names["prepare"](proto).run(feeds)
+    assert [array.shape for array in swapped] == [Y_h.shape, Y.shape] == [(1, 1, 3), (2, 1, 1, 3)]
 
 
 @pytest.fixture(scope="session")

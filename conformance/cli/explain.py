@@ -18,7 +18,7 @@ from ..border.strict_json import parse, typed
 from ..diagnosis.single import Single, diagnosed
 from ..probes.directory import DirectoryProbe
 from ..probes.naming import expanded, is_portable
-from ..probes.probe import Probe
+from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, UnknownName, select_probes
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import wrapped_probes
@@ -66,7 +66,11 @@ def explain(
     ] = None,
     emit: Annotated[
         str | None,
-        typer.Option("--emit", metavar="script", help="Write a script that needs only onnx, NumPy and the runtime."),
+        typer.Option(
+            "--emit",
+            metavar="script|node-test",
+            help="Print a script that needs only onnx, NumPy and the runtime; or a node test in onnx's form.",
+        ),
     ] = None,
     targets_file: TargetsFile = None,
 ) -> None:
@@ -85,9 +89,12 @@ def explain(
             fail(f"the wrap {chosen.wrap!r} cannot be put around {probe.id}")
         (probe,) = lane
     if emit is not None:
-        if emit != "script":
-            fail(f"unknown form {emit!r} of --emit; there is: script")
-        _emit_script(probe, chosen)
+        if emit == "script":
+            _emit_script(probe, chosen)
+        elif emit == "node-test":
+            _emit_node_test(probe)
+        else:
+            fail(f"unknown form {emit!r} of --emit; there are: script, node-test")
         return
     one: Tried | None = None
     diagnosis = Single()
@@ -104,6 +111,18 @@ def explain(
     accuracy = chosen.accuracy if chosen is not None else ACCURACY
     judgement, outcomes = (one.judgement, one.outcomes) if one is not None else (None, ())
     print_explanation(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
+
+
+def _emit_node_test(probe: Probe) -> None:
+    """Print a case as a node test of onnx."""
+    from ...reports.upstream.node_test import NoNodeTest, node_test
+
+    if not isinstance(probe, SpecProbe):
+        fail(f"there is no node test of {probe.id}: only cases of profiles and their like have one")
+    try:
+        put(node_test(probe.spec))
+    except NoNodeTest as error:
+        fail(f"{probe.id}: {error}")
 
 
 def _emit_script(probe: Probe, target: Target | None) -> None:

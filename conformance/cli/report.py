@@ -40,9 +40,6 @@ def report(
             "FINDING: its number on the page, the beginning of its title, or its smallest case.",
         ),
     ] = None,
-    as_node_test: Annotated[
-        bool, typer.Option("--as-node-test", help="With --issue: write a node test in the Python form of onnx.")
-    ] = False,
 ) -> None:
     """Put several runs side by side in one report.
 
@@ -55,10 +52,8 @@ def report(
     from ...reports.run import read_runs  # the report needs its templates only now
 
     if issue is not None:
-        _write_issue(runs, issue, as_node_test, out)
+        _write_issue(runs, issue, out)
         return
-    if as_node_test:
-        fail("--as-node-test goes with --issue: which finding?")
     out = place_given(out, "folder is the report")
     if out.exists() and not out.is_dir():
         fail(f"{out} is no folder")
@@ -84,12 +79,11 @@ def report(
     raise typer.Exit(int(len(readable) < len(runs)))
 
 
-def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path | None) -> None:
+def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
     """Write what upstream is sent of a finding. Ends with exit code 2 where there is none."""
     from ...reports.run import read_runs
     from ...reports.upstream.chosen import NoFinding, chosen_finding
     from ...reports.upstream.issue import issue_markdown
-    from ...reports.upstream.node_test import node_test
 
     readable, problems = read_runs(runs)
     for problem in problems:
@@ -98,7 +92,7 @@ def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path
         if out is not None and out.exists():
             fail(f"{out} is there already: give another file")
         chosen = chosen_finding(readable, named)
-        text = node_test(chosen) if as_node_test else issue_markdown(chosen)
+        text = issue_markdown(chosen)
         if out is not None:
             out.write_text(text, encoding="utf-8")
     except NoFinding as error:
@@ -108,7 +102,7 @@ def _write_issue(runs: Sequence[Path], named: str, as_node_test: bool, out: Path
     if out is None:
         put(text)
     else:
-        say(f"{'node test' if as_node_test else 'issue'}: {out}")
+        say(f"issue: {out}")
 
 
 def _run_again(cases: Sequence[tuple[str, str, str]], files: Sequence[Path]) -> list[Verdict | None]:

@@ -1,4 +1,4 @@
-"""A case in the Python form of onnx's own node tests (onnx/backend/test/case/node): for the working group."""
+"""A case in the Python form of onnx's own node tests (onnx/backend/test/case/node)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import json
 import keyword
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -16,78 +15,80 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from .chosen import Chosen, NoFinding
+from ...cases import Spec, build_case, clauses_exercised
+from ...cases.directories.fairness import Fairness, data_sets_of, fairness_of
 
 MOST_NUMBERS = 20_000
 """Numbers of a test that somebody may be asked to read as source text."""
 
 _WIDTH = 88
 
+_WORDS = {
+    "forward": "",
+    "float32": "",
+    "bias": "with_initial_bias",
+    "initial-all": "with_initial_state",
+    "peepholes": "with_peepholes",
+    "layout1": "batchwise",
+}
+"""Words of onnx's names for parts of a case's id; others stay."""
 
-def node_test(chosen: Chosen) -> str:
-    """A module with the case as a test, which onnx collects from its folder of node tests.
 
-    Raises NoFinding for what such a test cannot say: models of several nodes, of other domains, forbidden ones, and
-    cases that are too large; and OSError.
+class NoNodeTest(ValueError):
+    """A case cannot be a node test; the message says why, in one line."""
+
+
+def node_test(spec: Spec) -> str:
+    """Return a module with a case as a test, which onnx collects from its folder of node tests.
+
+    Raises NoNodeTest for what such a test cannot say: several nodes, other domains, invalid models, sessions of
+    several steps, outputs that the document does not settle, and cases that are too large.
     """
-    folder = chosen.exhibit.folder
-    model = onnx.load_model(folder / "model.onnx", load_external_data=False)
+    if spec.illegal:
+        raise NoNodeTest("an invalid model has no outputs: onnx's node tests cannot say that it must not run")
+    case = build_case(spec)
+    if case.trial.course is not None or case.trial.graph is not None:
+        raise NoNodeTest("onnx's node tests run one node once, and this case has several nodes or sessions of its own")
+    model = onnx.load_model_from_string(case.trial.model)
     node = _lone_node(model)
-    sets = sorted(folder.glob("test_data_set_*"), key=lambda place: int(place.name.rpartition("_")[2]))
-    if not sets:
-        raise NoFinding("the evidence has no data to make a node test of")
-    inputs, outputs = _arrays(model, sets[-1])
-    if not outputs:
-        raise NoFinding("a forbidden model has no outputs: onnx's node tests cannot say that it must not run")
+    sets = data_sets_of(case.trial)
+    fairness = fairness_of(case, sets)
+    if fairness.interpretations or fairness.open or fairness.unknown:
+        unsettled = Fairness(fairness.interpretations, fairness.open, 0.0, None, fairness.unknown)
+        raise NoNodeTest(
+            f"a node test would pin what the document leaves open: {unsettled.reason}; choose a case without"
+        )
+    given = {**{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}, **sets[-1].inputs}
+    inputs = {name: _array(given[name]) for name in node.input if name}
+    outputs = {value.name: _array(sets[-1].outputs[value.name]) for value in model.graph.output}
     if sum(array.size for array in (*inputs.values(), *outputs.values())) > MOST_NUMBERS:
-        raise NoFinding(f"more than {MOST_NUMBERS:,} numbers are no test that anybody reads; choose a smaller case")
-    return "\n".join(_lines(chosen, model, node, inputs, outputs, len(sets))) + "\n"
+        raise NoNodeTest(f"more than {MOST_NUMBERS:,} numbers are no test that anybody reads; choose a smaller case")
+    about = _about(spec, fairness, len(sets))
+    return "\n".join(_lines(_test_name(spec, node), about, model, node, inputs, outputs)) + "\n"
 
 
 def _lone_node(model: onnx.ModelProto) -> onnx.NodeProto:
     if len(model.graph.node) != 1:
-        raise NoFinding(f"a node test has one node, and this model has {len(model.graph.node)}")
+        raise NoNodeTest(f"a node test has one node, and this model has {len(model.graph.node)}")
     node = model.graph.node[0]
     if node.domain not in ("", "ai.onnx"):
-        raise NoFinding(f"onnx's node tests are about its own operators, and not about those of {node.domain}")
+        raise NoNodeTest(f"onnx's node tests are about its own operators, and not about those of {node.domain}")
     return node
 
 
-def _arrays(model: onnx.ModelProto, folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-    """Inputs of the node in its order, constants among them, and outputs."""
-    node = model.graph.node[0]
-    given = {tensor.name: _array(tensor) for tensor in model.graph.initializer}
-    given |= _read([value.name for value in model.graph.input], folder, "input")
-    inputs = {name: given[name] for name in node.input if name}
-    return inputs, _read([value.name for value in model.graph.output], folder, "output")
-
-
-def _read(names: Sequence[str], folder: Path, kind: str) -> dict[str, NDArray[Any]]:
-    arrays = {}
-    for number, name in enumerate(names):
-        path = folder / f"{kind}_{number}.pb"
-        if path.is_file():
-            arrays[name] = _array(onnx.load_tensor(path))
-    return arrays
-
-
-def _array(tensor: onnx.TensorProto) -> NDArray[Any]:
-    array = numpy_helper.to_array(tensor)
-    if tensor.data_type == onnx.TensorProto.BFLOAT16 and array.dtype != ml_dtypes.bfloat16:
-        return array.astype(ml_dtypes.bfloat16)  # onnx before 1.19 widens it
-    return array
+def _array(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with the type that its text has: onnx before 1.19 widens bfloat16."""
+    return array.view(ml_dtypes.bfloat16) if array.dtype == np.uint16 else array
 
 
 def _lines(
-    chosen: Chosen,
+    name: str,
+    about: str,
     model: onnx.ModelProto,
     node: onnx.NodeProto,
-    inputs: dict[str, NDArray[Any]],
-    outputs: dict[str, NDArray[Any]],
-    sets: int,
+    inputs: Mapping[str, NDArray[Any]],
+    outputs: Mapping[str, NDArray[Any]],
 ) -> Iterator[str]:
-    name = _test_name(chosen, node)
-    words = "".join(part.capitalize() for part in name.split("_")[1:])
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     yield "# Copyright (c) ONNX Project Contributors"
     yield "#"
@@ -103,10 +104,10 @@ def _lines(
     yield "from onnx.backend.test.case.node import expect"
     yield ""
     yield ""
-    yield f"class {words}(Base):"
+    yield f"class {node.op_type}(Base):"
     yield "    @staticmethod"
-    yield f"    def export_{name.removeprefix('test_')}() -> None:"
-    for line in textwrap.wrap(_about(chosen, sets), _WIDTH - 10):
+    yield f"    def export_{name.removeprefix(f'test_{node.op_type.lower()}_')}() -> None:"
+    for line in textwrap.wrap(about, _WIDTH - 10):
         yield f"        # {line}"
     yield from _indented("node = ", _node_source(node))
     yield ""
@@ -122,17 +123,23 @@ def _lines(
     yield "        )"
 
 
-def _test_name(chosen: Chosen, node: onnx.NodeProto) -> str:
-    """``test_gru_forward_lengths_ragged``: what the case's id says, without version, sizes and digest."""
-    parts = chosen.exhibit.evidence.case.split(".")
-    told = [part for part in parts[1:-1] if part != "float32" and not re.fullmatch(r"T\d+N\d+\w*", part)]
-    words = re.sub(r"[^a-z0-9]+", "_", "_".join([node.op_type.lower(), *told]).lower()).strip("_")
-    return f"test_{words}"
+def _test_name(spec: Spec, node: onnx.NodeProto) -> str:
+    """Return a name like ``test_gru_seq_length``: what the case's id has, without version, sizes and digest."""
+    parts = [part for part in spec.id.split(".")[1:] if not re.fullmatch(r"T\d+N\d+\w*|[0-9a-f]{6}", part)]
+    words = ["seq_length" if part.startswith("lengths-") else _WORDS.get(part, part) for part in parts]
+    name = re.sub(r"[^a-z0-9]+", "_", "_".join(filter(None, words)).lower()).strip("_")
+    return f"test_{node.op_type.lower()}_{name or 'defaults'}"
 
 
-def _about(chosen: Chosen, sets: int) -> str:
-    clause = next((first.text.rstrip(".") for _, first in chosen.finding.statements if first.text), "")
-    words = f"{clause or chosen.finding.title}. The outputs are computed in float64 and rounded once."
+def _about(spec: Spec, fairness: Fairness, sets: int) -> str:
+    """Return the comment: the most special statement of the document that the case exercises, and what to know."""
+    stated = [clause for clause in clauses_exercised(spec) if clause.may_fail]
+    topics = [re.split(r"[-\d]", part)[0] for part in spec.id.split(".")[3:-2]]
+    special = next((c for topic in topics for c in stated if c.id.split(".")[1].startswith(topic)), stated[0])
+    words = f"{special.text.rstrip('.')}. "
+    words += "The outputs are computed in float64 and rounded once."
+    if fairness.largest > 1:
+        words += f" A correct {fairness.output} may differ by {fairness.largest:.3g} times the runner's tolerance."
     if sets > 1:
         runs = "run" if sets == 2 else "runs"
         words += f" In its session {sets - 1} {runs} came before it, which a node test cannot say."

@@ -18,8 +18,9 @@ from onnxspec.conformance.cli.application import app
 from ..conformance.miniatures import command_line
 
 RAGGED = CaseSpec("GRU", 14, T=3, N=2, I=2, H=2, lengths="ragged", linear_before_reset=1, outputs=("Y", "Y_h"))
-BFLOAT16 = CaseSpec("LSTM", 22, type="bfloat16", T=2, N=2, I=2, H=2, clip=0.25, outputs=("Y", "Y_h", "Y_c"))
-TWO_RUNS = CaseSpec("RNN", 14, T=3, N=2, I=2, H=2, lengths="ragged", reruns="data", outputs=("Y", "Y_h"))
+SHORT = CaseSpec("GRU", 14, T=3, N=2, I=2, H=2, lengths="ragged", linear_before_reset=1, outputs=("", "Y_h"))
+BFLOAT16 = CaseSpec("LSTM", 22, type="bfloat16", T=2, N=2, I=2, H=2, outputs=("Y", "Y_h", "Y_c"))
+TWO_RUNS = CaseSpec("RNN", 14, T=3, N=2, I=2, H=2, reruns="data", outputs=("Y", "Y_h"))
 FORBIDDEN = next(s for s in illegal_cases("GRU", 14) if s.illegal == "layout.two")
 
 COLLECTED = """
@@ -46,7 +47,7 @@ print(case.name, [str(array.dtype) for array in outputs])
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A run of each case on onnx's evaluator, which ignores lengths and clip, and takes a forbidden model."""
     places = {}
-    for spec in (RAGGED, BFLOAT16, TWO_RUNS, FORBIDDEN):
+    for spec in (RAGGED, FORBIDDEN):
         places[spec.id] = tmp_path_factory.mktemp("upstream") / "run"
         words = ["run", "--target", "onnx-reference", "--case", case_text(spec), "--no-extra"]
         done = CliRunner().invoke(app, [*words, "--out", str(places[spec.id])])
@@ -83,22 +84,43 @@ def test_an_issue_says_what_a_maintainer_needs_and_shows_it(folders: dict[str, P
 @pytest.mark.parametrize(
     ("spec", "how", "name", "types"),
     [
-        (RAGGED, "run", "test_gru_", ["float32"] * 2),
-        (TWO_RUNS, "run", "test_rnn_", ["float32"] * 2),
-        (BFLOAT16, "check", "test_lstm_bfloat16_", ["bfloat16"] * 3),
+        (SHORT, "run", "test_gru_seq_length_linear_before_reset_no_y", ["float32"]),
+        (TWO_RUNS, "run", "test_rnn_after_other_data", ["float32"] * 2),
+        (BFLOAT16, "check", "test_lstm_bfloat16", ["bfloat16"] * 3),
+        (CaseSpec("GRU", 14, T=2, N=2, I=2, H=2, layout=1), "check", "test_gru_batchwise", ["float32"]),
     ],
 )
 def test_a_node_test_is_collected_by_onnx_and_right_runtimes_pass_it(
-    folders: dict[str, Path], tmp_path: Path, spec: CaseSpec, how: str, name: str, types: list[str]
+    tmp_path: Path, spec: CaseSpec, how: str, name: str, types: list[str]
 ) -> None:
+    done = CliRunner().invoke(app, ["explain", case_text(spec), "--emit", "node-test"])
+    assert done.exit_code == 0, done.output
     path = tmp_path / "gru_lengths.py"
-    assert str(path) in asked(folders[spec.id], "--issue", "1", "--as-node-test", "--out", str(path))
+    path.write_text(done.stdout, encoding="utf-8")
     (tmp_path / "collect.py").write_text(COLLECTED, encoding="utf-8")
-    done = python(tmp_path / "collect.py", path, how)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(name)
-    assert done.stdout.strip().endswith(str(types))
-    assert ("which a node test cannot say" in " ".join(path.read_text().replace("#", "").split())) == (spec is TWO_RUNS)
+    ran = python(tmp_path / "collect.py", path, how)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split(" ")[0] == name
+    assert ran.stdout.strip().endswith(str(types))
+    assert f"class {spec.op}(Base):" in done.stdout
+    assert ("# A row of sequence_lens L has L steps" in done.stdout) == (spec is SHORT)
+    assert ("which a node test cannot say" in " ".join(done.stdout.replace("#", "").split())) == (spec is TWO_RUNS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (
+            RAGGED,
+            "a node test would pin what the document leaves open: rests on what",
+        ),
+        (FORBIDDEN, "cannot say that it must not run"),
+    ],
+)
+def test_a_node_test_pins_no_convention(spec: CaseSpec, why: str) -> None:
+    done = CliRunner().invoke(app, ["explain", case_text(spec), "--emit", "node-test"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert why in " ".join(done.stderr.split())
 
 
 def test_what_cannot_be_told_or_is_not_there_is_said_in_a_line(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -110,9 +132,7 @@ def test_what_cannot_be_told_or_is_not_there_is_said_in_a_line(folders: dict[str
     there.write_text("mine")
     for more, complaint in (
         (("--issue", "77"), "there is no finding '77'; give the number of one: 1 "),
-        (("--issue", FORBIDDEN.id, "--as-node-test"), "cannot say that it must not run"),
         (("--issue", "1", "--out", str(there)), "is there already"),
-        (("--as-node-test",), "--as-node-test goes with --issue"),
     ):
         done = CliRunner().invoke(app, ["report", str(folder), *more])
         assert (done.exit_code, done.stdout) == (2, "")
