@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from numpy.typing import NDArray
+
+from ...reference import Node
 from ..simple.family import SimpleFamily
 from ..simple.spec import SimpleSpec
 
@@ -52,3 +55,59 @@ class CausalConvFamily(SimpleFamily):
 
 
 CAUSAL_CONV_FAMILY = CausalConvFamily()
+
+
+@dataclass(frozen=True)
+class DilatedCausalConvSpec(SimpleSpec):
+    """The fields of onnxruntime's own: beside sizes and the activation, dilation and channels_last."""
+
+    batch_size: int = 2
+    channels: int = 3
+    length: int = 6
+    lag: int = 3
+    activation: str | None = None
+    dilation: int | None = None
+    channels_last: int | None = None
+
+    op = "com.microsoft::CausalConvWithState"
+
+
+class DilatedCausalConvFamily(SimpleFamily):
+    """See :class:`..simple.family.SimpleFamily`."""
+
+    operators = ("com.microsoft::CausalConvWithState",)
+    spec = DilatedCausalConvSpec
+    axes = MappingProxyType(
+        {
+            "lag": (3, 0, 1, 4, 7),
+            "length": (6, 1, 2, 3, 9, 17),
+            "batch_size": (2, 1, 3),
+            "channels": (3, 1, 4, 6, 9, 64),
+            "activation": (None, "silu", "swish"),
+            "dilation": (None, 2, 3),
+            "channels_last": (None, 0, 1),
+        }
+    )
+    edges: Sequence[Mapping[str, Any]] = (
+        {"length": 0},
+        {"channels_last": 1, "channels": 6},
+        {"channels_last": 1, "channels": 6, "dilation": 2, "type": "float16"},
+        {"channels_last": 1, "channels": 6, "type": "float16"},
+        {"channels_last": 1, "channels": 6, "type": "bfloat16"},
+        {"channels_last": 1, "channels": 6, "dilation": 2, "type": "bfloat16"},
+        {"lag": 4, "absent": ("bias",), "type": "bfloat16"},
+    )
+    constants = ("weight", "bias")
+    carried = MappingProxyType({"past_state": "present_state"})
+    sequence = "length"
+
+    def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
+        """See :meth:`..simple.family.SimpleFamily.node_features`."""
+        own = {
+            "dilated": node.attributes.get("dilation", 1) != 1,
+            "channels-last": node.attributes.get("channels_last") == 1,
+        }
+        return super().node_features(node, inputs) | {name for name, there in own.items() if there}
+
+
+DILATED_CAUSAL_CONV_FAMILY = DilatedCausalConvFamily()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import IllegalNode, Node, OperatorVersion, evaluate_in_order, operator_version, resolve
+from ...reference import IllegalNode, Node, evaluate_in_order, operator_version, resolve
 from ...reference.documents.clauses import ILLEGAL
-from ...reference.documents.tensors import TensorForm
+from ...reference.documents.tensors import Shape, TensorForm
 from ...reference.faults.derived import in_ids
 from ..axes.generator import uniform
 from ..axes.violation import Draft, Violation
@@ -22,6 +22,7 @@ from ..profiles.random_cases import distinct
 from ..specs.case import Case, Course, Feed, Step, Trial
 from ..specs.family import Family
 from ..specs.features import model_features
+from ..specs.level import Level
 from .covering import covering_rows
 from .model import dtype_named, node_model
 from .spec import DIMENSIONS, SESSIONS
@@ -65,7 +66,7 @@ class SimpleFamily(Family):
 
     def shape(self, spec: Any, form: TensorForm) -> tuple[int, ...]:
         """The shape of an input: where the document allows several, a field like ``decay_form`` says which."""
-        chosen = form.shapes[getattr(spec, f"{form.name}_form", 0)]
+        chosen = form.shape(1) if spec.selected_layout else form.shapes[getattr(spec, f"{form.name}_form", 0)]
         return tuple(extent.value(spec.sizes) for extent in chosen)
 
     def draw(self, spec: Any, name: str, shape: tuple[int, ...], key: str) -> Array:
@@ -133,11 +134,12 @@ class SimpleFamily(Family):
         except (KeyError, IndexError, ValueError):
             return False
         try:
-            node = Node(spec.op, spec.version, draft.attributes, tuple(draft.outputs), spec.operator.domain)
+            version = spec.operator
+            node = Node(version.op_type, spec.version, draft.attributes, tuple(draft.outputs), version.domain)
             resolve(node, draft.inputs)
         except IllegalNode:
             return True
-        return _wrong_kind(spec.operator, draft.attributes)
+        return False
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """See :meth:`..specs.family.Family.violations`."""
@@ -175,7 +177,8 @@ class SimpleFamily(Family):
                 number = 0 if continued or constant else run
                 of = whole if continued else own
                 array = self._tensor(of, form, f"{spec.op}/{name}/{spec.seed}/{number}")
-                arrays[name] = _part(array, form, self.sequence, start, length) if continued else array
+                shape = form.shape(spec.selected_layout, array.ndim)
+                arrays[name] = _part(array, shape, self.sequence, start, length) if continued else array
             runs.append(arrays)
             start += length
         for arrays in runs:
@@ -269,6 +272,16 @@ class SimpleFamily(Family):
         made = super().crossed(spec, other, names)
         return None if made is None else self.settled(made)
 
+    def levels(self, op: str, version: int) -> Sequence[Level]:
+        """See :meth:`..specs.family.Family.levels`."""
+        return (
+            Level("basic", "one run, sizes of at least 1", partial(_is_basic, sessions=("one",))),
+            Level(
+                "sequence", "any session, sizes of at least 1", lambda spec: _is_basic(spec, SESSIONS, DIMENSIONS[:2])
+            ),
+            Level("complete", "everything that the suite tries", lambda spec: True),
+        )
+
     def goes_together(self, spec: Any) -> bool:
         """See :meth:`..specs.family.Family.goes_together`."""
         return bool(self.settled(spec) == spec)
@@ -276,6 +289,10 @@ class SimpleFamily(Family):
 
 def _alone(name: str) -> tuple[str, ...]:
     return (name,)
+
+
+def _is_basic(spec: Any, sessions: Collection[str]) -> bool:
+    return min(spec.sizes.values()) >= 1 and spec.session in sessions and spec.dimensions in DIMENSIONS[:2]
 
 
 def _precision(type: str) -> int:
@@ -309,9 +326,8 @@ def _runs(family: SimpleFamily, spec: Any) -> tuple[dict[str, Array], ...]:
     return tuple(family.drawn_runs(spec))
 
 
-def _part(array: Array, form: TensorForm, sequence: str, start: int, length: int) -> Array:
+def _part(array: Array, shape: Shape, sequence: str, start: int, length: int) -> Array:
     """The positions of one run."""
-    shape = form.shape(rank=array.ndim)
     axes = [axis for axis, extent in enumerate(shape) if extent.size == sequence]
     for axis in axes:
         array = np.ascontiguousarray(array.take(np.arange(start, start + length), axis))
@@ -326,11 +342,3 @@ def _output_type(node: Node, inputs: Mapping[str, Array], name: str) -> np.dtype
             if version.kind_of(each) == kind and each in inputs:
                 return inputs[each].dtype
     return np.dtype(np.float32)
-
-
-def _wrong_kind(version: OperatorVersion, attributes: Mapping[str, Any]) -> bool:
-    """Tell whether an attribute is of another kind, which is seen in a model and not in values."""
-    kinds = {"STRING": str, "INT": int, "FLOAT": float}
-    return any(
-        not isinstance(value, kinds.get(version.attributes.get(name, ""), object)) for name, value in attributes.items()
-    )

@@ -43,6 +43,7 @@ def node_model(
         Of outputs.
     """
     operator = node.operator
+    layout = int(node.attributes.get(operator.rules.layout) == 1)
 
     def dimension(extent: Extent, actual: int | None) -> int | str:
         named = bool({extent.size, extent.factor} & {*symbolic} - {""})
@@ -55,7 +56,7 @@ def node_model(
     def fed(name: str) -> Any:
         array, form = inputs[name], operator.tensors.get(name)
         shape: list[int | str] = [*array.shape]
-        if form is not None and len(options := form.options(array.ndim)) == array.ndim:
+        if form is not None and len(options := form.options(array.ndim, layout)) == array.ndim:
             # Of several extents the first that is as long: a name that says it all the same.
             chosen = [
                 next((e for e in extents if value_of(e) == n), None)
@@ -68,7 +69,7 @@ def node_model(
     def shown(name: str) -> Any:
         form = operator.tensors.get(name) or operator.tensors[operator.outputs[0]]  # one too many is like the first
         dtype = types.get(name, types[operator.outputs[0]])
-        shape = [dimension(extent, value_of(extent)) for extent in form.shape()]
+        shape = [dimension(extent, value_of(extent)) for extent in form.shape(layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
     given, asked = _in_places(operator.inputs, inputs), _in_places(operator.outputs, node.outputs)

@@ -86,14 +86,23 @@ class SimpleSpec:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """All sizes by name."""
-        names = {extent.size for form in self.operator.tensors.values() for shape in form.shapes for extent in shape}
+        extents = [e for form in self.operator.tensors.values() for shape in form.shapes for e in shape]
+        names = {extent.size for extent in extents} | {extent.factor for extent in extents}
         said = self.operator.rules.sizes
-        return {name: getattr(self, said.get(name, name)) for name in sorted(names - {""})}
+        values = {name: getattr(self, said.get(name, name)) for name in sorted(names - {""})}
+        usual = self.operator.defaults
+        return {name: int(usual[said[name]]) if value is None else value for name, value in values.items()}
+
+    @property
+    def selected_layout(self) -> int:
+        """1 where an attribute selects the second shape of tensors."""
+        return int(self.node_attributes.get(self.operator.rules.layout) == 1)
 
     @property
     def node(self) -> Node:
         """The node, before its violation. Raises IllegalNode."""
-        return Node(self.op, self.version, self.node_attributes, self.operator.outputs, self.operator.domain)
+        operator = self.operator
+        return Node(operator.op_type, self.version, self.node_attributes, operator.outputs, operator.domain)
 
     def type_of(self, name: str) -> str:
         """The type of an input: that of its kind, which a field ``type_S`` may say (empty: as T)."""

@@ -40,9 +40,11 @@ def _attributes(op: str, version: OperatorVersion) -> Iterator[Violation]:
                 id = f"{topic}.{in_ids(name)}-{end}"
                 yield Violation(id, "load", f"{name} is {value!r}, which it cannot be", set_to(name, value))
     for size, name in version.rules.sizes.items():
-        yield Violation(f"attributes.{in_ids(name)}-missing", "load", f"there is no {name}", _without_attribute(name))
-        what = f"{name} is 0, which says {size}"
-        yield Violation(f"attributes.{in_ids(name)}-zero", "load", what, set_to(name, 0))
+        if name not in version.defaults:
+            missing = _without_attribute(name)
+            yield Violation(f"attributes.{in_ids(name)}-missing", "load", f"there is no {name}", missing)
+        what, topic = f"{name} is 0, which says {size}", topic_of_name(op, name, "attributes")
+        yield Violation(f"{topic}.{in_ids(name)}-zero", "load", what, set_to(name, 0))
 
 
 def _without_attribute(name: str) -> Callable[[Draft], None]:

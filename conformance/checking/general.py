@@ -26,7 +26,7 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
     for diagnostic in operator.diagnostics(subject):
         yield Broken(*diagnostic)
     formal = shapes_of(subject)
-    if (subject.chosen("layout") or 0) not in _LAYOUTS:  # where the batch is nobody can say
+    if (subject.chosen(subject.operator.rules.layout) or 0) not in _LAYOUTS:  # where the batch is nobody can say
         formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}
     for name, message in swapped_states(subject).items():
         # Its other extents would speak against X, which is right.
@@ -40,7 +40,7 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
 
 def layout_of(subject: NodeSubject) -> int:
     """The layout that shapes are in; 0 where nobody can say."""
-    return 1 if subject.chosen("layout") == 1 else 0
+    return 1 if subject.chosen(subject.operator.rules.layout) == 1 else 0
 
 
 def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:

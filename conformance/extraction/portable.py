@@ -17,7 +17,7 @@ from ...reference import FORMATS, IllegalNode, OperatorVersion
 from ...reference.documents import Extent
 from ...reference.documents.tensors import Shape
 from ..checking.check import check_node
-from ..checking.general import shapes_of
+from ..checking.general import layout_of, shapes_of
 from ..checking.operators import judged_operators
 from ..checking.problem import Level
 from ..checking.sizes import sizes_known
@@ -182,7 +182,7 @@ def _model(
     asked = [f if name else "" for f, name in zip(operator.outputs, subject.outputs, strict=False)]
     node.output.extend(asked)
     kind = FORMATS[element].onnx_type
-    layout = 1 if subject.chosen("layout") == 1 else 0
+    layout = layout_of(subject)
     # Outputs have shapes, too: onnx.checker asks for them, and with it backends that prepare models as onnx's own do.
     shapes = {**{name: operator.tensors[name].shape(layout) for name in asked if name}, **formal}
 

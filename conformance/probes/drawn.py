@@ -6,10 +6,10 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from ...cases import family_of
+from ...cases import family_of, operator_versions
 from ...cases.profiles.random_cases import random_specs
 from ...cases.specs.family import drawn_operators
-from ...reference import FORMATS, operator_names, operator_version, versions_of
+from ...reference import FORMATS, operator_version, versions_of
 from .naming import CaseError, UnknownName
 from .probe import Probe, SpecProbe
 
@@ -78,12 +78,10 @@ def drawn_probes(
 
     Raises UnknownName for an operator, a version or a type that fresh cases cannot have, or not together.
     """
-    drawable = drawn_operators()
+    drawable = tuple(dict.fromkeys(op for op, _ in operator_versions(None))) if ops else drawn_operators()
     known = sorted({version for op in drawable for version in versions_of(op)})
     for kind, given, there in (("operator", ops, drawable), ("type", types, tuple(FORMATS))):
         for name in given:
-            if kind == "operator" and name not in there and name in operator_names():
-                raise CaseError(f"no fresh cases of {name} are drawn so: fuzz and --nonce make some")
             if name not in there:
                 raise UnknownName(kind, name, there, " of fresh cases")
     for version in versions:

@@ -49,11 +49,14 @@ class NodeRules(Struct, frozen=True):
         By optional input when it must be there.
     sizes
         By size the attribute that says it.
+    layout
+        The attribute that selects the second shape of tensors (``batch_first``) if it is 1.
     """
 
     choices: Mapping[str, tuple[str, ...]] = {}
     needed: Mapping[str, Needed] = {}
     sizes: Mapping[str, str] = {}
+    layout: str = "layout"
 
 
 @dataclass(frozen=True)

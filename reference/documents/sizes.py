@@ -49,9 +49,7 @@ def shape_of(form: TensorForm, sizes: Mapping[str, int], layout: int = 0) -> tup
 
 
 def _options(form: TensorForm, shape: tuple[int, ...], layout: int) -> tuple[tuple[Extent, ...], ...]:
-    if layout == 1 and form.batch_first is not None and len(form.batch_first) == len(shape):
-        return tuple((extent,) for extent in form.batch_first)
-    options = form.options(len(shape))
+    options = form.options(len(shape), layout)
     if len(options) != len(shape):
         ranks = " or ".join(dict.fromkeys(str(len(formal)) for formal in form.shapes))
         raise ShapeError(f"{form.name} has {len(shape)} dimensions, not {ranks}")

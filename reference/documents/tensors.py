@@ -124,9 +124,10 @@ class TensorForm:
             return self.batch_first
         return next((shape for shape in self.shapes if len(shape) == rank), self.shapes[0])
 
-    def options(self, rank: int) -> tuple[tuple[Extent, ...], ...]:
+    def options(self, rank: int, layout: int = 0) -> tuple[tuple[Extent, ...], ...]:
         """Return for each axis of a shape of that rank the extents that it may have; nothing for another rank."""
-        shapes = [shape for shape in self.shapes if len(shape) == rank]
+        of_layout = self.shapes if layout != 1 or self.batch_first is None else (self.batch_first,)
+        shapes = [shape for shape in of_layout if len(shape) == rank]
         return tuple(tuple(dict.fromkeys(extents)) for extents in zip(*shapes, strict=True))
 
     @property

@@ -33,6 +33,13 @@ Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]
 
 
+_KINDS: Mapping[str, Any] = {
+    "INT": (int, np.integer), "FLOAT": (int, float, np.number), "STRING": (str, bytes),
+    "INTS": (list, tuple), "FLOATS": (list, tuple), "STRINGS": (list, tuple),
+}  # fmt: skip
+"""By the kind of an attribute the classes of its values."""
+
+
 @dataclass(frozen=True)
 class Described(Computed):
     """A node with its inputs, resolved.
@@ -64,7 +71,13 @@ class Described(Computed):
         """All sizes by name."""
         said = {size: self.attributes[name] for size, name in self.operator.rules.sizes.items()}
         shapes = {name: array.shape for name, array in self.inputs.items()}
-        return sizes_of_shapes(self.operator.tensors, shapes, {size: int(n) for size, n in said.items()})
+        said = {size: int(n) for size, n in said.items()}
+        return sizes_of_shapes(self.operator.tensors, shapes, said, self.layout)
+
+    @property
+    def layout(self) -> int:  # type: ignore[override]
+        """1 where an attribute selects the second shape of tensors."""
+        return int(self.attributes.get(self.operator.rules.layout) == 1)
 
     def wide(self, name: str) -> NDArray[np.float64] | None:
         """Return an input in float64; None for one that is not there."""
@@ -156,6 +169,9 @@ class DescribedOperator(Operator):
         version = node.operator
         there = {name: array for name, array in inputs.items() if array is not None}
         self._check_inputs(version, there)
+        for name, value in node.attributes.items():
+            if not isinstance(value, _KINDS[version.attributes[name]]):
+                raise self.illegal("attributes", f"attribute {name} is {value!r}, not {version.attributes[name]}")
         attributes = {**version.defaults, **node.attributes}
         for topic, message in breaches(version, attributes.get, node.attributes, there):
             raise self.illegal(topic, message)

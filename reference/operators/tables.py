@@ -8,16 +8,19 @@ from importlib import import_module
 from ..documents.operators import has_schema
 from ..faults.fault import FAULTS
 from ..recurrent.rnn import CELLS
-from .causal_conv_with_state import CausalConvWithState
+from .causal_conv_with_state import CausalConvWithState, DilatedCausalConvWithState
 from .described import DescribedOperator
 from .dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
 from .extended_lstm.operator import EXTENDED_LSTM
 from .operator import register
 from .recurrent import RecurrentOperator
 
-# Described operators of ONNX's, those whose schemas the installed onnx has.
+# Described operators, without those whose schemas the installed onnx lacks and what extends them.
 DESCRIBED: tuple[DescribedOperator, ...] = tuple(
-    operator for operator in (CausalConvWithState(),) if has_schema(operator.document)
+    operator
+    for family in ((CausalConvWithState(), DilatedCausalConvWithState()),)
+    if has_schema(family[0].document)
+    for operator in family
 )
 
 UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM")})

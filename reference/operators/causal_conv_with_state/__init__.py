@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
-from ...documents.operators import Document, NodeRules
+from ...documents.operators import Document, NodeRules, OperatorVersion
 from ...documents.tensors import ONE, Extent, TensorForm, by_name
 from ..described import Described, DescribedOperator, Outputs
 from .bounds import radii
@@ -25,6 +25,33 @@ FORMS = by_name([
 RULES = NodeRules(choices={"activation": ("none", "silu", "swish")})
 
 
+def _dilated_version() -> OperatorVersion:
+    lag = Extent("lag", factor="dilation")
+    forms = by_name([
+        TensorForm("input", ((_N, _C, _L),), (_N, _L, _C)),
+        TensorForm("weight", ((_C, ONE, Extent("lag", plus=1)),)),
+        TensorForm("bias", ((_C,),)),
+        TensorForm("past_state", ((_N, _C, lag),), (_N, lag, _C)),
+        TensorForm("output", ((_N, _C, _L),), (_N, _L, _C)),
+        TensorForm("present_state", ((_N, _C, lag),), (_N, lag, _C)),
+    ])  # fmt: skip
+    return OperatorVersion(
+        domain="com.microsoft",
+        op_type="CausalConvWithState",
+        since_version=1,
+        attributes={"activation": "STRING", "dilation": "INT", "channels_last": "INT"},
+        defaults={"activation": "none", "dilation": 1, "channels_last": 0},
+        inputs=("input", "weight", "bias", "past_state"),
+        required=frozenset({"input", "weight"}),
+        outputs=("output", "present_state"),
+        required_outputs=frozenset({"output", "present_state"}),
+        types=("float16", "bfloat16", "float32"),
+        kinds={},
+        tensors=forms,
+        rules=NodeRules(choices=RULES.choices, sizes={"dilation": "dilation"}, layout="channels_last"),
+    )
+
+
 class CausalConvWithState(DescribedOperator):
     """ONNX's own, see :class:`..described.DescribedOperator`."""
 
@@ -38,3 +65,14 @@ class CausalConvWithState(DescribedOperator):
     def radii(self, c: Described, outputs: Outputs, accuracy: str) -> Outputs:
         """See :func:`.bounds.radii`."""
         return radii(c, outputs, accuracy)
+
+
+class DilatedCausalConvWithState(CausalConvWithState):
+    """onnxruntime's own, which has dilation and a layout with channels last.
+
+    Its versions stand here as far as a CPU takes them: ndim and state_window have their defaults.
+    """
+
+    document = Document(
+        "CausalConvWithState", "com.microsoft", Path(__file__).with_name("dilated.toml"), {1: _dilated_version()}
+    )

@@ -14,7 +14,7 @@ from ...numbers.accuracy import ORACLE_ACTIVATION, ORACLE_UNIT, Budget, budget
 from ...numbers.bounded import Bounded, Sum
 from ...numbers.bounding import Bounding
 from ..described import Described, Outputs
-from .recurrence import padded, present_state
+from .recurrence import channels_first, lag_of, padded, present_state, taken
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,8 @@ def radii(c: Described, outputs: Outputs, accuracy: str) -> Outputs:
         radius = silu_radius(before.value, radius, allowed)
     state = Bounding(allowed).exact(present_state(c, padded(c)))
     copied = np.broadcast_to(state.radius, state.value.shape)
-    return {"output": radius, "present_state": copied if state.doubt is None else np.where(state.doubt, np.inf, copied)}
+    copied = copied if state.doubt is None else np.where(state.doubt, np.inf, copied)
+    return {"output": channels_first(c, radius), "present_state": channels_first(c, copied)}
 
 
 def _sum(c: Described, numbers: Bounded, w: Budget) -> Sum:
@@ -40,23 +41,23 @@ def _sum(c: Described, numbers: Bounded, w: Budget) -> Sum:
     weight, bias = c.wide("weight"), c.wide("bias")
     assert weight is not None
     k = weight.shape[2]
-    length = numbers.value.shape[2] - k + 1
-    value, magnitude, error = (np.zeros((*numbers.value.shape[:2], length)) for _ in range(3))
+    shape = (*numbers.value.shape[:2], numbers.value.shape[2] - lag_of(c))
+    value, magnitude, error = (np.zeros(shape) for _ in range(3))
     lost = max(w.operand_floor, w.input_floor)
     doubt = np.zeros(value.shape, bool)
     for j in range(k):
-        x, factor = numbers.value[:, :, j : j + length], weight[:, :, j].reshape(1, -1, 1)
+        x, factor = taken(c, numbers.value, j), weight[:, :, j].reshape(1, -1, 1)
         size, factor_size = np.abs(x), np.abs(factor)
         value += x * factor
         magnitude += size * factor_size
         # Each operand may be rounded first, or flushed; what a narrower storage takes from x is in its radius.
         error += size * factor_size * w.operand_unit * (2 + w.operand_unit) + lost * (size + factor_size + lost)
-        radius = numbers.radius[:, :, j : j + length]
+        radius = taken(c, numbers.radius, j)
         error += radius * factor_size * (1 + w.operand_unit) ** 2
         error += (size + radius) * factor_size * max(w.unit - w.tensor.unit - 2 * ORACLE_UNIT, 0.0)
         doubt |= ~((size <= w.operand_largest) & (factor_size <= w.operand_largest))
         if numbers.doubt is not None:
-            doubt |= numbers.doubt[:, :, j : j + length]
+            doubt |= taken(c, numbers.doubt, j)
     total = Sum(value, np.stack([error, magnitude, np.abs(value)]), k, 1, w, doubt if doubt.any() else None)
     if bias is None:
         return total

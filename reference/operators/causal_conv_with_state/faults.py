@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault, fault_of_run
-from ..described import Described, with_equations, with_inputs
-from .recurrence import Array, activated, convolved, padded, present_state, sums
+from ..described import Described, with_attributes, with_equations, with_inputs
+from .recurrence import Array, activated, channels_first, convolved, lag_of, padded, present_state, sums
 
 # Rows: id, clause, words, then the change.
 # fmt: off
@@ -22,12 +22,14 @@ _of_run = partial(fault_of_run, operators=("CausalConvWithState",))
 
 def _output(change: Callable[[Described, Array], Array]) -> Callable[[Described], Described]:
     """Compute output from the padded numbers in another way."""
-    return lambda c: with_equations(c, lambda k: {**convolved(k), "output": change(k, padded(k))})
+    return lambda c: with_equations(c, lambda k: {**convolved(k), "output": channels_first(k, change(k, padded(k)))})
 
 
 def _state(change: Callable[[Described, Array], Array]) -> Callable[[Described], Described]:
     """Compute present_state from the padded numbers in another way."""
-    return lambda c: with_equations(c, lambda k: {**convolved(k), "present_state": change(k, padded(k))})
+    return lambda c: with_equations(
+        c, lambda k: {**convolved(k), "present_state": channels_first(k, change(k, padded(k)))}
+    )
 
 
 def _weights(change: Callable[[Array], Array]) -> Callable[[Described], Described]:
@@ -37,13 +39,12 @@ def _weights(change: Callable[[Array], Array]) -> Callable[[Described], Describe
 def _past(change: Callable[[Array], Array]) -> Callable[[Described], Described]:
     def changed(c: Described) -> Described:
         past = c.inputs.get("past_state")
-        return c if past is None else with_inputs(c, past_state=np.ascontiguousarray(change(past)))
+        if past is None:
+            return c
+        changed = channels_first(c, change(channels_first(c, past)))
+        return with_inputs(c, past_state=np.ascontiguousarray(changed))
 
     return changed
-
-
-def _lag(c: Described) -> int:
-    return int(c.inputs["weight"].shape[2]) - 1
 
 
 def _shifted(numbers: Array, by: int) -> Array:
@@ -61,17 +62,17 @@ _of("causalconvwithstate.kernel.tail-of-4", "equations",
 _of("causalconvwithstate.causal.ahead", "equations", "Looks one position ahead.",
     _output(lambda c, numbers: activated(c, sums(c, _shifted(numbers, 1)))))
 _of("causalconvwithstate.causal.centred", "equations", "Centres the kernel on each position.",
-    _output(lambda c, numbers: activated(c, sums(c, _shifted(numbers, (_lag(c) + 1) // 2)))))
+    _output(lambda c, numbers: activated(c, sums(c, _shifted(numbers, (lag_of(c) + 1) // 2)))))
 _of("causalconvwithstate.channels.tail-of-4", "equations",
     "Returns zeros for the channels left over after whole blocks of 4.",
-    lambda c: with_equations(c, lambda k: _in_blocks(convolved(k), axis=1)))
+    _output(lambda c, numbers: _in_blocks(activated(c, sums(c, numbers)), axis=1)))
 _of("causalconvwithstate.length.tail-of-4", "equations",
     "Returns zeros for the positions left over after whole blocks of 4.",
-    lambda c: with_equations(c, lambda k: _in_blocks(convolved(k), axis=2)))
+    _output(lambda c, numbers: _in_blocks(activated(c, sums(c, numbers)), axis=2)))
 _of("causalconvwithstate.bias.first-channel", "bias", "Adds the first channel's bias to all channels.",
     lambda c: with_inputs(c, bias=_first_repeated(c.inputs.get("bias"))))
 _of("causalconvwithstate.bias.behind-the-activation", "bias", "Adds bias behind the activation.",
-    lambda c: with_equations(c, lambda k: _bias_behind(k)))
+    _output(lambda c, numbers: _bias_behind(c, numbers)))
 _of("causalconvwithstate.activation.sigmoid", "activation", "Computes sigmoid for silu.",
     _output(lambda c, numbers: _other(c, sums(c, numbers), lambda x: 1 / (1 + np.exp(-x)))))
 _of("causalconvwithstate.activation.hard", "activation", "Computes x * clip(x / 6 + 1/2, 0, 1) for silu.",
@@ -82,12 +83,12 @@ _of("causalconvwithstate.past-state.reversed", "past-state", "Reads past_state f
 _of("causalconvwithstate.past-state.late", "past-state",
     "Shifts past_state by one position, as if it had k of them.", _past(lambda past: np.roll(past, -1, axis=2)))
 _of("causalconvwithstate.present-state.first", "present-state", "Returns the first k - 1 positions.",
-    _state(lambda c, numbers: numbers[:, :, : _lag(c)]))
+    _state(lambda c, numbers: numbers[:, :, : lag_of(c)]))
 _of("causalconvwithstate.present-state.of-input", "present-state",
     "Takes positions of input alone, and zeros where it is shorter than k - 1.",
     _state(lambda c, numbers: _of_input(c)))
 _of("causalconvwithstate.present-state.unchanged", "present-state", "Returns past_state as it came.",
-    _state(lambda c, numbers: numbers[:, :, : _lag(c)] if "past_state" in c.inputs else present_state(c, numbers)))
+    _state(lambda c, numbers: numbers[:, :, : lag_of(c)] if "past_state" in c.inputs else present_state(c, numbers)))
 _of("causalconvwithstate.present-state.of-output", "present-state", "Takes the last positions of output.",
     _state(lambda c, numbers: _of_output(c, numbers)))
 _of("causalconvwithstate.present-state.early", "present-state", "Leaves out the last position.",
@@ -103,17 +104,17 @@ def _first_repeated(bias: NDArray[Any] | None) -> NDArray[Any] | None:
     return None if bias is None else np.repeat(bias[:1], len(bias))
 
 
-def _in_blocks(outputs: Outputs, axis: int) -> Outputs:
+def _in_blocks(output: Array, axis: int) -> Array:
     """Return output with zeros in what is left over of an axis after whole blocks of 4, where there is such a block."""
-    output = outputs["output"].copy()
+    output = output.copy()
     output[(slice(None),) * axis + (~_whole_blocks(output.shape[axis]),)] = 0.0
-    return {**outputs, "output": output}
+    return output
 
 
-def _bias_behind(c: Described) -> Outputs:
+def _bias_behind(c: Described, numbers: Array) -> Array:
     bias = c.wide("bias")
-    outputs = convolved(with_inputs(c, bias=None))
-    return outputs if bias is None else {**outputs, "output": outputs["output"] + bias.reshape(1, -1, 1)}
+    output = activated(c, sums(with_inputs(c, bias=None), numbers))
+    return output if bias is None else output + bias.reshape(1, -1, 1)
 
 
 def _other(c: Described, total: Array, function: Callable[[Array], Array]) -> Array:
@@ -121,26 +122,54 @@ def _other(c: Described, total: Array, function: Callable[[Array], Array]) -> Ar
 
 
 def _of_input(c: Described) -> Array:
-    x = c.wide("input")
-    assert x is not None
-    kept = x[:, :, max(x.shape[2] - _lag(c), 0) :]
-    return np.concatenate([np.zeros((*x.shape[:2], _lag(c) - kept.shape[2])), kept], axis=2)
+    x = padded(c)[:, :, lag_of(c) :]
+    kept = x[:, :, max(x.shape[2] - lag_of(c), 0) :]
+    return np.concatenate([np.zeros((*x.shape[:2], lag_of(c) - kept.shape[2])), kept], axis=2)
 
 
 def _of_output(c: Described, numbers: Array) -> Array:
     output = activated(c, sums(c, numbers))
-    return np.concatenate([numbers[:, :, : _lag(c)], output], axis=2)[:, :, output.shape[2] :]
+    return np.concatenate([numbers[:, :, : lag_of(c)], output], axis=2)[:, :, output.shape[2] :]
 
 
 @_of_run("causalconvwithstate.session.state-kept", "session.stateless",
     "Without past_state starts from the state in which the run before ended.")
 def state_kept(compute: Compute, c: Described) -> Outputs:
-    before = compute.memory.get("state")
+    before, x = compute.memory.get("state"), c.inputs["input"]
     start = c
     if before is not None and "past_state" not in c.inputs:
-        x = c.inputs["input"]
-        if before.shape == (*x.shape[:2], _lag(c)):
+        shape = channels_first(c, x).shape
+        if channels_first(c, before).shape == (*shape[:2], lag_of(c)):
             start = with_inputs(c, past_state=before.astype(x.dtype))
     outputs = compute(start)
     compute.memory["state"] = outputs["present_state"]
     return outputs
+
+
+_of_dilated = partial(fault, operators=("com.microsoft::CausalConvWithState",))
+
+_of_dilated("com.microsoft.causalconvwithstate.dilation.ignored", "dilation", "Ignores dilation in the convolution.",
+    _output(lambda c, numbers: _undilated(c, numbers)))
+_of_dilated("com.microsoft.causalconvwithstate.dilation.from-the-oldest", "dilation",
+    "Counts dilated positions from the oldest one of the state on.",
+    _output(lambda c, numbers: _from_the_oldest(c, numbers)))
+_of_dilated("com.microsoft.causalconvwithstate.channels-last.ignored", "channels-last",
+    "Takes channels for positions where channels_last is 1 and both are as many.",
+    lambda c: _axes_taken_for_each_other(c))
+
+
+def _undilated(c: Described, numbers: Array) -> Array:
+    k = c.inputs["weight"].shape[2]
+    return activated(c, sums(with_attributes(c, dilation=1), numbers[:, :, lag_of(c) - (k - 1) :]))
+
+
+def _from_the_oldest(c: Described, numbers: Array) -> Array:
+    k = c.inputs["weight"].shape[2]
+    return activated(c, sums(with_attributes(c, dilation=1), numbers[:, :, : numbers.shape[2] - lag_of(c) + k - 1]))
+
+
+def _axes_taken_for_each_other(c: Described) -> Described:
+    x = c.inputs["input"]
+    if c.layout != 1 or x.shape[1] != x.shape[2]:
+        return c
+    return with_inputs(c, input=np.ascontiguousarray(x.swapaxes(1, 2)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,32 +16,45 @@ def silu(x: Array) -> Array:
     return np.where(x < -30, x * np.exp(np.minimum(x, 0.0)), product)  # where 1 + tanh has lost its digits
 
 
+def dilation_of(c: Described) -> int:
+    """Return the distance of two weights, in positions."""
+    return int(c.attributes.get("dilation", 1))
+
+
+def lag_of(c: Described) -> int:
+    """Return how many positions before the current one count: those of the state."""
+    return (int(c.inputs["weight"].shape[2]) - 1) * dilation_of(c)
+
+
+def channels_first(c: Described, array: Array) -> Array:
+    """Return numbers as (batch_size, channels, positions), from the node's layout; or the other way round."""
+    return array.swapaxes(1, 2) if c.layout == 1 else array
+
+
 def padded(c: Described) -> Array:
-    """Return past_state, or zeros in its place, and input: (batch_size, channels, k - 1 + length)."""
+    """Return past_state, or zeros in its place, and input: (batch_size, channels, lag + length)."""
     x, past = c.wide("input"), c.wide("past_state")
     assert x is not None
-    if past is None:
-        past = np.zeros((*x.shape[:2], c.inputs["weight"].shape[2] - 1))
+    x = channels_first(c, x)
+    past = np.zeros((*x.shape[:2], lag_of(c))) if past is None else channels_first(c, past)
     return np.concatenate([past, x], axis=2)
 
 
-def windows(numbers: Array, width: int) -> Any:
-    """Return the `width` numbers up to each position, the last axis."""
-    return np.lib.stride_tricks.sliding_window_view(numbers, width, axis=2)
-
-
 def sums(c: Described, numbers: Array) -> Array:
-    """Return the convolution of `numbers` with weight, and bias."""
+    """Return the convolution of padded `numbers` with weight, and bias."""
     weight, bias = c.wide("weight"), c.wide("bias")
     assert weight is not None
-    k = weight.shape[2]
-    # One product after the other: the same digits on every machine.
-    length = numbers.shape[2] - k + 1
-    total: Array = sum(
-        (numbers[:, :, j : j + length] * weight[:, :, j].reshape(1, -1, 1) for j in range(k)),
-        np.zeros((*numbers.shape[:2], length)),
-    )
+    total = np.zeros((*numbers.shape[:2], numbers.shape[2] - lag_of(c)))
+    for j in range(weight.shape[2]):  # one product after the other: the same digits on every machine
+        total += taken(c, numbers, j) * weight[:, :, j].reshape(1, -1, 1)
     return total if bias is None else total + bias.reshape(1, -1, 1)
+
+
+def taken(c: Described, numbers: Array, j: int) -> Array:
+    """Return of padded numbers those that weight `j` is multiplied with, for each position."""
+    start = j * dilation_of(c)
+    part: Array = numbers[:, :, start : start + numbers.shape[2] - lag_of(c)]
+    return part
 
 
 def activated(c: Described, total: Array) -> Array:
@@ -52,12 +63,12 @@ def activated(c: Described, total: Array) -> Array:
 
 
 def present_state(c: Described, numbers: Array) -> Array:
-    """Return the last k - 1 positions."""
-    k = c.inputs["weight"].shape[2]
-    return numbers[:, :, numbers.shape[2] - (k - 1) :]
+    """Return the last positions of padded numbers, as many as the state has."""
+    return numbers[:, :, numbers.shape[2] - lag_of(c) :]
 
 
 def convolved(c: Described) -> Outputs:
-    """Return output and present_state."""
+    """Return output and present_state, in the node's layout."""
     numbers = padded(c)
-    return {"output": activated(c, sums(c, numbers)), "present_state": present_state(c, numbers)}
+    outputs = {"output": activated(c, sums(c, numbers)), "present_state": present_state(c, numbers)}
+    return {name: channels_first(c, array) for name, array in outputs.items()}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.reference import FORMATS, IllegalNode, Node, compare, evaluate, expect, operator_names, resolve
+from onnxspec.reference import FAULTS, FORMATS, IllegalNode, Node, compare, evaluate, expect, operator_names, resolve
 
 pytestmark = pytest.mark.skipif(
     "CausalConvWithState" not in operator_names(), reason="the installed onnx lacks its schema"
@@ -136,3 +136,53 @@ def test_types_that_it_does_not_take_are_forbidden(type: str) -> None:
         with pytest.raises(IllegalNode) as raised:
             resolve(node(), changed)
         assert raised.value.clause == "causalconvwithstate.types"
+
+
+DILATED = "com.microsoft::CausalConvWithState"
+
+
+def dilated(**attributes: Any) -> Node:
+    return Node("CausalConvWithState", 1, attributes, BOTH, "com.microsoft")
+
+
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+def test_dilated_weights_are_weights_with_zeros_between(dilation: int) -> None:
+    inputs = tensors(k=3, without=("past_state",))
+    spread = np.zeros((3, 1, 2 * dilation + 1), np.float32)
+    spread[:, :, ::dilation] = inputs["weight"]
+    inputs["past_state"] = np.random.default_rng(1).normal(size=(2, 3, 2 * dilation)).astype(np.float32)
+    values, must = evaluate(dilated(dilation=dilation), inputs), by_loops({**inputs, "weight": spread})
+    for name in BOTH:
+        assert np.allclose(values[name], must[name], rtol=1e-13, atol=1e-15)
+
+
+def test_channels_last_is_the_same_in_another_layout() -> None:
+    inputs = tensors()
+    turned = {n: a.swapaxes(1, 2) if n in ("input", "past_state") else a for n, a in inputs.items()}
+    first, last = evaluate(dilated(), inputs), evaluate(dilated(channels_last=1), turned)
+    for name in BOTH:
+        assert np.array_equal(first[name], last[name].swapaxes(1, 2))
+    radii = [e.number.radius for e in expect(dilated(channels_last=1), turned, {})]
+    assert [radius.shape for radius in radii] == [(2, 6, 3), (2, 3, 3)]
+
+
+def test_it_has_the_faults_of_the_operator_that_it_extends() -> None:
+    fault = FAULTS["causalconvwithstate.kernel.flipped"]
+    assert fault.applies(DILATED, 1)
+    assert fault.clause(DILATED) == "com.microsoft.causalconvwithstate.equations"
+    assert not FAULTS["com.microsoft.causalconvwithstate.dilation.ignored"].applies("CausalConvWithState", 27)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "clause"),
+    [
+        ({"dilation": 0}, "dilation"),
+        ({"dilation": 2}, "shapes"),
+        ({"channels_last": 1}, "shapes"),
+        ({"dilation": "1"}, "attributes"),
+    ],
+)
+def test_its_own_attributes_say_what_is_forbidden(attributes: dict[str, Any], clause: str) -> None:
+    with pytest.raises(IllegalNode) as raised:
+        resolve(dilated(**attributes), tensors())
+    assert raised.value.clause == f"com.microsoft.causalconvwithstate.{clause}"
