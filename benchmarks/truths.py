@@ -81,7 +81,7 @@ _ALL = (
     ),
     _truth(
         "row-blocks",
-        block_length="lengths.longest@rows-by-2",
+        block_length="lengths.longest-of-2",
         stale_end="padding.last-position-repeated",
     ),
     _truth(

@@ -44,7 +44,7 @@ from .failing_case import DIAGNOSED
 from .findings import alone
 from .foretelling import ENOUGH, Fresh, foretold, is_constant
 from .needs import meeting
-from .places import Look, Region, other_sizes, places_of, scopes_of, telling_places
+from .places import Look, Region, other_sizes, places_of, telling_places
 from .search import Mishap, unheard
 
 __all__ = ["Cause", "Subject", "causes_of", "experiments_of", "is_open"]
@@ -117,7 +117,7 @@ class Cause:
     passing
         Fresh cases and tries that came out right.
     places
-        Of what has no name, or one that leaves open where: outside of them nothing was wrong, in fresh cases neither.
+        Of what has no name: outside of them nothing was wrong, in fresh cases neither.
     """
 
     finding: Finding
@@ -265,7 +265,6 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
         left_open,
         needed,
         altering(memory),
-        scopes_of(cause.places),
         agreeing(shrunk.one.probe.op),
     )
     if budget.left > 0:
@@ -291,8 +290,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     shown = {fields[one.probe.id] for one in failing if explain(name.fault, one)}
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
     what = name.fault.summary.rstrip(".")
-    cause = replace(cause, shrunk=shrunk, what=what, faults=(name.fault.id,), foretold=name.cases)
-    return _placed(cause, fresh, subject, budget) if name.fault.partial and not cause.places else cause
+    return replace(cause, shrunk=shrunk, what=what, faults=(name.fault.id,), foretold=name.cases)
 
 
 def _placed(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:

@@ -8,7 +8,6 @@ number, has a claim to be the cause.
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import family_of
-from ...reference import FAULTS, Fault, faults_of, operator_version, versions_of
+from ...reference import FAULTS, Fault, faults_of, operator_version
 from ...reference.faults.fault import variants_of
 from ...reference.faults.scope import base_id, scoped_of
 from ..judging.judgement import FAILING, Verdict
@@ -171,7 +170,6 @@ def foretold(
     left_open: LeftOpen = lambda fault, one: [],
     needed: Callable[[Fault, Tried], bool] | None = None,
     alters: Callable[[Fault, Tried], bool] = lambda fault, one: True,
-    places: Sequence[Sequence[str]] = (),
     same: Callable[[Fault, Sequence[Fault]], Sequence[Fault]] = lambda fault, others: (),
 ) -> Foretold | None:
     """The fault that explains a case and foretells fresh ones; None where there is none, or not enough of them fail.
@@ -193,8 +191,6 @@ def foretold(
         are none.
     alters
         Whether a fault makes another case of it at all: where it does not, it does not in any place either.
-    places
-        Scopes outside of which nothing was seen to be wrong: ids that say the same, axis by axis.
     same
         Those of other faults that are another word for what one is.
     """
@@ -210,9 +206,8 @@ def foretold(
     known = ([first] if first is not None else []) + [d for d in table if d is not first]
     variants = list(variants_of(spec.op, spec.version, spec.type))
     # What changes nothing where it is made everywhere changes nothing in any place.
-    altering, again = itertools.tee(d for d in (*known, *variants) if alters(d, one))
-    seen = (d for d in _made_there(spec.op, altering, places) if alters(d, one)) if places else ()
-    others = (variants, seen, (d for d in scoped_of(again) if d.concerns(spec.op)))
+    altering = (d for d in (*known, *variants) if alters(d, one))
+    others = (variants, (d for d in scoped_of(altering) if d.concerns(spec.op)))
     for candidates in (known, *(() if misshapen else others)):
         fitting = []
         for fault in candidates:
@@ -260,17 +255,6 @@ def _place_of(fault: Fault) -> int:
     """The place of a fault in the table; variants come behind."""
     places = {id: number for number, id in enumerate(FAULTS)}
     return places.get(base_id(fault.id), len(places))
-
-
-def _made_there(op: str, faults: Iterable[Fault], places: Sequence[Sequence[str]]) -> Iterator[Fault]:
-    """Faults as they are made in such places only, with what they do to all inputs and to any one of them."""
-    inputs = operator_version(op, versions_of(op)[-1]).inputs
-    for fault in faults:
-        for form in (fault, *scoped_of(iter((fault,)), inputs)):
-            forms = [form]
-            for several in places:
-                forms = [d for one in forms for d in scoped_of(iter((one,)), several, seen=True)]
-            yield from (d for d in forms if d.concerns(op))
 
 
 def _of_output(fault: Fault, spec: Any) -> bool:

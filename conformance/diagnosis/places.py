@@ -22,7 +22,7 @@ from ...reference import Interpretations, resolve
 from ...reference.faults.stretches import Stretch, at, beyond, first, in_whole, last, left_over
 from .failing_case import FailingCase
 
-__all__ = ["Look", "Region", "looks_of", "other_sizes", "places_in_words", "places_of", "scopes_of", "telling_places"]
+__all__ = ["Look", "Region", "looks_of", "other_sizes", "places_in_words", "places_of", "telling_places"]
 
 Mask = NDArray[np.bool_]
 
@@ -67,15 +67,12 @@ class Region:
         From a run to where on the axis it is.
     among
         From a run to how many places there are that it is chosen from; all on the axis where that is None.
-    scopes
-        Ids of the scopes of faults that are made there.
     """
 
     axis: str
     words: str
     allowed: Callable[[Look], Mask]
     among: Callable[[Look], int] | None = None
-    scopes: tuple[str, ...] = ()
 
     def holds(self, case: Iterable[Look]) -> bool:
         """Tell whether nothing outside of it is wrong in any run of a case."""
@@ -174,24 +171,24 @@ _AXES: Mapping[str, Callable[[Look], Mask | None]] = {
 def _counted(axis: str, size: Callable[[Look], int], word: str, whole: str) -> Iterator[Region]:
     """Places that a kernel has because it takes units, or rows, several at a time."""
 
-    def place(words: str, chosen: Stretch, *scopes: str) -> Region:
+    def place(words: str, chosen: Stretch) -> Region:
         def allowed(look: Look) -> Mask:
             return np.asarray(chosen(np.arange(size(look)), size(look)), bool)
 
-        return Region(axis, words, allowed, scopes=tuple(f"{word}s-{scope}" for scope in scopes))
+        return Region(axis, words, allowed)
 
     yield place(f"the first {word}", first)
-    yield place(f"the last {word}", last(1), "last")
+    yield place(f"the last {word}", last(1))
     for most in (2, 4, 8, 16, 32, 64, 128):
-        yield place(f"{word}s beyond the first {most}", beyond(most), f"beyond-{most}")
-    yield place(f"{word}s after the first", beyond(1), "beyond-1")
+        yield place(f"{word}s beyond the first {most}", beyond(most))
+    yield place(f"{word}s after the first", beyond(1))
     for most in (2, 4, 8, 16, 32):
         yield place(f"the last {most} {word}s", last(most))
     for block in (2, 4, 8, 16, 32, 64):
-        yield place(f"{word}s left over of {whole} after whole blocks of {block}", left_over(block), f"past-{block}s")
+        yield place(f"{word}s left over of {whole} after whole blocks of {block}", left_over(block))
     for block in (2, 4, 8, 16, 32, 64):
-        yield place(f"{word}s in whole blocks of {block}", in_whole(block), f"in-{block}s")
-    yield place(f"the second half of the {word}s", lambda n, size: n >= size // 2, "second-half", "second-half-up")
+        yield place(f"{word}s in whole blocks of {block}", in_whole(block))
+    yield place(f"the second half of the {word}s", lambda n, size: n >= size // 2)
     yield place(f"the first {word} of every two", at(0, 2))
     yield place(f"the second {word} of every two", at(1, 2))
 
@@ -227,15 +224,13 @@ def _of_steps() -> Iterator[Region]:
     yield Region("step", "steps past a row's length", lambda look: np.arange(look.T)[:, np.newaxis] >= look.lengths)
 
 
-def _named(
-    axis: str, words: str, names: Callable[[Look], Sequence[str]], chosen: Sequence[str], *scopes: str
-) -> Region:
-    return Region(axis, words, lambda look: np.array([name in chosen for name in names(look)], bool), scopes=scopes)
+def _named(axis: str, words: str, names: Callable[[Look], Sequence[str]], chosen: Sequence[str]) -> Region:
+    return Region(axis, words, lambda look: np.array([name in chosen for name in names(look)], bool))
 
 
 def _every() -> Iterator[Region]:
     for direction in ("forward", "reverse"):
-        yield _named("direction", f"the {direction} direction", lambda look: look.directions, (direction,), direction)
+        yield _named("direction", f"the {direction} direction", lambda look: look.directions, (direction,))
     outputs: list[tuple[str, ...]] = [("Y",), ("Y_h",), ("Y_c",), ("Y_h", "Y_c")]
     for names in outputs:
         yield _named("output", " and ".join(names), lambda look: [name for name in look.outputs if name], names)
@@ -264,12 +259,6 @@ def telling_places(places: Iterable[Region], cases: Sequence[Sequence[Look]]) ->
         if sum(bit > 0 for bit in bits) >= _CASES and sum(bits) > best.get(place.axis, (least, place))[0]:
             best[place.axis] = sum(bits), place
     return [place for _, place in best.values()]
-
-
-def scopes_of(places: Iterable[Region]) -> list[tuple[str, ...]]:
-    """Scopes of faults that are made in such places, and nowhere else: those of rows or units, then a direction's."""
-    kept = [place for place in places if place.scopes and place.axis in ("row", "unit", "direction")]
-    return [place.scopes for place in sorted(kept, key=lambda place: place.axis == "direction")]
 
 
 def places_in_words(places: Iterable[Region]) -> str:

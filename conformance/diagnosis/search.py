@@ -22,7 +22,7 @@ from fnmatch import fnmatchcase
 from ...reference import FAULTS, Fault, fault_named, faults_of, operator_names, operator_of, versions_of
 from ...reference.faults.fault import variants_of
 from ...reference.faults.hypothesis import Fit
-from ...reference.faults.scope import IN_PART, base_id, merging, scoped_of
+from ...reference.faults.scope import base_id, merging, scoped_of
 from .failing_case import FailingCase
 from .fitting import Arithmetics, Explanation, Fitting, Followed
 
@@ -359,23 +359,19 @@ class Search(Fitting):
             made = scoped_of(iter(faults), places)
             return [d for d in made if d.concerns(op) and d not in self.known[op]]
 
-        # Some of what is returned is right, and the rest what a fault makes of it: in one place, or in some.
+        # Some of what is returned is right, and the rest what a fault makes of it, in one place.
         merges, narrows = merging()
-        partly = [d for d in (*active, *variants) if observation.partly(d, usual)]
-        for places in (merges, (IN_PART,)):
-            placed = scoped(partly, places)
-            yield [(d,) for d in placed]
-            for beside in together:
-                yield [(*beside, d) for d in placed]
+        placed = scoped([d for d in (*active, *variants) if observation.partly(d, usual)], merges)
+        yield [(d,) for d in placed]
+        for beside in together:
+            yield [(*beside, d) for d in placed]
         # Of those that differ in a number the nearest ones alone: there are many.
         placed = scoped([*active, *nearest(variants)[:_NEAREST]], narrows)
         yield [(d,) for d in placed]
         for beside in together:
             yield [(*beside, d) for d in scoped(active, merges)] + [(*beside, d) for d in placed]
-        # Of a tensor, or of some rows, in one direction.
-        partly = [d for d in nearest(placed) if observation.partly(d, usual)]
-        for places in (merges, (IN_PART,)):
-            yield [(d,) for d in scoped(partly, places)]
+        # Of a tensor in one direction.
+        yield [(d,) for d in scoped([d for d in nearest(placed) if observation.partly(d, usual)], merges)]
         near = nearest(active)
         yield [(d, rival) for d in near for rival in (*rivals, *narrow) if d is not rival]
         pairs = sorted(itertools.combinations(range(len(near)), 2), key=lambda pair: (sum(pair), pair))

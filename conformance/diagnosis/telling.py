@@ -131,8 +131,7 @@ def _contradicted(subject: Subject) -> Iterator[str]:
     passing = passing_of(subject.results, subject.probes)
     for id, members in explained.items():
         fault = fault_named(id)
-        # Of what is made in some places only nobody knows where it would show.
-        if isinstance(fault, Fault) and not fault.accepts and not fault.partial:
+        if isinstance(fault, Fault) and not fault.accepts:
             ops = {result.op for result in members}
             exercising = exercising_of(fault, ops, passing, subject.probes)
             shown = (probe for probe in exercising if would_show(fault, probe))
@@ -213,9 +212,7 @@ def _told(finding: Finding, cause: Cause, subject: Subject) -> Finding:
         finding = cast(Finding, {**finding, **smallest})
     place = _place(finding, cause, subject)
     if place:
-        what = finding["what"].removesuffix(_SOMEWHERE)
-        joint = ": " if what != finding["what"] else ", "
-        finding = cast(Finding, {**finding, "what": f"{what}{joint}{place}", "place": place})
+        finding = cast(Finding, {**finding, "what": f"{finding['what']}, {place}", "place": place})
     if not cause.said:
         return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
     state = _stated(finding, cause, subject)
@@ -241,13 +238,9 @@ def _told(finding: Finding, cause: Cause, subject: Subject) -> Finding:
     return cast(Finding, told)
 
 
-_SOMEWHERE = ": in some places only"
-
-
 def _place(finding: Finding, cause: Cause, subject: Subject) -> str:
     """Where its failures show, in words, as far as that is so in all of its cases; empty where it is nowhere."""
-    fault = fault_named(finding["fault"]) if finding["fault"] else None
-    places = list(cause.places) if fault is None or fault.partial else []
+    places = list(cause.places) if fault_named(finding["fault"]) is None else []
     members = {*finding["cases"]}
     chosen = [r for r in subject.results if r.case in members] if places else []
     for case in failing_cases_of(chosen, subject.probes, subject.kept):

@@ -135,9 +135,6 @@ class Fault:
         is none. Once it is known of a target, results that are right by that class show nothing else.
     varies
         Whether it is one of several that differ in a number.
-    partial
-        Whether it is made in some places only, nobody knows by which rule: each number is what it makes of it, or what
-        is right.
     """
 
     id: str
@@ -152,7 +149,6 @@ class Fault:
     needs: str = ""
     within: str = ""
     varies: bool = False
-    partial: bool = False
 
     @property
     def accepts(self) -> bool:

@@ -20,7 +20,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..numbers.accuracy import Budget
 from ..numbers.formats import FORMATS
 from ..recurrent.computation import Computation, computation_of
 from ..recurrent.node import Node
@@ -241,11 +240,7 @@ class RecurrentObservation:
                     self._partly.add(key)
                 self._nearness[key] = max(share, self._nearness.get(key, -1.0))
                 self._alters[key] = altered
-            likely = share == 1.0
-            if not altered and any(fault.partial for fault in faults):
-                # A step that goes wrong some time does so in Y and in the state alike.
-                likely = likely and all(_ends_in_y(s, run) for s, run in zip(scenes, self.runs, strict=True) if s)
-            fit = self._compared(faults, scenes, plain) if likely else None
+            fit = self._compared(faults, scenes, plain) if share == 1.0 else None
             if fit is not None:
                 return fit
             # A reported state is the one that the target went on with, unless it changed that afterwards.
@@ -300,15 +295,13 @@ class RecurrentObservation:
         """The share of what was returned that is anywhere near what plain numbers, which cost little, predict, below 0
         where the faults change none; whether they change what was computed, not only what is computed from; whether
         all that was returned is near that, or near what is right; and these numbers, run by run."""
-        sessions, others = Sessions(), Sessions()
+        sessions = Sessions()
         changed = altered = False
         shares: list[float] = []
         plain: list[Outputs] = []
-        compared: list[tuple[str, NDArray[Any], list[NDArray[Any]], Scene]] = []
-        rest = _whole(faults)
+        compared: list[tuple[str, NDArray[Any], NDArray[Any], Scene]] = []
         for scene, run in zip(scenes, self.runs, strict=True):
             assert scene is not None
-            without = self._predicted(rest, scene, run, others) if len(rest) < len(faults) else {}
             predicted = self._predicted(faults, scene, run, sessions)
             plain.append(predicted)
             tensor, last = scene.budget.tensor.dtype, scene.plain_numbers.last
@@ -323,13 +316,12 @@ class RecurrentObservation:
                     _shown(want, scene.plain[name], tensor)
                     or (want.dtype == np.float64 and np.array_equal(want, scene.plain[name], equal_nan=True))
                 )
-                wants = [want] if (other := without.get(name)) is None or other.shape != want.shape else [want, other]
-                compared.append((name, got, wants, scene))
+                compared.append((name, got, want, scene))
         if not changed:
             return -1.0, altered, False, plain
         partly = not shares
-        for name, got, wants, scene in compared:
-            off = np.logical_and.reduce([self._far(name, got, want, scene) for want in wants])
+        for name, got, want, scene in compared:
+            off = self._far(name, got, want, scene)
             shares.append(1.0 - float(off.mean()) if off.size else 1.0)
             partly = partly and not (off & self._far_from_right(name, got, scene)).any()
         return sum(shares) / max(1, len(shares)), altered, partly, plain
@@ -359,19 +351,18 @@ class RecurrentObservation:
         self, faults: Sequence[Fault], scenes: Sequence[Scene | None], plain: Sequence[Outputs]
     ) -> Fit | None:
         """The fit of all numbers to these faults, of which plain numbers are known; None where one contradicts them."""
-        sessions, others = (Sessions(), Sessions()), (Sessions(), Sessions())
-        total, rest = Fit(0.0, 0.0), _whole(faults)
+        sessions = Sessions(), Sessions()
+        total = Fit(0.0, 0.0)
         self.work += _EXACT * self._cost()
         for scene, run, plainly in zip(scenes, self.runs, plain, strict=True):
             assert scene is not None
             predicted = self._with_radii(faults, scene, run, sessions)
-            without = self._with_radii(rest, scene, run, others) if len(rest) < len(faults) else None
             # In float64 nothing fits by chance, and defaults of coefficients have two right values.
             coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
             used = _USED if coarse and any(d.structural for d in faults) else 1.0
             fits: dict[str, Fit] = {}
             for name in self.node.outputs:
-                output_fit = _fit_of(name, predicted, without, plainly, run.outputs, scene, used)
+                output_fit = _fit_of(name, predicted, plainly, run.outputs, scene, used)
                 if output_fit is None:
                     return None
                 fits[name] = output_fit
@@ -423,19 +414,6 @@ def _repeats(run: Run, other: Run) -> bool:
     return same and all(array is other.outputs[name] for name, array in run.outputs.items())
 
 
-def _ends_in_y(scene: Scene, run: Run) -> bool:
-    """Tell whether the last states are those that stand in Y, where both were returned."""
-    c, Y, Y_h = scene.computation.configuration, _reported(scene.computation, run), run.outputs.get("Y_h")
-    if Y is None or Y_h is None or Y_h.ndim != 3 or not c.T:
-        return True
-    last = np.stack([Y[c.lengths - 1 if d == "forward" else 0, k, np.arange(c.N)] for k, d in enumerate(c.directions)])
-    shown = (Y_h.swapaxes(0, 1) if c.layout == 1 else Y_h).astype(np.float64)
-    if shown.shape != last.shape:
-        return True
-    near = np.abs(shown - last) <= 4 * (scene.budget.unit * np.abs(last) + scene.budget.floor)
-    return bool((near | ~np.isfinite(last) | (c.lengths == 0)[:, np.newaxis]).all())
-
-
 def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
     """The Y that the target reported, (T, D, N, H), where it has the right shape."""
     c, Y = computation.configuration, run.outputs.get("Y")
@@ -446,20 +424,6 @@ def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
     return Y if Y.shape == (c.T, len(c.directions), c.N, c.H) else None
 
 
-def _within(shown: NDArray[np.float64], prediction: Prediction, name: str, w: Budget) -> NDArray[np.bool_]:
-    """The numbers of an output that lie within a prediction's radii and the rounding of what is shown."""
-    want, edge = prediction[0][name].astype(np.float64), prediction[1][name].astype(np.float64)
-    radius = np.abs(edge - want) + 2 * (w.unit * np.abs(want) + w.floor)
-    near = np.abs(shown - want) <= np.where(np.isnan(radius), 0.0, radius)
-    within: NDArray[np.bool_] = near | (shown == want) | (np.isnan(shown) & np.isnan(want))
-    return within
-
-
-def _whole(faults: Sequence[Fault]) -> tuple[Fault, ...]:
-    """Faults among some that are made wherever they can be."""
-    return tuple(fault for fault in faults if not fault.partial)
-
-
 Prediction = tuple[Outputs, Outputs]
 """Values, and the same with their radii."""
 
@@ -467,7 +431,6 @@ Prediction = tuple[Outputs, Outputs]
 def _fit_of(
     name: str,
     prediction: Prediction,
-    without: Prediction | None,
     plain: Outputs,
     outputs: Arrays,
     scene: Scene,
@@ -476,8 +439,6 @@ def _fit_of(
     """The evidence of an output for the prediction; None where it is not within the used part of its radii and the
     rounding of what is shown.
 
-    without
-        The prediction for those places in which a fault that is partial is not made; None where there is none.
     plain
         The prediction by plain numbers, which tells NaN from infinity where bounds tell nothing.
     """
@@ -505,8 +466,6 @@ def _fit_of(
     large = (np.abs(want) + radius >= w.tensor.largest) & (np.abs(shown) >= w.tensor.largest)
     open_ = unknown | np.isinf(radius)
     explained = (off <= used * radius) | same | large | open_
-    if without is not None and not explained.all():
-        explained = explained | _within(shown, without, name, w)
     if not explained.all():
         return None
     if right.shape != got.shape:
@@ -514,13 +473,11 @@ def _fit_of(
     away = np.abs(shown - right)
     wrong = np.isfinite(reach) & ~(away <= reach + 2 * (w.unit * np.abs(right) + w.floor)) & (shown != right)
     decided = wrong & ~open_
-    if without is not None:
-        decided &= want != 0  # zeros stand in some places for many reasons
     nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[decided] / radius[decided])
     # What is so wide that it holds 0 says no more than that numbers are small: many a fault makes them so.
     nearer = nearer - _SMALL * (~same & (radius >= np.maximum(np.abs(shown), np.abs(want))))[decided]
     otherwise = ~np.isfinite(plain[name]) & (np.isnan(plain[name]) != np.isnan(shown))
-    expected = wrong & np.full(wrong.shape, without is None) & (unknown | (open_ & ~np.isfinite(shown) & ~otherwise))
+    expected = wrong & (unknown | (open_ & ~np.isfinite(shown) & ~otherwise))
     # Where all of an output may be anything, its place says nothing either.
     alike = 0.0 if unknown.all() else _UNPREDICTED * float(expected.sum())
     bits, fewer = (float(np.clip(nearer - common, 0.0, MOST).sum()) for common in (0.0, _COMMON))

@@ -12,24 +12,11 @@ from numpy.typing import NDArray
 from ..numbers.activations import Activation
 from ..recurrent.cell import Gates, Number, Parameters, States
 from ..recurrent.computation import Computation
-from .alterations import configured, merged, revalued, with_equations, with_functions, with_inputs, with_lengths
+from .alterations import configured, merged, revalued, with_equations, with_functions, with_inputs
 from .fault import Compute, Outputs, Wrong
 from .stretches import left_over
 
-__all__ = [
-    "Narrowing",
-    "besides",
-    "of_bias_half",
-    "of_direction",
-    "of_function",
-    "of_gate",
-    "of_input",
-    "of_output",
-    "of_row_blocks",
-    "of_rows",
-    "of_states",
-    "of_unit_blocks",
-]
+__all__ = ["Narrowing", "of_bias_half", "of_direction", "of_input", "of_output", "of_unit_blocks"]
 
 Array = NDArray[Any]
 Narrowing = Callable[[Wrong], Wrong]
@@ -62,15 +49,6 @@ def of_input(name: str) -> Narrowing:
         return only
 
     return narrow
-
-
-def besides(wrong: Wrong) -> Wrong:
-    """Cases where what the fault does in place of clip's bounds is done as well as them."""
-
-    def both(compute: Compute, c: Computation) -> Outputs:
-        return wrong(_between(compute, lambda altered: configured(altered, clips=c.configuration.clips)), c)
-
-    return both
 
 
 def of_direction(direction: str) -> Narrowing:
@@ -133,15 +111,14 @@ def of_bias_half(half: int) -> Narrowing:
 _UNITS = {"W": 1, "R": 1, "B": 1, "P": 1, "initial_h": 2, "initial_c": 2}
 
 
-def of_unit_blocks(block: int, *, tail: bool) -> Narrowing:
+def of_unit_blocks(block: int) -> Narrowing:
     """Only units behind the last whole block of so many are wrong, all of them where there is no whole one: what a loop
-    over vectors leaves to another one, in the tensors that it reads, in its functions and in what it returns. Or only
-    those before."""
+    over vectors leaves to another one, in the tensors that it reads, in its functions and in what it returns."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
             H = c.configuration.H
-            chosen = left_over(block)(np.arange(H), H) == tail
+            chosen = left_over(block)(np.arange(H), H)
             if not chosen.any():
                 return compute(c)
             read: set[str] = set()
@@ -215,20 +192,13 @@ def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float
     return value
 
 
-def _in_functions(
-    c: Computation,
-    altered: Computation,
-    mix: Callable[[Array, Array], Array],
-    chosen: Callable[[Activation], bool] = lambda function: True,
-) -> Computation:
-    """The computation whose functions give what `mix` makes of their own numbers and of altered ones, those of them
-    that are chosen; where clip bounds an argument that is part of the function."""
+def _in_functions(c: Computation, altered: Computation, mix: Callable[[Array, Array], Array]) -> Computation:
+    """Return the computation whose functions give what `mix` makes of their own numbers and of altered ones; where clip
+    bounds an argument that is part of the function."""
     own, others = c.configuration, altered.configuration
 
     def change(function: Activation, position: int, d: int) -> Activation:
         mine = _bounded(function, own.clips[position])
-        if not chosen(function):
-            return revalued(function, mine)
         other = others.activations[d][position]
         theirs = _bounded(other, others.clips[position])
 
@@ -238,115 +208,3 @@ def _in_functions(
         return revalued(function, value)
 
     return configured(with_functions(c, change), clips=(None,) * len(own.clips))
-
-
-def of_function(name: str) -> Narrowing:
-    """Do to arguments and results of functions of that name only what is done to those of all."""
-
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            if not any(function.name == name for functions in c.configuration.activations for function in functions):
-                return compute(c)
-
-            def handed(altered: Computation) -> Computation:
-                if not _other_functions(c, altered):
-                    return c
-                return _in_functions(c, altered, lambda own, other: other, lambda function: function.name == name)
-
-            return wrong(_between(compute, handed), c)
-
-        return only
-
-    return narrow
-
-
-def of_gate(letter: str) -> Narrowing:
-    """Narrow what is altered to the blocks of one gate in W, R and B."""
-
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            letters, H = c.configuration.cell.gates, c.configuration.H
-            if letter not in letters:
-                return compute(c)
-            own_block = np.repeat([each == letter for each in letters], H)
-
-            def handed(altered: Computation) -> Computation:
-                changed: dict[str, Array] = {}
-                for name in "WRB":
-                    own, other = c.inputs.get(name), altered.inputs.get(name)
-                    if own is other or own is None:
-                        continue
-                    other = np.zeros_like(own) if other is None else other
-                    if other.shape == own.shape:
-                        chosen = np.tile(own_block, own.shape[1] // len(own_block))
-                        changed[name] = np.where(chosen.reshape(-1, *[1] * (own.ndim - 2)), other, own)
-                return with_inputs(c, **changed)
-
-            return wrong(_between(compute, handed), c)
-
-        return only
-
-    return narrow
-
-
-def of_states(wrong: Wrong) -> Wrong:
-    """Only the last states are wrong, whatever their number."""
-
-    def only(compute: Compute, c: Any) -> Outputs:
-        right = compute(c)
-        return {**wrong(compute, c), "Y": right["Y"]}
-
-    return only
-
-
-def of_rows(first_of: Callable[[int], int]) -> Narrowing:
-    """Only rows from a number on, which depends on how many there are, are wrong: rows know nothing of each other."""
-
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            k = c.configuration
-            first = first_of(k.N)
-            if first >= k.N:
-                return compute(c)
-            right, faulty = compute(c), dict(wrong(compute, c))
-            for name, array in right.items():
-                if name in faulty and faulty[name].shape == array.shape:
-                    axis = 0 if k.layout == 1 else array.ndim - 2
-                    rows = np.arange(k.N).reshape([-1 if each == axis else 1 for each in range(array.ndim)])
-                    faulty[name] = np.where(rows >= first, faulty[name], array)
-            return faulty
-
-        return only
-
-    return narrow
-
-
-@dataclass
-class _Lengths(Compute):
-    """Takes down with which lengths it is asked to compute, and computes nothing."""
-
-    lengths: Array | None = None
-
-    def __call__(self, computation: Computation) -> Outputs:
-        self.lengths = computation.configuration.lengths
-        return {}
-
-
-def of_row_blocks(block: int) -> Narrowing:
-    """Lengths of rows are taken for each other's only among so many rows that stand together, which a kernel runs
-    side by side. For faults that alter lengths and nothing else."""
-
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            lengths = c.configuration.lengths.copy()
-            for first in range(0, len(lengths), block):
-                rows = lengths[first : first + block]
-                asked = _Lengths(attributes=compute.attributes)
-                wrong(asked, configured(c, N=len(rows), lengths=rows.copy()))
-                if asked.lengths is not None and len(asked.lengths) == len(rows):
-                    lengths[first : first + block] = asked.lengths
-            return compute(with_lengths(c, lengths))
-
-        return only
-
-    return narrow

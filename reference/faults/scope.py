@@ -10,31 +10,24 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 from msgspec import Struct
 
 from ..documents.operators import document_of, operator_names, operator_version, versions_of
 from ..documents.tensors import LENGTHS, Levels, TensorForm
-from ..numbers.activations import ACTIVATIONS
 from ..recurrent.cell import cell_of
 from .fault import FAULTS, VARIANTS, Fault
 from .narrowing import (
     Narrowing,
-    besides,
     of_bias_half,
     of_direction,
-    of_function,
-    of_gate,
     of_input,
     of_output,
-    of_row_blocks,
-    of_rows,
-    of_states,
     of_unit_blocks,
 )
 
-__all__ = ["IN_PART", "Scope", "base_id", "fault_named", "merging", "scoped_named", "scoped_of", "scopes"]
+__all__ = ["Scope", "base_id", "fault_named", "merging", "scoped_named", "scoped_of", "scopes"]
 
 _MARK = "@"
 
@@ -54,8 +47,6 @@ class Scope(Struct, frozen=True):
         Whether an operator has such a place.
     merges
         Whether each number that is returned is what the fault makes of it, or what is right.
-    partial
-        Whether nobody knows by which rule it is the one or the other.
     wide
         Whether any fault can be made there: `takes` then tells of which that is tried unasked.
     """
@@ -66,7 +57,6 @@ class Scope(Struct, frozen=True):
     takes: Callable[[Fault], bool] = lambda fault: True
     among: Callable[[str], bool] = lambda op: True
     merges: bool = False
-    partial: bool = False
     wide: bool = False
 
 
@@ -77,20 +67,6 @@ def _about(*topics: str) -> Callable[[Fault], bool]:
 def _of_cell(op: str) -> bool:
     document = document_of(op)
     return cell_of(document.op_type, document.domain) is not None
-
-
-def _gates(op: str) -> str:
-    """The letters of an operator's gates; none where there is but one."""
-    document = document_of(op)
-    cell = cell_of(document.op_type, document.domain)
-    return cell.gates if cell is not None and len(cell.gates) > 1 else ""
-
-
-def _has_gate(letter: str, op: str) -> bool:
-    return letter in _gates(op)
-
-
-_of_gates = _about("bias", "equations", "directions.weights", "session.stateless")
 
 
 def _among_forms(chosen: Callable[[str], dict[str, TensorForm]], name: str) -> Callable[[str], bool]:
@@ -132,29 +108,9 @@ def _of_functions(fault: Fault) -> bool:
     return fault.topic.startswith("functions.")
 
 
-# Faults in which rows take from each other; that a row is run too long or too short does not depend on its neighbours.
-_AMONG_ROWS = frozenset({f"lengths.{word}" for word in ("first-row", "longest", "shortest", "sorted")})
-
-
-def _rows_past(block: int) -> Scope:
-    words = f"in those rows only that are left over of batch_size after whole blocks of {block}"
-    narrow = of_rows(lambda rows: rows - rows % block)
-    return Scope(f"rows-past-{block}s", words, narrow, among=_of_cell, merges=True, wide=True)
-
-
-def _rows_beyond(most: int) -> Scope:
-    words = f"in rows beyond the first {most} only"
-    return Scope(f"rows-beyond-{most}", words, of_rows(lambda rows: most), among=_of_cell, merges=True, wide=True)
-
-
 def _units_past(block: int) -> Scope:
     words = f"in those units only that are left over of hidden_size after whole blocks of {block}"
-    return Scope(f"units-past-{block}s", words, of_unit_blocks(block, tail=True), _of_units, _of_cell, wide=True)
-
-
-def _units_in(block: int) -> Scope:
-    words = f"in those units only that make whole blocks of {block}"
-    return Scope(f"units-in-{block}s", words, of_unit_blocks(block, tail=False), _of_functions, _of_cell, wide=True)
+    return Scope(f"units-past-{block}s", words, of_unit_blocks(block), _of_units, _of_cell, wide=True)
 
 
 _DIRECTIONS = {
@@ -162,62 +118,12 @@ _DIRECTIONS = {
     for d in ("forward", "reverse")
 }
 _OF_CELLS: dict[str, Scope] = {
-    # Faults of that topic put something in the place of clip's bounds.
-    "besides": Scope("besides", "as well as clip's own bounds", besides, _about("clip"), _of_cell),
     **{
         name: Scope(name, words, of_bias_half(half), _about("bias", "gates.order", "directions.weights"), _of_cell)
         for half, (name, words) in enumerate({"Wb": "of Wb, the first half of B, only", "Rb": "of Rb only"}.items())
     },
     **{scope.id: scope for scope in map(_units_past, (4, 8, 16))},
-    **{scope.id: scope for scope in map(_units_in, (4, 8, 16))},
-    **{scope.id: scope for scope in map(_rows_past, (4, 2, 8, 16))},
-    **{scope.id: scope for scope in map(_rows_beyond, (4, 8, 16, 32, 2))},
-    **{name: Scope(name, f"of {name} only", of_function(name), _about("clip"), _of_cell) for name in ACTIVATIONS},
-    **{
-        f"rows-by-{block}": Scope(
-            f"rows-by-{block}",
-            f"among {block} rows that stand together",
-            of_row_blocks(block),
-            lambda fault: fault.id in _AMONG_ROWS,
-            _of_cell,
-        )
-        for block in (2, 4, 8)
-    },
 }
-
-
-_OF_PLACES: dict[str, Scope] = {
-    **{scope.id: scope for scope in map(_units_past, (2, 32, 64))},
-    **{scope.id: scope for scope in map(_units_in, (2, 32, 64))},
-    **{scope.id: scope for scope in map(_rows_past, (32, 64))},
-    **{scope.id: scope for scope in map(_rows_beyond, (1, 64, 128))},
-    "rows-second-half": Scope(
-        "rows-second-half", "in the second half of the rows only", of_rows(lambda rows: rows // 2),
-        among=_of_cell, merges=True, wide=True,
-    ),
-    "rows-second-half-up": Scope(
-        "rows-second-half-up", "in the second half of the rows only, which of an odd number is the smaller part",
-        of_rows(lambda rows: (rows + 1) // 2), among=_of_cell, merges=True, wide=True,
-    ),
-    "rows-last": Scope(
-        "rows-last", "in the last row only", of_rows(lambda rows: rows - 1), among=_of_cell, merges=True, wide=True
-    ),
-}  # fmt: skip
-"""Scopes that nobody tries unasked, but where only such places were seen to be wrong."""
-
-IN_PART = "in-part"
-"""The scope that says least: in some places only. It is no part of :func:`scopes`, and comes after them."""
-
-# Zeros, and memory that nobody has written to, stand in some places for many reasons.
-_WITHOUT_TRACE = frozenset({"outputs.zero", "precision.small-results-zero", "outputs.last-step-only"})
-
-
-def _leaves_a_trace(fault: Fault) -> bool:
-    plain = fault.layer in ("computation", "operands") and fault.id not in _WITHOUT_TRACE
-    return plain and fault.structural and "uninitialized" not in fault.id
-
-
-_IN_PART = Scope(IN_PART, "in some places only", lambda wrong: wrong, _leaves_a_trace, _of_cell, partial=True)
 
 
 def scopes() -> dict[str, Scope]:
@@ -236,17 +142,7 @@ def _scopes(operators: tuple[str, ...]) -> dict[str, Scope]:
     of_outputs = {
         n: Scope(n, f"in {n} only", of_output(n), among=_among_forms(_outputs, n), merges=True) for n in outputs
     }
-    of_gates = {
-        f"gate-{letter}": Scope(
-            f"gate-{letter}", f"for gate {letter} only", of_gate(letter), _of_gates, partial(_has_gate, letter)
-        )
-        for letter in dict.fromkeys(letter for op in operators for letter in _gates(op))
-    }
-    # Of an operator with one state that is Y_h.
-    of_outputs["states"] = Scope(
-        "states", "in the last states only", of_states, among=lambda op: len(_outputs(op)) > 2, merges=True
-    )
-    return {**_DIRECTIONS, **of_inputs, **of_outputs, **of_gates, **_OF_CELLS}
+    return {**_DIRECTIONS, **of_inputs, **of_outputs, **_OF_CELLS}
 
 
 def merging() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -265,14 +161,11 @@ def _scoped(fault: Fault, scope: Scope) -> Fault:
         summary=summary,
         operators=operators,
         wrong=scope.narrow(fault.wrong),
-        partial=scope.partial,
     )
 
 
 def _worded(id: str, summary: str, scope: Scope) -> str:
     text = summary.rstrip(".")
-    if scope.id == "besides":
-        return f"{text.partition(' instead of')[0]} as well as what clip bounds."
     return f"{text}, {scope.words}." if _MARK in id else f"{text}: {scope.words}."
 
 
@@ -282,14 +175,14 @@ def base_id(id: str) -> str:
 
 
 def _scope(id: str) -> Scope | None:
-    return scopes().get(id) or _OF_PLACES.get(id)
+    return scopes().get(id)
 
 
 @cache
 def scoped_named(id: str) -> Fault | None:
     """The scoped fault of that id; None where there is none."""
     inner, mark, place = id.rpartition(_MARK)
-    fault, scope = fault_named(inner) if mark else None, _IN_PART if place == IN_PART else _scope(place)
+    fault, scope = fault_named(inner) if mark else None, _scope(place)
     if fault is None or scope is None or not _goes(fault, scope):
         return None
     return _scoped(fault, scope)
@@ -325,10 +218,6 @@ def _goes(fault: Fault, scope: Scope) -> bool:
         return False
     base, mark, place = fault.id.rpartition(_MARK)
     place = place if mark else ""
-    if scope.partial:
-        return not fault.partial and scope.takes(fault)
-    if fault.partial:
-        return False
     if place and (place in _DIRECTIONS or not (scope.id in _DIRECTIONS or (scope.wide and _MARK not in base))):
         return False  # several places at once: some tensor, or some rows, of a direction
     if fault.topic.startswith("session"):

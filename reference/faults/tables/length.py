@@ -33,6 +33,12 @@ def _changed(c: Computation, change: Callable[[Array, int], Any]) -> Computation
     return with_lengths(c, change(c.configuration.lengths, c.configuration.T))
 
 
+def _longest_of(lengths: Array, block: int) -> Array:
+    """Lengths where each row has the longest of its block of so many rows."""
+    starts = np.arange(0, len(lengths), block)
+    return np.repeat(np.maximum.reduceat(lengths, starts), block)[: len(lengths)] if len(lengths) else lengths
+
+
 def _one_short(lengths: Array, T: int) -> Array:
     """Lengths of which those below T are one less."""
     return np.where(lengths < T, np.maximum(lengths - 1, 0), lengths)
@@ -53,6 +59,9 @@ fault("lengths.first-row", "lengths", "Gives every row the length of the first."
     lambda c: _changed(c, lambda lengths, T: lengths[0] if len(lengths) else 0))
 fault("lengths.longest", "lengths", "Gives every row the length of the longest.",
     lambda c: _changed(c, lambda lengths, T: lengths.max(initial=0)))
+family("lengths.longest-of-{}", (2, 4, 8), "lengths",
+    "Gives every row the length of the longest of each {0} that stand together.",
+    lambda c, block: _changed(c, lambda lengths, T: _longest_of(lengths, block)), proved=False)
 fault("lengths.shortest", "lengths", "Stops all rows where the shortest ends.",
     lambda c: _changed(c, lambda lengths, T: lengths.min(initial=T)))
 fault("lengths.sorted", "lengths.unsorted",

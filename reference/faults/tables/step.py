@@ -1,7 +1,4 @@
-"""Faults of single steps: left out, done twice, from the state or the input of another step or row.
-
-Hardly a kernel does so everywhere: these are here to be made in some places (:data:`..scope.IN_PART`).
-"""
+"""Faults of single steps: left out, done twice, from the state or the input of another step or row."""
 
 from __future__ import annotations
 

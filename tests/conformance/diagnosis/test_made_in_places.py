@@ -40,22 +40,11 @@ def in_rows(change: Callable[[dict[str, Array]], dict[str, Array]], first: Calla
     return opened
 
 
-def without(name: str) -> Callable[[dict[str, Array]], dict[str, Array]]:
-    return lambda feeds: {n: np.zeros_like(a) if n == name else a for n, a in feeds.items()}
-
-
 def one_finding(opened: Opened, *specs: CaseSpec) -> Any:
     findings, results, _ = findings_on(opened, specs)
     assert any(result.failing for result in results)
     (finding,) = [f for f in findings if f["kind"] in ("wrong", "inaccurate")]
     return finding
-
-
-def test_the_second_thread_that_has_no_peepholes_is_named() -> None:
-    specs = [CaseSpec("LSTM", 14, T=2, N=n, I=2, H=3, peepholes=True, seed=n) for n in (7, 9)]
-    finding = one_finding(in_rows(without("P"), lambda rows: rows // 2 if rows > 3 else rows), *specs)
-    assert finding["fault"] == "lstm.peepholes.ignored@rows-second-half"
-    assert finding["foretold"] >= 5
 
 
 def test_a_share_of_rows_that_starts_from_the_states_of_the_first_ones_is_named() -> None:

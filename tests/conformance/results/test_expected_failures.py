@@ -482,7 +482,7 @@ def test_a_small_profile_calls_nothing_stale_that_a_larger_one_may_need() -> Non
     assert decidable_entries([entry], whole, "core") == [entry]
 
 
-@pytest.mark.parametrize("fault", ["lstm.clip.on-cell-state@besides", "lengths.ignored@reverse", "clip.ignored@Y_c"])
+@pytest.mark.parametrize("fault", ["lstm.clip.on-cell-state@reverse", "lengths.ignored@reverse", "clip.ignored@Y_c"])
 def test_a_fault_of_one_place_is_read_as_a_diagnosis_names_it(fault: str, tmp_path: Path) -> None:
     (tmp_path / "f.toml").write_text(f"[[expected]]\nop = 'LSTM'\nreason = 'r'\nfaults = ['{fault}']\n")
     (entry,) = read_expected(tmp_path / "f.toml")
@@ -520,7 +520,9 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
     assert [set(names) for names in tried] == [set(named)]  # some entries are of other versions
 
 
-@pytest.mark.parametrize("fault", ["functions.g-as-Tanh", "products.W-without-last"])
+@pytest.mark.parametrize(
+    "fault", ["functions.g-as-Tanh", "products.W-without-last", "clip.ignored@Affine", "bias.ignored@gate-f@reverse"]
+)
 def test_a_fault_that_is_named_no_more_is_warned_of_and_expects_nothing(fault: str, tmp_path: Path) -> None:
     (tmp_path / "f.toml").write_text(f"[[expected]]\nop = 'LSTM'\nreason = 'r'\nfaults = ['{fault}']\n")
     with pytest.warns(UserWarning, match=f"fault '{fault}' is gone"):

@@ -29,8 +29,7 @@ AFFINE: dict[str, Any] = {"activations": ("Affine", "Affine", "Tanh"), "alpha": 
         ("tanh.clamped-above-3", "RNN", LARGE),
         ("tanh.clamped-below-3", "RNN", LARGE),
         ("coefficients.by-name", "LSTM", {**SHAPE, **AFFINE}),
-        ("steps.twice@rows-beyond-2", "GRU", SHAPE),
-        ("bias.ignored@rows-past-2s", "RNN", {**SHAPE, "bias": True}),
+        ("lengths.longest-of-4", "RNN", {**SHAPE, "N": 6, "lengths": "ragged"}),
     ],
 )
 def test_a_fault_beside_the_table_explains_what_it_does(id: str, op: str, fields: dict[str, Any]) -> None:
