@@ -163,7 +163,7 @@ def _false(
         if truth is not None and not truth.right(fault):
             yield f"{fault} is not what is wrong"
     unexplained = {r.case for r in results if finding["fault"] not in r.diagnosis} & {*finding["cases"]}
-    if finding["foretold"] and unexplained:
+    if finding["foretold"] and unexplained and not finding["what"].startswith("Beside other faults: "):
         yield f"{finding['fault']} explains {len(unexplained)} of its cases not, e.g. {min(unexplained)}"
     words = finding["conditions"].split(" and ") if finding["conditions"] else []
     lacking = [c for c in finding["cases"] if not all(meets(probes[c], w) for w in words)]

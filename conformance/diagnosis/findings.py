@@ -38,7 +38,17 @@ from ..results.support import listed, refused_words
 from .conditions import condition_of, message_kind, telling_of, told, would_show
 from .refusals import refusals
 
-__all__ = ["alone", "consistent", "counted", "exercising_of", "findings_of", "joined", "passing_of", "titled"]
+__all__ = [
+    "alone",
+    "beside_others",
+    "consistent",
+    "counted",
+    "exercising_of",
+    "findings_of",
+    "joined",
+    "passing_of",
+    "titled",
+]
 
 _TOLD = 2
 """Forbidden models that a title names."""
@@ -126,17 +136,25 @@ def _gist(message: str, length: int = 240) -> str:
 
 
 def titled(finding: Finding, conditions: str, tried: bool, passing: int = 0) -> str:
-    """A finding's title. A condition that was only seen where it failed, and not tried, is said so, and one that cases
-    have which pass; and a fault that has foretold nothing yet, or that passing cases should have shown, and that nobody
-    has listed, is no more than consistent with what was returned."""
+    """Return a finding's title. It says of a condition that it was only seen where the case failed, and not tried, or
+    that passing cases have it. A fault that no fresh cases have confirmed, or that passing cases should have shown, is
+    no more than consistent with what was returned, whether or not the failures are known."""
     what = finding["what"]
     thought = finding["fault"] and finding["kind"] != Verdict.NOT_REJECTED.value
-    if thought and (passing or not finding["foretold"]) and not finding["expected"]:
+    if thought and (passing or not finding["foretold"]):
         what = f"C{consistent(what)[1:]}"
     if not conditions:
         return what
     known = "seen with" if passing else "with" if tried else "seen only with"
     return f"{what} ({known} {conditions})"
+
+
+_BESIDE = "Beside other faults: "
+
+
+def beside_others(summary: str) -> str:
+    """Return the words for a confirmed fault that explains none of a finding's cases without others."""
+    return f"{_BESIDE}{summary[:1].lower()}{summary[1:]}"
 
 
 def consistent(summary: str) -> str:

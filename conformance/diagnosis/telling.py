@@ -27,7 +27,7 @@ from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget
 from .explainer import explained_by, failing_cases_of, searched_again
 from .failing_case import DIAGNOSED
-from .findings import alone, counted, exercising_of, findings_of, joined, passing_of, titled
+from .findings import alone, beside_others, counted, exercising_of, findings_of, joined, passing_of, titled
 from .needs import Stated, meeting, stated
 from .places import looks_of, places_in_words
 
@@ -61,7 +61,7 @@ def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -
         subject = replace(subject, results=[better.get(r.case, r) for r in before])
         findings = findings_of(subject.results, dict(subject.probes))
     by_fault, left = _by_fault(causes, findings)
-    left = [_of_its_cases(cause, subject) for cause in left]
+    left = [_beside_others(cause, subject) for cause in left]
     told: list[Finding] = []
     for finding in findings:
         if finding["fault"]:
@@ -164,12 +164,12 @@ def _by_fault(causes: Sequence[Cause], base: Sequence[Finding]) -> tuple[dict[st
     return by_fault, left
 
 
-def _of_its_cases(cause: Cause, subject: Subject) -> Cause:
-    """A cause of which no result is, without its name if it has one: the smallest case has numbers of its own, by which
-    a fault may explain it, and none of those from which it was made."""
+def _beside_others(cause: Cause, subject: Subject) -> Cause:
+    """Return a cause of which no result is with words for that: its name is confirmed on the smallest case and on fresh
+    ones, and in the cases from which that was made other faults show, too."""
     if not cause.foretold or all(subject.kept.get(case) is None for case in cause.finding["cases"]):
         return cause
-    return replace(cause, what=cause.finding["what"], faults=(), foretold=0)
+    return replace(cause, what=beside_others(cause.what))
 
 
 def _rank(cause: Cause, name: str) -> tuple[bool, int, int, bool, tuple[float, int]]:

@@ -141,7 +141,7 @@ def test_what_a_run_shows_is_a_name_only_once_it_foretold() -> None:
     assert titled({**finding, "foretold": 10}, "layout 1", tried=True, passing=2) == (
         "Consistent with: ignores clip (seen with layout 1)"
     )
-    assert titled({**finding, "expected": True}, "", tried=False) == "Ignores clip"
+    assert titled({**finding, "expected": True}, "", tried=False) == "Consistent with: ignores clip"
 
 
 def test_a_constant_that_is_written_is_not_memory_as_it_happened_to_be() -> None:

@@ -242,3 +242,19 @@ def test_sentences_that_are_false_are_seen() -> None:
     assert not meets(SpecProbe(CaseSpec("GRU", 1, outputs=("", "Y_h"))), "output_sequence")
     with pytest.raises(LookupError):
         meets(small, "some thing nobody knows")
+
+
+def test_a_fault_that_is_confirmed_on_the_smallest_case_keeps_its_name() -> None:
+    """Of five faults at once nothing explains a case; made smaller, it shows one of them."""
+    ids = ("lengths.ignored", "clip.ignored", "activations.ignored", "initial-h.ignored", "lstm.input-forget.ignored")
+    spec = CaseSpec(
+        "LSTM", 14, T=4, N=3, I=2, H=5, lengths="ragged", clip=0.25, activations=("Tanh", "Relu", "Sigmoid"),
+        initial="all", input_forget=1, outputs=("Y", "Y_h", "Y_c"),
+    )  # fmt: skip
+    findings, results, probes = findings_on(of_faults(ids), [replace(spec, seed=seed) for seed in (1, 2)])
+    (finding,) = findings
+    assert {result.diagnosis for result in results} == {()}
+    assert finding["fault"] in ids
+    assert finding["foretold"] >= 5
+    assert finding["title"].startswith("Beside other faults: ")
+    assert false_sentences(findings, results, probes, _truth(*ids)) == []
