@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -59,6 +60,9 @@ _RAN = frozenset((*FAILING - DECLINED - _NO_ANSWER, Verdict.PASS, Verdict.INCONC
 
 _SHOWN = 4
 """Results that a class allows and whose errors do not show it, for one whose errors do: fewer are of that class too."""
+
+_LATER_RUN = re.compile(r"\(run (?!1 )\d+ of \d+\b")
+"""In a message, where the first element that is wrong is in a later run: then the runs before are right."""
 
 _COMPARED = 40
 """Passing cases in which a fault is looked for that others show: the smallest that exercise its clause."""
@@ -298,6 +302,8 @@ def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes
     ops = {r.op for r in members}
     others = [probes[r.case].traits for r in passing if r.op in ops]
     condition = condition_of([probes[r.case].traits for r in members], others)
+    if not others and all(_LATER_RUN.search(r.message) for r in members):
+        condition = "later runs of a session"
     verdict = members[0].verdict.value
     broken = kind == "convention"
     title = short_title(Verdict.PASS.value if broken else verdict, first.reason or "")

@@ -86,6 +86,16 @@ def test_without_a_condition_none_is_claimed() -> None:
     assert findings_of(refused, BY_ID)[0]["title"] == "refuses, saying: no"
 
 
+@pytest.mark.parametrize(
+    ("first", "conditions"), [(1, ""), (2, "later runs of a session"), (12, "later runs of a session")]
+)
+def test_where_nothing_passes_it_is_said_that_only_later_runs_are_wrong(first: int, conditions: str) -> None:
+    message = f"Y[0, 0, 0, 0] (run {first} of 12, step 0, forward, row 0) is 1, must be 0"
+    wrong = Judgement(Verdict.WRONG, "value", clause="lstm.equations", message=message)
+    (finding,) = findings_of(results_of([(SPECS[0], wrong)]), BY_ID)
+    assert finding["conditions"] == conditions
+
+
 def test_results_are_grouped_by_how_they_fail() -> None:
     a, b, c, d, e, f = SPECS[:6]
     wrong = Judgement(Verdict.WRONG, "value", clause="lstm.equations", message="m")
