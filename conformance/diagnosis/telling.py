@@ -34,8 +34,8 @@ from .places import looks_of, places_in_words
 __all__ = ["with_causes"]
 
 
-_ROUNDS = 3
-"""Number of times that results are searched again, each time with what has become known by then."""
+_ROUNDS = 2
+"""Number of times that causes are looked for: of the findings, and of those that are left once names are confirmed."""
 
 
 def with_causes(findings: Sequence[Finding], subject: Subject, budget: Budget) -> tuple[list[Finding], list[Result]]:
