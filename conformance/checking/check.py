@@ -32,7 +32,7 @@ class UnreadableModel(ValueError):
 
 
 def check(model: str | Path | ModelProto | bytes, folder: str | Path | None = None) -> list[Problem]:
-    """Problems of the recurrent nodes of a model, found by looking at it: nothing is run.
+    """Return the problems of the recurrent nodes of a model; nothing is run.
 
     model
         A file, a model in memory, or a serialized one.
@@ -55,7 +55,7 @@ def check(model: str | Path | ModelProto | bytes, folder: str | Path | None = No
 def check_model(
     model: Path | ModelProto | bytes, folder: Path | None = None, measured: Measured | None = None
 ) -> Checked:
-    """Everything that a check of a model comes to; of one that cannot be read, why.
+    """Check a model; of one that cannot be read the result says why.
 
     measured
         Recorded results: legal nodes get notes of what targets made of others like them.
@@ -96,7 +96,7 @@ def _checked(model: Path | ModelProto | bytes, file: str, folder: Path | None, m
 
 
 def recurrent_nodes(scope: Scope) -> Iterator[Located]:
-    """The nodes of a model that are of recurrent operators, those without a document here among them.
+    """Yield the recurrent nodes of a model, those without a document here among them.
 
     Raises ModelError.
     """
@@ -121,7 +121,7 @@ class CheckedNode:
 def check_node(
     located: Located, judged: CheckedOperator, file: str = "", measured: Measured | None = None
 ) -> CheckedNode:
-    """One node of an operator that has a document here; the arguments are those of :func:`check_model`."""
+    """Check a node of an operator that has a document here; arguments are those of :func:`check_model`."""
     operator = _version_meant(located, judged)
     if isinstance(operator, str):
         name = judged.operator.document.title
@@ -140,7 +140,7 @@ def check_node(
 
 
 def _version_meant(located: Located, judged: CheckedOperator) -> OperatorVersion | str:
-    """The operator version that a node means; words where nobody can say."""
+    """Return the operator version that a node means; where that is not known, a message."""
     name, domain = judged.operator.document.title, domain_of(located.node.domain)
     opset = located.scope.opsets.get(domain)
     if opset is None:

@@ -44,7 +44,7 @@ class Codec:
         return f"the {self.node.op_type} of {self.formal}"
 
     def input(self, place: int) -> Input | None:
-        """An input of it, with what is known of its type."""
+        """Return an input of it, with what is known of its type."""
         name = self.node.input[place] if place < len(self.node.input) else ""
         return Input(self.formal, name, self.scope, self.scope.type_of(name)) if name else None
 
@@ -75,7 +75,7 @@ def _shown(array: NDArray[Any] | None) -> str:
 
 
 def attribute(node: NodeProto, name: str, default: int) -> int:
-    """A whole number of a node's attributes."""
+    """Return an integer attribute of a node."""
     return next((int(helper.get_attribute_value(a)) for a in node.attribute if a.name == name), default)
 
 
@@ -97,7 +97,7 @@ def _codec(formal: str, scope: Scope, node: NodeProto) -> Codec:
 
 
 def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
-    """The DequantizeLinear that gives an input, and the QuantizeLinear before that."""
+    """Yield the DequantizeLinear that gives an input, and the QuantizeLinear before that."""
     for given in subject.inputs.values():
         scope, name = given.scope, given.given
         for name_of in (DEQUANTIZE, QUANTIZE):
@@ -112,7 +112,7 @@ def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
 
 
 def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:
-    """The first QuantizeLinear that takes an output."""
+    """Yield the first QuantizeLinear that takes an output."""
     for formal, name in zip(subject.operator.outputs, subject.outputs, strict=False):
         users = (node for node in subject.scope.nodes if name and [*node.input][:1] == [name] and len(node.input) > 1)
         node = next((node for node in users if _is(node, QUANTIZE)), None)
@@ -121,7 +121,7 @@ def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:
 
 
 def readers(codec: Codec) -> Iterator[Codec]:
-    """The DequantizeLinear that read what a QuantizeLinear wrote."""
+    """Yield the DequantizeLinear that read what a QuantizeLinear wrote."""
     (levels,) = codec.node.output[:1]
     for node in codec.scope.nodes:
         if _is(node, DEQUANTIZE) and len(node.input) > 1 and node.input[0] == levels:

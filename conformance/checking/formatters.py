@@ -18,7 +18,7 @@ _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice
 
 
 def lines_of(checked: Checked) -> Iterator[tuple[str, str]]:
-    """Lines with the level that each belongs to: ``error``, ``warning``, ``note``, or empty."""
+    """Yield lines with the level of each: ``error``, ``warning``, ``note``, or empty."""
     if checked.unreadable:
         yield f"{checked.file or 'the model'}: {checked.unreadable}", "error"
         return
@@ -48,7 +48,7 @@ def _lines_of_problem(problem: Problem) -> Iterator[tuple[str, str]]:
 
 
 def counted_in_words(checked: Checked) -> str:
-    """``3 recurrent nodes: 1 error, 2 not checked``"""
+    """Return the counts of a model: ``3 recurrent nodes: 1 error, 2 not checked``."""
     if not checked.nodes and not checked.inconclusive:
         return "no recurrent node"
     count = len(checked.nodes)
@@ -64,7 +64,7 @@ def counted_in_words(checked: Checked) -> str:
 
 
 def summary(everything: Sequence[Checked]) -> str:
-    """All models in one line."""
+    """Return the counts of all models in one line."""
     nodes = sum(len(checked.nodes) for checked in everything)
     errors = sum(p.level is Level.ERROR for checked in everything for p in checked.counted)
     unreadable = sum(bool(checked.unreadable) for checked in everything)
@@ -73,7 +73,7 @@ def summary(everything: Sequence[Checked]) -> str:
 
 
 def plain(everything: Sequence[Checked], version: str, unused: Sequence[str]) -> dict[str, Any]:
-    """The keys are documented in docs/check.md."""
+    """Return plain values for JSON, with the keys of docs/check.md."""
     return {"schema": SCHEMA, "onnxspec": version, "models": [*map(_plain_model, everything)], "unused": list(unused)}
 
 
@@ -96,7 +96,7 @@ def _plain_problem(problem: Problem) -> dict[str, Any]:
 
 
 def github_annotations(checked: Checked) -> Iterator[str]:
-    """One line for each problem, and for a model that cannot be read."""
+    """Yield a line for each problem, and for a model that cannot be read."""
     if checked.unreadable:
         yield github_command("error", checked.unreadable, file=checked.file, title="onnxspec")
     for problem in checked.counted:
@@ -105,7 +105,7 @@ def github_annotations(checked: Checked) -> Iterator[str]:
 
 
 def github_command(kind: str, message: str, **properties: str) -> str:
-    """A workflow command: one line, whatever a model or a runtime said."""
+    """Return a workflow command: one line, whatever the message holds."""
     named = ",".join(
         f"{name}={_one_line(text).replace(':', '%3A').replace(',', '%2C')}" for name, text in properties.items()
     )

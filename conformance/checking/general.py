@@ -18,7 +18,7 @@ _LAYOUTS = (0, 1)
 
 
 def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
-    """Everything that is wrong with a node, and everything that is not known of it."""
+    """Yield what is wrong with a node, and what is not known of it."""
     yield from _attributes(subject, operator)
     yield from _inputs(subject)
     yield from _outputs(subject)
@@ -39,13 +39,12 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
 
 
 def layout_of(subject: NodeSubject) -> int:
-    """The layout that shapes are in; 0 where nobody can say."""
+    """Return the layout of shapes; 0 where it is not known."""
     return 1 if subject.chosen(subject.operator.rules.layout) == 1 else 0
 
 
 def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
-    """Shapes that the document prints for inputs in the node's layout; of several the one of the rank that is
-    given."""
+    """Return the printed shapes of inputs in the node's layout; of several the one with the given rank."""
     layout, forms = layout_of(subject), subject.operator.tensors
     shapes = {}
     for name in subject.operator.inputs:
@@ -60,7 +59,7 @@ def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
 
 
 def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said: Mapping[str, int]) -> Shape:
-    """Of several shapes of the rank that is given the first that fits the sizes which other inputs say."""
+    """Return the first shape of the given rank that fits the sizes which other inputs have."""
     given = subject.inputs.get(name)
     if given is None or given.shape is None:
         return shapes[name]
@@ -78,12 +77,12 @@ def _may_be(extent: Extent, actual: Dimension, sizes: Mapping[str, int]) -> bool
 
 
 def operator_of_node(subject: NodeSubject) -> Operator:
-    """The operator of a node."""
+    """Return the operator of a node."""
     return operator_of(subject.operator.op_type, subject.operator.domain)
 
 
 def steps_of(subject: NodeSubject) -> int | None:
-    """seq_length, where X's shape says it."""
+    """Return seq_length, where the shape of X has it."""
     X, formal = subject.inputs.get("X"), shapes_of(subject).get("X", ())
     if X is None or X.shape is None or len(X.shape) != len(formal) or not X.type.certain:
         return None
@@ -127,7 +126,7 @@ def _outputs(subject: NodeSubject) -> Iterator[Outcome]:
 
 
 def _types(subject: NodeSubject) -> Iterator[Outcome]:
-    """Types by their parameters: what has one parameter has one type."""
+    """Yield wrong types: inputs of one type parameter have one type."""
     operator = subject.operator
     kinds: dict[str, list[str]] = {}
     for name in subject.inputs:

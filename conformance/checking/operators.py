@@ -31,7 +31,7 @@ class CheckedOperator:
 
     @property
     def name(self) -> str:
-        """The name by which everything here calls it."""
+        """The name of the operator in results and options."""
         return self.operator.document.name
 
     @property
@@ -44,14 +44,14 @@ class CheckedOperator:
         return self.operator.document.prefix
 
     def version(self, opset: int) -> OperatorVersion | None:
-        """The version that a node means under an opset; None where that opset has none."""
+        """Return the version that a node means under an opset; None where that opset has none."""
         meant = [version for version in versions_of(self.name) if version <= opset]
         return operator_version(self.name, meant[-1], self.domain) if meant else None
 
 
 @cache
 def judged_operators() -> Mapping[tuple[str, str], CheckedOperator]:
-    """Operators that are judged, by domain and name, old names included."""
+    """Return the operators that are judged, by domain and name, former names included."""
     table: dict[tuple[str, str], CheckedOperator] = {}
     for operator in OPERATORS.values():
         document = operator.document
@@ -62,7 +62,7 @@ def judged_operators() -> Mapping[tuple[str, str], CheckedOperator]:
 
 
 def _ways(op: str) -> dict[str, list[str]]:
-    """Ways to break an operator's document, by clause; none for one without cases."""
+    """Return ways to break an operator's document, by clause; none for one without cases."""
     ways: dict[str, list[str]] = {}
     try:
         family = family_of(op)

@@ -28,7 +28,7 @@ _NEAR = 1e-5
 
 
 def quantization(subject: NodeSubject) -> Iterator[Outcome]:
-    """Complaints about what quantizes around a node, and what is not known of it."""
+    """Yield broken rules about what quantizes around a node, and what is not known of it."""
     before, behind = list(codecs_before(subject)), list(codecs_behind(subject))
     reading = [(codec, reader) for codec in (*before, *behind) if codec.quantizes for reader in readers(codec)]
     everything = (*before, *behind, *(reader for _, reader in reading))
@@ -96,13 +96,13 @@ def _count(codec: Codec) -> Iterator[Outcome]:
 
 
 def _axis(codec: Codec, form: TensorForm) -> int | None:
-    """The axis of the document's shape that scales for each channel go along."""
+    """Return the axis of the document's shape that scales for each channel go along."""
     shape = form.shapes[0]
     return codec.axis % len(shape) if codec.per_channel and -len(shape) <= codec.axis < len(shape) else None
 
 
 def _summed(subject: NodeSubject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
-    """Scales along an axis over which products are added up."""
+    """Yield scales along an axis over which products are added up."""
     forms = subject.operator.tensors
     units = units_place(forms, subject.operator.inputs)
     for name, codec in held.items():
@@ -133,7 +133,7 @@ def _bias(subject: NodeSubject, held: Mapping[str, Codec], shown: Mapping[str, C
 
 
 def _weights(forms: Mapping[str, TensorForm]) -> tuple[str, str] | None:
-    """The weights of X, and those of the state."""
+    """Return the names of the weights of X and of those of the state."""
     of_inputs = [f.name for f in forms.values() if not f.rows and Extent(INPUT_SIZE) in f.shapes[0]]
     of_units = units_place(forms, forms)
     return (of_inputs[0], of_units[0]) if of_inputs and of_units is not None else None
@@ -142,7 +142,7 @@ def _weights(forms: Mapping[str, TensorForm]) -> tuple[str, str] | None:
 def _sums(
     weight: str, size: str, forms: Mapping[str, TensorForm], codecs: Mapping[str, Codec]
 ) -> Iterator[NDArray[np.float64]]:
-    """The scales that sums of levels may have, by direction and row of weights, of all that may be multiplied."""
+    """Yield the scales that sums of levels may have, by direction and row of weights."""
     of_weight = _spread(codecs[weight]) if weight in codecs else None
     for name, codec in codecs.items():
         taken = name in forms and forms[name].rows and Extent(size) in forms[name].shapes[0]
@@ -151,7 +151,7 @@ def _sums(
 
 
 def _spread(codec: Codec) -> NDArray[np.float64] | None:
-    """Scales by the first two dimensions of what has them; None where there is one for something else."""
+    """Return scales by the first two dimensions of their tensor; None where they lie along another."""
     numbers = codec.input(0)
     if codec.scale is None or numbers is None or numbers.shape is None or codec.scale.ndim > 1:
         return None
@@ -174,7 +174,7 @@ def _range(scales: NDArray[np.float64]) -> str:
 
 
 def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
-    """Levels of a state that go out, and come in again with another meaning."""
+    """Yield levels of a state that go out and come in again with another meaning."""
     for name, codec in held.items():
         last = shown.get(name.replace("initial_", "Y_", 1))
         if last is not None and last.differs(codec) and _goes_round(codec, last):

@@ -66,7 +66,7 @@ def _advice() -> Mapping[str, Mapping[str, str]]:
 
 
 def _advice_about(topic: str) -> Mapping[str, str]:
-    """Advice on a rule of a topic; of one that the table lacks, that on the wider one."""
+    """Return the advice on a rule of a topic, or on the next wider topic that has some."""
     while topic not in _advice() and "." in topic:
         topic = topic.rpartition(".")[0]
     return _advice().get(topic, _advice()["any"])
@@ -74,7 +74,7 @@ def _advice_about(topic: str) -> Mapping[str, str]:
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """Every rule, by id."""
+    """Return every rule, by id."""
     table: dict[str, Rule] = {}
     for judged in dict.fromkeys(judged_operators().values()):
         for clause in clauses_of(judged.name):
@@ -114,7 +114,7 @@ def _of_clause(judged: CheckedOperator, clause: Clause) -> Rule:
 
 @cache
 def rule_broken(judged: CheckedOperator, topic: str) -> Rule:
-    """The rule that a node breaks by what a violation of that topic does.
+    """Return the rule that a node breaks by a violation of a topic.
 
     A topic is that of the clause, or of what clause tables call a model that breaks one.
     """
@@ -133,7 +133,7 @@ def rule_broken(judged: CheckedOperator, topic: str) -> Rule:
 
 
 def rules_open(judged: CheckedOperator, since_version: int, features: frozenset[str]) -> list[Rule]:
-    """The rules of clauses that leave open what a node with these features does."""
+    """Return the rules of clauses that leave open what a node with these features does."""
     return [
         rules()[clause.id]
         for clause in clauses_of(judged.name, since_version, features)

@@ -99,7 +99,7 @@ def sample_node(subject: NodeSubject, operator: Operator) -> SampleNode | None:
 
 
 def _lengths_like(subject: NodeSubject) -> NDArray[np.int32]:
-    """Two lengths of at most three that are like the node's own: short if those are or may be, zero if one is."""
+    """Return two lengths of at most three like the node's own: short if those may be, zero if one is."""
     steps = steps_of(subject)
     try:
         own = subject.lengths()

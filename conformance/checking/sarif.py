@@ -15,7 +15,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 
 def sarif(everything: Sequence[Checked], version: str, rules: Mapping[str, Rule], base: Path) -> dict[str, Any]:
-    """One run of the tool as a SARIF log.
+    """Return a run of the tool as a SARIF log.
 
     base
         Where paths of files count from: the root of the sources that a code host shows.
@@ -67,7 +67,7 @@ def _result(problem: Problem, index: int, base: Path) -> dict[str, Any]:
 
 
 def _notifications(checked: Checked, base: Path) -> list[dict[str, Any]]:
-    """Notifications: what could not be read, as errors of the tool's run; what could not be checked, as notes."""
+    """Return what could not be read, as errors of the run, and what could not be checked, as notes."""
     if checked.unreadable:
         text = f"{checked.file or 'the model'} {checked.unreadable}"
         return [{"level": "error", "message": {"text": text}, "locations": [_file(checked.file, base)]}]

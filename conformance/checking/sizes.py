@@ -38,7 +38,7 @@ class _Evidence:
 def sizes_known(
     subject: NodeSubject, formal: Mapping[str, Shape], said: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """The sizes that the shapes of a node's inputs say, of a node whose shapes agree; and those that are `said`."""
+    """Return the sizes that `said` has and that the shapes of a node's inputs, which agree, have."""
     sizes = dict(said or {})
     for name, shape in formal.items():
         given = subject.inputs.get(name)
@@ -51,7 +51,7 @@ def sizes_known(
 
 
 def in_words(shape: tuple[Dimension, ...] | None) -> str:
-    """A shape as text: an extent that is not known is a question mark."""
+    """Return a shape as text, with a question mark for an unknown extent."""
     if shape is None:
         return "of unknown rank"
     inner = ", ".join("?" if _anonymous(extent) else str(extent) for extent in shape)
@@ -68,7 +68,7 @@ def agreement(
     formal: Mapping[str, Shape],
     known: Mapping[str, KnownSize],
 ) -> Iterator[Outcome]:
-    """Complaints about the shapes of a node's inputs, and what is not known of them.
+    """Yield contradictions between the shapes of a node's inputs, and what is not known of them.
 
     formal
         By input, the shape that its document prints.
@@ -122,7 +122,7 @@ def agreement(
 def _units(
     subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, int]
 ) -> KnownSize | Missing | Broken | None:
-    """Outcome of the attribute hidden_size beside the input that says it, at an axis; None where one is not there."""
+    """Return what hidden_size and the input that has it come to; None where one of both is not there."""
     name, axis = place
     hidden_size, by = subject.given(HIDDEN_SIZE), subject.inputs.get(name)
     if hidden_size is None or by is None:

@@ -122,14 +122,14 @@ class NodeSubject:
         return frozenset(formal for formal, name in named if name and name not in self.scope.read)
 
     def given(self, name: str) -> Any:
-        """The value of an attribute where it is there and of its kind, None elsewhere."""
+        """Return the value of an attribute where it is there and of its kind, None elsewhere."""
         attribute = self.attributes.get(name)
         if attribute is None or attribute.kind != self.operator.attributes.get(name):
             return None
         return attribute.value
 
     def lengths(self) -> tuple[int, int] | None:
-        """The least and the largest number of sequence_lens, which is given; None where it holds none.
+        """Return the least and the largest number of sequence_lens, None where it holds none.
 
         Raises NotConstant.
         """
@@ -145,12 +145,12 @@ class NodeSubject:
         return (int(own.min()), int(own.max())) if own.size else None
 
     def chosen(self, name: str) -> Any:
-        """The value of an attribute, its default where it is not there."""
+        """Return the value of an attribute, or its default."""
         return self.operator.defaults.get(name) if name not in self.attributes else self.given(name)
 
 
 def subject_of(scope: Scope, number: int, operator: OperatorVersion) -> NodeSubject:
-    """The node of that number in a scope."""
+    """Return the node of a number in a scope as rules look at it."""
     node = scope.nodes[number]
     names = list(node.input)
     while names and not names[-1]:

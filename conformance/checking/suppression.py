@@ -54,7 +54,7 @@ class Suppression(Struct, frozen=True, kw_only=True):
 
 
 def read_suppressions(path: Path) -> list[Suppression]:
-    """The entries of a file. Raises SuppressionError."""
+    """Read the entries of a file. Raises SuppressionError."""
     document = TomlDocument.read(path, SuppressionError, entry="entry {number} of suppress")
     entries = [document.record(Suppression, ("suppress", n)) for n in range(len(document.tables("suppress")))]
     for number, entry in enumerate(entries):
@@ -64,7 +64,7 @@ def read_suppressions(path: Path) -> list[Suppression]:
 
 
 def suppressed(checked: Checked, entries: Sequence[Suppression]) -> Checked:
-    """The same, problems that an entry covers marked with its reason."""
+    """Return the result with the problems that an entry covers marked with its reason."""
 
     def mark(problem: Problem) -> Problem:
         reason = next((entry.reason for entry in entries if entry.covers(problem)), None)
@@ -74,6 +74,6 @@ def suppressed(checked: Checked, entries: Sequence[Suppression]) -> Checked:
 
 
 def unused(everything: Iterable[Checked], entries: Iterable[Suppression]) -> list[Suppression]:
-    """Entries that cover no problem."""
+    """Return the entries that cover no problem."""
     problems = [problem for checked in everything for problem in checked.problems]
     return [entry for entry in entries if not any(entry.covers(problem) for problem in problems)]

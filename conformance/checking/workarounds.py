@@ -24,7 +24,7 @@ def _table() -> Mapping[str, str]:
 
 @cache
 def _features() -> Mapping[str, str]:
-    """Features by the words that reports have for them."""
+    """Return features by the words that reports have for them."""
     return {words: feature for feature, words in WORDS.items()}
 
 

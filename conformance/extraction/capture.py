@@ -45,7 +45,7 @@ class CapturedInputs:
 
 
 def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[CapturedInputs]:
-    """The inputs that nodes of a model get, run on onnxruntime's CPU.
+    """Capture the inputs that nodes of a model get, on onnxruntime's CPU provider.
 
     fed
         By name of the model's inputs.
@@ -103,7 +103,7 @@ def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping
 
 
 def _whole(content: ModelContent) -> ModelProto:
-    """The model with all of its data."""
+    """Return the model with all of its data."""
     try:
         return content.whole(_LARGEST)
     except (ValueError, MemoryError) as error:
@@ -141,7 +141,7 @@ class _Thread:
         return f"{self._key}/{self._count}"
 
     def _given(self, scope: Scope, name: str) -> str:
-        """A name of its own, in the node's scope, for a tensor that may be an input there or come from outside."""
+        """Add a name of its own, in the node's scope, for a tensor that may be an input or come from outside."""
         new = self._new()
         self._body(scope).node.append(helper.make_node("Identity", [name], [new]))
         return new
@@ -178,7 +178,7 @@ class _Thread:
         return new
 
     def _body(self, scope: Scope) -> GraphProto | FunctionProto:
-        """The graph or function of a scope in the model that will be run."""
+        """Return the graph or function of a scope in the model that will be run."""
         if scope.owner is None:
             return self._whole.graph
         holder: NodeProto = self._body(scope.owner.scope).node[scope.owner.number]

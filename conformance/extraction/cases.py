@@ -133,7 +133,7 @@ def cases_of_model(
 
 
 def _taken_out(located: Located) -> PortableNode | NodeCase:
-    """A node out of its model, or why it cannot be. Raises ModelError."""
+    """Take a node out of its model, or return why that cannot be. Raises ModelError."""
     path, op = located.path, located.node.op_type
     try:
         return portable(located)
@@ -150,7 +150,7 @@ def _broken_off(path: str, operator: str, error: Exception) -> NodeCase:
 
 
 def read_nodes(folder: Path) -> list[NodeCase]:
-    """The nodes that :func:`cases_of_model` has written about. Raises OSError, ValueError."""
+    """Read the nodes that :func:`cases_of_model` has written about. Raises OSError, ValueError."""
     rows = json.loads((folder / NODES).read_text(encoding="utf-8"))
     try:
         return [NodeCase(**row | {name: tuple(row.get(name, ())) for name in ("members", "made_up")}) for row in rows]
@@ -180,7 +180,7 @@ def _written(node: PortableNode, folder: Path, captured: CapturedInputs | None, 
 def _written_quantized(
     node: PortableNode, quantized: QuantizedNode, folder: Path, captured: CapturedInputs | None, outputs: bool
 ) -> NodeCase:
-    """The case of a node with its DequantizeLinear and QuantizeLinear."""
+    """Write the case of a node with its DequantizeLinear and QuantizeLinear."""
     runs = [quantized.fed(run) for run in (captured.runs if captured is not None else drawn(node))]
     outputs = outputs or not _has_document(quantized.model)
     sets = [
@@ -205,7 +205,7 @@ def _has_document(model: bytes) -> bool:
 def _written_together(
     together: ConnectedNodes, folder: Path, captures: Mapping[str, CapturedInputs] | None, outputs: bool
 ) -> NodeCase:
-    """The case of nodes that have something in common."""
+    """Write the case of connected nodes."""
     members = tuple(node.path for node in together.nodes)
     path, operator = " + ".join(members), " + ".join(node.operator.name for node in together.nodes)
     several = [captures[n.path].runs if captures is not None else drawn(n) for n in together.nodes]
@@ -224,13 +224,13 @@ def _written_together(
 
 
 def _made_up(nodes: Sequence[PortableNode], captured: bool) -> tuple[str, ...]:
-    """The formal names of weights that are drawn. Those that are computed in the model are captured like other data."""
+    """Return the formal names of weights that are drawn; weights that are computed are captured like other data."""
     names = {name for node in nodes for name in node.unknown_weights if not captured}
     return tuple(name for name in dict.fromkeys(n for node in nodes for n in node.weights) if name in names)
 
 
 def _marked(model: bytes, made_up: Sequence[str]) -> bytes:
-    """The model, with a property that names the weights that are made up: whoever judges the case says so."""
+    """Return the model with a property that names its random weights, for whoever judges the case."""
     if not made_up:
         return model
     proto = onnx.load_model_from_string(model)
@@ -239,7 +239,7 @@ def _marked(model: bytes, made_up: Sequence[str]) -> bytes:
 
 
 def _origin(nodes: Sequence[PortableNode], captured: bool, runs: int) -> str:
-    """The origin of the numbers, in words."""
+    """Return the origin of the numbers, in words."""
     count = f"{runs} runs" if runs > 1 else "one run"
     fixed = dict.fromkeys(f"{size} {value}" for node in nodes for size, value in node.fixed_sizes.items())
     if fixed and not captured:
@@ -252,7 +252,7 @@ def _origin(nodes: Sequence[PortableNode], captured: bool, runs: int) -> str:
 
 
 def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
-    """The reference's outputs, in the node's type: of an open question it gives its own answer."""
+    """Return the reference's outputs in the node's type; of an open question it gives its own answer."""
     inputs = node.read.bind(run)
     numbers = operator_for(node.read.node).evaluate_in_order(node.read.node, inputs)
     with np.errstate(over="ignore"):
@@ -261,7 +261,7 @@ def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _case_id(path: str, taken: set[str]) -> str:
-    """A safe folder name that tells the path."""
+    """Return a safe folder name made of a path."""
     plain = re.sub(r"[^\w.+=@~-]+", "_", path.strip("/").replace("/", "."), flags=re.ASCII)[-150:].strip("._") or "node"
     name = next(n for n in (plain, *(f"{plain}~{k}" for k in range(2, len(taken) + 3))) if n not in taken)
     taken.add(name)

@@ -26,7 +26,7 @@ _MOST_EXPONENT = 14
 
 
 def drawn(node: PortableNode) -> list[dict[str, Array]]:
-    """Arrays by formal input, for several runs of a session."""
+    """Draw arrays by formal input, for several runs of a session."""
     return [_one(node, number) for number in range(len(SEQUENCES))]
 
 
@@ -62,7 +62,7 @@ def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int)
 
 
 def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
-    """The exponent of a."""
+    """Return the exponent of a."""
     W = _weights(node)
     if W is None or not W.size:
         return 0
@@ -73,7 +73,7 @@ def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
 
 
 def _weights(node: PortableNode) -> Array | None:
-    """The meaning of W; None where it is not known."""
+    """Return the numbers that W stands for; None where they are not known."""
     held = {**node.defaults, **node.constants}
     W = held.get("W")
     if W is None:
@@ -86,5 +86,5 @@ def _weights(node: PortableNode) -> Array | None:
 
 
 def _gain(columns: int) -> int:
-    """The exponent of weights that makes sums of so many products about as large as one."""
+    """Return the exponent of weights with which sums of so many products are about as large as one."""
     return -round(math.log2(math.sqrt(max(columns, 1))))

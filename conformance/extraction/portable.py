@@ -93,7 +93,7 @@ class PortableNode:
         return {size: value for size, value in self.sizes.items() if size in flowing - weights}
 
     def shape_of(self, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape of an input for given sizes."""
+        """Return the shape of an input for given sizes."""
         return tuple(extent.value(sizes) for extent in self.formal[name])
 
 
@@ -143,7 +143,7 @@ def portable(located: Located) -> PortableNode:
 
 
 def _default(subject: NodeSubject, name: str) -> Array | None:
-    """The value of a weight that is an input of the model; None where it has none. Raises NotPortable."""
+    """Return the default of a weight that is an input of the model; None without one. Raises NotPortable."""
     given = subject.inputs[name]
     try:
         return default_value(given.scope, given.given, MOST_BYTES) if held(subject.operator, name) else None
@@ -152,7 +152,7 @@ def _default(subject: NodeSubject, name: str) -> Array | None:
 
 
 def _element(subject: NodeSubject, constants: Mapping[str, Array]) -> str:
-    """The type of X and of all that has the same."""
+    """Return the type of X and of all that has the same."""
     for name, given in subject.inputs.items():
         if subject.operator.kind_of(name) == "T":
             element = constants[name].dtype.name if name in constants else given.element

@@ -60,7 +60,7 @@ class ModelContent:
     mark: str
 
     def array(self, tensor: TensorProto, most: int) -> NDArray[Any]:
-        """The numbers of a tensor of this model, from wherever they are.
+        """Return the numbers of a tensor of this model, wherever they are stored.
 
         most
             Bytes that they may take.
@@ -82,7 +82,7 @@ class ModelContent:
             raise Unreadable(one_line(str(error), 200)) from None
 
     def whole(self, most: int) -> ModelProto:
-        """A copy of the model with all of its weights, external ones included.
+        """Return a copy of the model with all of its weights, external ones included.
 
         Raises ValueError where they have more than `most` bytes or cannot be read.
         """
@@ -113,12 +113,12 @@ class ModelContent:
 
 
 def _entries(tensor: TensorProto) -> dict[str, str]:
-    """What a tensor says of its external data."""
+    """Return the keys and values of a tensor's external data."""
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
 def _bytes_of(tensor: TensorProto) -> int | None:
-    """The bytes that the numbers of a tensor take; None for types that NumPy has no size of."""
+    """Return how many bytes the numbers of a tensor take; None for types of which NumPy has no size."""
     from onnx import helper
 
     name = TensorProto.DataType.Name(tensor.data_type) if tensor.data_type in TensorProto.DataType.values() else ""
@@ -138,7 +138,7 @@ def _bytes_of(tensor: TensorProto) -> int | None:
 
 
 def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -> ModelContent:
-    """A model from its file, from memory or from its bytes.
+    """Read a model from its file, from memory or from its bytes.
 
     folder
         Where external data may be; for a file that is its own folder, with links followed.
@@ -164,7 +164,7 @@ def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -
 
 
 def _parsed(data: bytes) -> ModelProto:
-    """The model of its bytes. Raises ModelError."""
+    """Parse a serialized model. Raises ModelError."""
     if not data:
         raise ModelError("is empty")
     if is_pointer(data[:_LARGE]):
@@ -177,7 +177,7 @@ def _parsed(data: bytes) -> ModelProto:
 
 
 def _set_apart(proto: ModelProto, mark: str) -> tuple[ModelProto, list[bytes]]:
-    """The model with a reference in the place of each large weight, and these weights."""
+    """Return the model with a reference in the place of each large weight, and these weights."""
     weights: list[bytes] = []
     for tensor in tensors_of(proto):
         data = tensor.raw_data
@@ -195,7 +195,7 @@ def _set_apart(proto: ModelProto, mark: str) -> tuple[ModelProto, list[bytes]]:
 
 
 def _base(proto: ModelProto, folder: Path, bases: Sequence[Path], mark: str) -> Path:
-    """The folder from which a model's external data is found, all of it. Raises ModelError where none is."""
+    """Return the folder from which a model's external data is found, all of it. Raises ModelError where none is."""
     errors = []
     for base in bases:
         try:

@@ -48,7 +48,7 @@ class UnreadableConstant(NotConstant):
 
 
 def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
-    """The constant that a name, seen from a scope, always is.
+    """Return the constant that a name, seen from a scope, always is.
 
     most
         Bytes that it, and whatever it is computed from, may take.
@@ -68,7 +68,7 @@ def constants_of(scope: Scope, names: Iterable[str], most: int = MOST_BYTES) -> 
 
 
 def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | None:
-    """The value that an input of the model has where nobody feeds it; None where it has none.
+    """Return the default of an input of the model; None where it has none.
 
     Raises UnreadableConstant.
     """
@@ -83,7 +83,7 @@ def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | No
 
 
 def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
-    """The one number that all elements of a name are, whatever its shape turns out to be: a constant that is expanded.
+    """Return the one number that all elements of a name are, whatever its shape: an expanded constant.
 
     Raises NotConstant.
     """
@@ -217,7 +217,7 @@ class _Folder:
         return np.array(chosen, np.int64)
 
     def _branch(self, scope: Scope, number: int, place: int, depth: int) -> Array:
-        """The output of the branch of an If that its constant condition chooses."""
+        """Return the output of the branch of an If that its constant condition chooses."""
         condition = self.value(scope, scope.nodes[number].input[0], depth + 1)
         chosen = "then_branch" if bool(condition.all()) else "else_branch"
         branch = dict(scope.inner(number)).get(chosen)
@@ -227,7 +227,7 @@ class _Folder:
 
 
 def _renamed(node: NodeProto, op_type: str) -> NodeProto:
-    """The node under the name and in the domain that ONNX has for its operator."""
+    """Return the node under the name and in the domain that ONNX has for its operator."""
     renamed = NodeProto()
     renamed.CopyFrom(node)
     renamed.op_type, renamed.domain = op_type, ""
@@ -235,7 +235,7 @@ def _renamed(node: NodeProto, op_type: str) -> NodeProto:
 
 
 def _tensors(scope: Scope, node: NodeProto, most: int) -> dict[str, Array]:
-    """The arrays of a node's attributes that hold tensors. Raises NotConstant."""
+    """Return the arrays of a node's attributes that hold tensors. Raises NotConstant."""
     try:
         return {a.name: scope.model.content.array(a.t, most) for a in node.attribute if a.HasField("t")}
     except Unreadable as error:

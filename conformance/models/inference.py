@@ -27,7 +27,7 @@ _SMALL = 4096
 
 
 def infer_types(scope: Scope) -> dict[str, Type]:
-    """Types of all names of a scope, as far as they follow."""
+    """Infer the types of all names of a scope, as far as they follow."""
     graph = GraphProto(name="scope")
     graph.node.extend(node for number, node in enumerate(scope.nodes) if number not in scope.illegal)
     for node in graph.node:
@@ -55,7 +55,7 @@ def infer_types(scope: Scope) -> dict[str, Type]:
 
 
 def undetermined(scope: Scope, name: str) -> str:
-    """The reason why the shape of a name is not known, in words: the first such operator or input on the way to it."""
+    """Return why the shape of a name is not known: the first operator or input on the way that loses it."""
     for _ in range(_LONGEST_WAY):
         origin = scope.origin_of(name)
         if origin is None:
@@ -98,7 +98,7 @@ def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
 
 
 def _seen_from_outside(scope: Scope) -> set[str]:
-    """Names that a scope's nodes use, graphs inside them included, and that are given further out."""
+    """Return the names that a scope's nodes, or graphs inside them, take from further out."""
     assert scope.parent is not None
     used = {name for name in _used(scope.nodes) if name and not scope.defines(name)}
     return {name for name in used if scope.parent.home_of(name) is not None}
@@ -125,6 +125,6 @@ def _forget_claims(node: NodeProto) -> None:
 
 
 def main_scope(content: ModelContent) -> Scope:
-    """The scope of a model's main graph."""
+    """Return the scope of a model's main graph."""
     model = Model(content, infer_types)
     return Scope(model, content.proto.graph, "", "the graph", model.opsets)

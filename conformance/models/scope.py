@@ -23,17 +23,17 @@ _LONGEST_NAME = 200
 
 
 def domain_of(text: str) -> str:
-    """A domain by its one name: ONNX's own has two."""
+    """Return the one name of a domain: ONNX's own has two."""
     return "" if text == "ai.onnx" else text
 
 
 def shown_name(text: str) -> str:
-    """A name out of a model as a piece of a line."""
+    """Return a name of a model as printable text of one line, cut at a bound."""
     return one_line(text, _LONGEST_NAME)
 
 
 def graphs_of(attribute: AttributeProto) -> list[GraphProto]:
-    """The graphs that an attribute holds."""
+    """Return the graphs that an attribute holds."""
     return [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
 
 
@@ -42,12 +42,12 @@ FunctionKey = tuple[str, str, str]
 
 
 def key_called(node: NodeProto) -> FunctionKey:
-    """The key of the local function that a node calls, if it calls one."""
+    """Return the key of the local function that a node calls, if it calls one."""
     return domain_of(node.domain), node.op_type, getattr(node, "overload", "")
 
 
 def key_of(function: FunctionProto) -> FunctionKey:
-    """The key of a local function."""
+    """Return the key of a local function."""
     return domain_of(function.domain), function.name, getattr(function, "overload", "")
 
 
@@ -79,7 +79,7 @@ class Model:
         self.calls = 0
 
     def function_of(self, node: NodeProto) -> FunctionProto | None:
-        """The local function that a node calls, None for an operator."""
+        """Return the local function that a node calls, None for an operator."""
         return self.functions.get(key_called(node)) if self.functions else None
 
 
@@ -147,7 +147,7 @@ class Scope:
 
     @cached_property
     def read(self) -> frozenset[str]:
-        """Names that something here takes: a node, a graph inside one, or whoever asks for the graph's outputs."""
+        """The names that something takes: a node, a graph inside one, or the graph's outputs."""
         return frozenset({*self.consumers, *self.outputs})
 
     @cached_property
@@ -161,7 +161,7 @@ class Scope:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The names of nodes in paths: a node's own, or its operator and number; never the same twice."""
+        """The unique names of nodes in paths: a node's own, or its operator and number."""
         taken: dict[str, int] = {}
         labels = []
         for number, node in enumerate(self.nodes):
@@ -172,7 +172,7 @@ class Scope:
 
     @cached_property
     def types(self) -> dict[str, Type]:
-        """Types of all names here that shape inference finds."""
+        """The types of all names here that shape inference finds."""
         return self.model.infer(self)
 
     def distrust(self, number: int) -> None:
@@ -181,7 +181,7 @@ class Scope:
         self.__dict__.pop("types", None)
 
     def path_of(self, number: int) -> str:
-        """The path of the node of that number."""
+        """Return the path of the node of that number."""
         return f"{self.path}/{self.labels[number]}"
 
     def defines(self, name: str) -> bool:
@@ -190,15 +190,17 @@ class Scope:
         return any(name in names for names in given)
 
     def home_of(self, name: str) -> Scope | None:
-        """The scope that gives a name, from here outwards; None where nothing does."""
+        """Return the scope that gives a name, from here outwards; None where nothing does."""
         scope: Scope | None = self
         while scope is not None and not scope.defines(name):
             scope = scope.parent
         return scope
 
     def origin_of(self, name: str) -> tuple[Scope, str] | None:
-        """The scope that gives a name, from here outwards and through calls of functions, and the name that it has
-        there; None where nothing does."""
+        """Return the scope that gives a name, outwards and through calls of functions, and its name there.
+
+        None where nothing gives it.
+        """
         home = self.home_of(name)
         while home is not None and name in home.bindings:
             scope, name = home.bindings[name]
@@ -206,15 +208,17 @@ class Scope:
         return None if home is None else (home, name)
 
     def producer_of(self, name: str) -> tuple[Scope, int] | None:
-        """The scope and number of the node that gives a name, from here outwards and through calls of functions; None
-        for what is fed or held."""
+        """Return the scope and number of the node that gives a name, found as its origin is.
+
+        None for what is fed or held.
+        """
         origin = self.origin_of(name)
         if origin is None or origin[1] not in origin[0].producers:
             return None
         return origin[0], origin[0].producers[origin[1]][0]
 
     def type_of(self, name: str) -> Type:
-        """The type of a name, seen from here, as far as it is known."""
+        """Return the type of a name, seen from here, as far as it is known."""
         origin = self.origin_of(name)
         if origin is None:
             return UNKNOWN
@@ -228,7 +232,7 @@ class Scope:
         return known
 
     def inner(self, number: int) -> Iterator[tuple[str, Scope]]:
-        """The graphs inside a node, by the attribute that holds each."""
+        """Yield the graphs inside a node, with the attribute that holds each."""
         node = self.nodes[number]
         for attribute in node.attribute:
             graphs = graphs_of(attribute)
@@ -249,7 +253,7 @@ class Scope:
                 yield name, self._inner[key]
 
     def call(self, number: int) -> Scope | None:
-        """The scope of the local function that a node calls; None for an operator.
+        """Return the scope of the local function that a node calls; None for an operator.
 
         Raises ModelError where functions call themselves, or each other too often.
         """
@@ -281,8 +285,10 @@ class Scope:
 
 
 def _bound(function: FunctionProto, call: NodeProto) -> list[NodeProto]:
-    """The nodes of a function with a call's attributes in the place of references to them; what the call does not give
-    and has no default is not there."""
+    """Return the nodes of a function with the attributes of a call.
+
+    An attribute that the call does not give and that has no default is left out.
+    """
     given = {a.name: a for a in getattr(function, "attribute_proto", ())}
     given.update((a.name, a) for a in call.attribute)
 

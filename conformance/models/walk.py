@@ -28,8 +28,9 @@ class Located:
 
 
 def nodes_of(scope: Scope, wanted: Callable[[str, str], bool]) -> Iterator[Located]:
-    """The nodes of operators of which `wanted(domain, op_type)` holds, in the order of the model, every call of a
-    function looked into.
+    """Yield the nodes of operators for which `wanted(domain, op_type)` holds, in the order of the model.
+
+    Every call of a function is looked into.
 
     Raises ModelError where functions call themselves, or each other too often.
     """
@@ -52,8 +53,7 @@ def _walked(scope: Scope, wanted: Callable[[str, str], bool], holding: frozenset
 
 
 def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> frozenset[FunctionKey]:
-    """The local functions in which there is such a node, by themselves or through what they call: no others need to be
-    looked into, however often they are called."""
+    """Return the local functions that hold such a node, directly or through calls; no others need a look."""
     calls: dict[FunctionKey, set[FunctionKey]] = {}
     holding: set[FunctionKey] = set()
     for function in scope.model.functions.values():
@@ -73,7 +73,7 @@ def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> froz
 
 
 def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Nodes, and those of the graphs inside them."""
+    """Yield nodes, and those of the graphs inside them."""
     left = list(nodes)
     while left:
         node = left.pop()
