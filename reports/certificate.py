@@ -24,7 +24,7 @@ from ..reference.numbers.accuracy import ACCURACY_CLASSES, accuracy_class
 from .page import render_certificate, write_report
 
 _PLACEMENT = {
-    "not needed": "This runtime computes in one place only, so no proof of where it computed is needed.",
+    "not needed": "This runtime has one execution provider, so no proof of placement is needed.",
     "record": "For each of {cases:,} cases the runtime's own record of assignment shows that the operator was given to "
     "{provider}.",
     "profile": "For each of {cases:,} cases the runtime's own profile shows that the operator ran on {provider}.",
@@ -239,10 +239,10 @@ def _words(features: Iterable[str]) -> str:
 
 def _signature(statement: StatementRecord) -> str:
     if not statement.signer:
-        return "This package is unsigned: nobody's key answers for what rests on the vendor's word."
+        return "This package is unsigned: these statements cannot be traced to the vendor."
     return (
-        f"This package says that it is signed with the key {statement.signer}. Whether it is, and with the vendor's, "
-        "onnxspec verify PACKAGE.zip --signer PUB.pem shows."
+        f"This package claims to be signed with the key {statement.signer}; "
+        "onnxspec verify PACKAGE.zip --signer PUB.pem checks it."
     )
 
 
@@ -293,36 +293,33 @@ def _flat(prefix: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _challenge(statement: StatementRecord) -> str:
     challenge = statement.challenge
     if not challenge.nonce:
-        return "No fresh cases were asked for."
+        return "No unpublished test cases were generated."
     return (
-        f"The number {challenge.nonce} asked for {challenge.cases:,} cases that no list holds. If it was you who gave "
-        f"it, after the product was fixed, nobody can have prepared them: onnxspec verify PACKAGE.zip --nonce "
-        f"{challenge.nonce} confirms it. Otherwise the vendor may have known them."
+        f"The auditor's number {challenge.nonce} generated {challenge.cases:,} unpublished test cases. If you chose it "
+        f"after the product was finished, the vendor did not know them: onnxspec verify PACKAGE.zip --nonce "
+        f"{challenge.nonce} confirms it."
     )
 
 
 def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[str]:
     rows = statement.rows
     if measured.wrap in QUANTIZED:
-        yield f"Every node stood between DequantizeLinear and QuantizeLinear (lane {measured.wrap})."
+        yield f"Every node was between DequantizeLinear and QuantizeLinear ({measured.wrap})."
     elif measured.wrap:
-        yield f"Every node stood among others (wrap {measured.wrap}), and none alone."
+        yield f"Every node was embedded in a larger graph ({measured.wrap})."
     if taken := sum(row.not_rejected for row in rows):
-        yield f"{taken} models that the documents forbid were run instead of refused. That denies no level."
+        yield f"{taken} invalid models were accepted. That denies no level."
     if varying := sum(row.nondeterministic for row in rows):
-        yield f"In {varying} cases repeated runs differ in some bits, each of them within its bounds."
+        yield f"In {varying} cases repeated runs differ in some bits, within the error bounds."
     for kind, left in {row.type: row.leaning for row in rows if row.leaning}.items():
-        yield f"In {kind} errors lean to one side. They leave {left}, as if the others were cut off each time."
+        yield f"In {kind} errors are biased: they leave {left}."
     choices = [
         f"{op}: {', '.join(f'{answer} ({question})' for question, answer in answers.items())}"
         for op, answers in statement.interpretations.items()
         if answers
     ]
     if choices:
-        yield (
-            f"Where a document leaves something open, this runtime takes, for {'; '.join(choices)}. "
-            "onnxspec clauses explains these names."
-        )
+        yield (f"Interpretations used: {'; '.join(choices)}. onnxspec clauses explains these names.")
 
 
 def _environment(measured: MeasuredRecord) -> Iterable[tuple[str, str]]:

@@ -119,7 +119,7 @@ def answer_of(
         badge, conforms = f"{badge}, with random weights", f"{conforms}, with random weights"
     since = _since(counts.new + counts.known, counts.new, stale)
     if not lists_used:
-        since = "not compared (--no-expected)"
+        since = "not compared (--expected none)"
     supports, lacks = support_of(tried, problems)
     hits = tuple(hits_of(problems, tried))
     return Answer(

@@ -15,7 +15,7 @@ from .releases import Release, Runtime
 
 
 @dataclass(frozen=True)
-class Course:
+class FindingHistory:
     """One finding in several releases of a runtime.
 
     number
@@ -142,7 +142,7 @@ class Course:
         failing = [place for place, version in enumerate(versions) if states[version] == FAILS]
         first, last = failing[0], failing[-1]
         if len(versions) == 1:
-            return f"seen in {versions[0]}, the only release that was tried"
+            return f"in {versions[0]}, the only release tested"
         between = [version for version in versions[first:last] if states[version] == RIGHT]
         without = f"; not in {', '.join(between)}" if between else ""
         return f"{self._since(states, first)}{without}; {self._until(states, last)}"
@@ -150,13 +150,13 @@ class Course:
     def _since(self, states: dict[str, str], first: int) -> str:
         versions = list(states)
         if not first:
-            return f"in {versions[0]} already, the oldest release that was tried"
+            return f"in {versions[0]}, the oldest release tested"
         before = versions[first - 1]
         if states[before] == UNKNOWN:
-            return f"first seen in {versions[first]} ({before} tells nothing of it)"
+            return f"first seen in {versions[first]} (unknown in {before})"
         told = {
-            RIGHT: f"{before}, tried before it, is right{self._luck}",
-            DECLINES: f"{before}, tried before it, does not take such a model",
+            RIGHT: f"{before} is correct{self._luck}",
+            DECLINES: f"{before} refuses such models",
         }
         return f"since {versions[first]} ({told[states[before]]})"
 
@@ -166,9 +166,9 @@ class Course:
             return f"still in {versions[last]}"
         after = versions[last + 1]
         told = {
-            RIGHT: f"{after}, tried next, is right{self._luck}",
-            DECLINES: f"{after}, tried next, does not take such a model",
-            UNKNOWN: f"{after} tells nothing of it",
+            RIGHT: f"{after} is correct{self._luck}",
+            DECLINES: f"{after} refuses such models",
+            UNKNOWN: f"unknown in {after}",
         }
         return f"last in {versions[last]} ({told[states[after]]})"
 
@@ -195,14 +195,14 @@ class Course:
         return [(version, self.shown[version]) for version in order if self.shown.get(version)]
 
 
-def courses_of(runtime: Runtime) -> list[Course]:
+def histories_of(runtime: Runtime) -> list[FindingHistory]:
     """The findings of all releases of a runtime: what the newest shows comes first, then what it shows no more."""
     shown: dict[tuple[str, ...], defaultdict[str, list[Finding]]] = {}
     for release in reversed(runtime.releases):
         for finding in release.findings:
             shown.setdefault(_key(finding), defaultdict(list))[release.version].append(finding)
     return [
-        Course(runtime, number, {version: tuple(findings) for version, findings in by_version.items()})
+        FindingHistory(runtime, number, {version: tuple(findings) for version, findings in by_version.items()})
         for number, by_version in enumerate(shown.values(), 1)
     ]
 

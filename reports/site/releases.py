@@ -9,15 +9,47 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...conformance.judging.judgement import DECLINED, Verdict
-from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
+from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, STATES, UNKNOWN
 from ...conformance.results.result import Result
+from .. import presentation
 from ..findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, findings_of
 from ..run import Run
 from ..subject import Subject, operator_of, subjects_of
+from ..tally import Tally
 from ..text import slug
 
 _CPU = "CPUExecutionProvider"
 _SHOWN = (NEW, KNOWN, VALIDATION, ASIDE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a release on one operator version: icon, tone, words, figures."""
+
+    icon: str
+    tone: str
+    words: str
+    figures: str = ""
+
+    def badge(self, label: str) -> dict[str, object]:
+        """Return a badge in the form that shields.io reads."""
+        return {"schemaVersion": 1, "label": label, "message": self.words, "color": _COLOURS[self.tone]}
+
+
+_COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "none": "#56606b"}
+
+
+def outcome(tally: Tally | None) -> Outcome:
+    """Return the state of results: conforms, fails, not supported, not tried."""
+    if tally is None or not tally.total:
+        return Outcome(*presentation.STATES[UNKNOWN], STATES[UNKNOWN])
+    if not tally.judged:
+        return Outcome(*presentation.STATES[DECLINES], STATES[DECLINES], f"{tally.total:,} tried")
+    accepted = f"accepts {tally.total - tally.declined:,} of {tally.total:,}" if tally.declined else ""
+    if tally.failed:
+        return Outcome(*presentation.STATES[FAILS], f"fails {tally.failed:,} of {tally.judged:,}", accepted)
+    figures = ", ".join(filter(None, [f"{tally.passed:,} correct", accepted]))
+    return Outcome(*presentation.STATES[RIGHT], "conforms", figures)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The site, written: pages, and beside each what it says as JSON; badges; the index of the search."""
+"""The site, written: pages, their content as JSON, badges, the index of the search."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from ..gallery import entries_of, gallery_markdown
 from ..page import html_of
 from ..run import Run
 from ..text import slug
-from .badges import Badge, outcome
-from .chart import chart_of
-from .history import Course, courses_of
-from .releases import Release, Runtime, runtimes_of
+from .history import FindingHistory, histories_of
+from .releases import Outcome, Release, Runtime, outcome, runtimes_of
 
 MARK = ".onnxspec-site"
 
@@ -27,7 +25,7 @@ MARK = ".onnxspec-site"
 class Again:
     """The outcome of a finding whose smallest case was run once more; ``now`` is None where it could not be run."""
 
-    course: Course
+    history: FindingHistory
     shown: bool
     now: Verdict | None
 
@@ -55,17 +53,16 @@ def write_site(
     if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file():
         raise FileExistsError(17, "it holds other things than a site", str(out))
     runtimes, remarks = runtimes_of(runs)
-    courses = {runtime.name: courses_of(runtime) for runtime in runtimes}
-    again = _tried_again([course for own in courses.values() for course in own], run_again) if run_again else {}
-    remarks += [
-        f"not shown again: {one.course.title} ({one.course.member.smallest})" for one in again.values() if not one.shown
-    ]
+    histories = {runtime.name: histories_of(runtime) for runtime in runtimes}
+    again = _tried_again([history for own in histories.values() for history in own], run_again) if run_again else {}
+    missing = [one.history for one in again.values() if not one.shown]
+    remarks += [f"not shown again: {history.title} ({history.member.smallest})" for history in missing]
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
-    gone = {one.course.entry.wanted for one in again.values() if not one.shown}
+    gone = {history.entry.wanted for history in missing}
     entries = [entry for entry in entries_of(runs) if entry.wanted not in gone]
     gallery = ("gallery.md", gallery_markdown(runs, entries, command))
     try:
-        for path, content in (*_files(runtimes, courses, command, again), gallery):
+        for path, content in (*_files(runtimes, histories, command, again), gallery):
             place = unfinished / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content.encode("utf-8", errors="backslashreplace"))
@@ -77,104 +74,74 @@ def write_site(
     return out / "index.html", remarks
 
 
-def _tried_again(courses: Sequence[Course], run_again: RunAgain) -> dict[str, Again]:
+def _tried_again(histories: Sequence[FindingHistory], run_again: RunAgain) -> dict[str, Again]:
     """Outcomes of findings that were tried once more, by page."""
-    entries = [course.entry for course in courses]
-    outcomes = zip(courses, entries, run_again([entry.wanted for entry in entries]), strict=True)
-    return {course.page: Again(course, entry.shown_by(now), now) for course, entry, now in outcomes}
+    entries = [history.entry for history in histories]
+    outcomes = zip(histories, entries, run_again([entry.wanted for entry in entries]), strict=True)
+    return {history.page: Again(history, entry.shown_by(now), now) for history, entry, now in outcomes}
 
 
 def _files(
-    runtimes: Sequence[Runtime], courses: dict[str, list[Course]], command: str, again: dict[str, Again]
+    runtimes: Sequence[Runtime], histories: dict[str, list[FindingHistory]], command: str, again: dict[str, Again]
 ) -> Iterator[tuple[str, str]]:
-    """Path and content of every file."""
+    """Yield path and content of every file."""
     operators = _operators(runtimes)
-    features = sorted(
-        {group for runtime in runtimes for group, _ in runtime.newest.subject.by_feature}, key=str.casefold
-    )
-    index = _index(runtimes, courses, features)
-    yield "search.json", _json(index)
-    yield from _page(
-        "index",
+    newest = [runtime.newest.subject for runtime in runtimes]
+    features = sorted({group for subject in newest for group, _ in subject.by_feature}, key=str.casefold)
+    yield _page(
+        "index.html",
         "site_index.html",
-        {
-            "runtimes": [_runtime_record(runtime) for runtime in runtimes],
-            "features": [{"name": name, "page": _feature_page(name)} for name in features],
-        },
         runtimes=runtimes,
         operators=operators,
         features=[(name, _feature_page(name)) for name in features],
-        courses=courses,
-        changed=_changed(courses),
+        changed=[history for own in histories.values() for history in own if history.changed],
         command=command,
         again=again,
-        index=json.dumps(index).replace("</", "<\\/"),
+        index=json.dumps(_index(runtimes, histories, features)).replace("<", "\\u003c"),
     )
     for runtime in runtimes:
-        own = courses[runtime.name]
-        release = f"{runtime.name} {runtime.newest.version}"
-        badges = [
-            Badge(f"{name} on {release}", f"badges/{runtime.slug}/{slug(name)}", outcome(tally))
-            for name, tally in runtime.newest.subject.by_version.items()
-        ]
-        yield from _page(
-            f"runtimes/{runtime.slug}",
+        badges = {slug(version): version for version in runtime.newest.subject.by_version}
+        yield _page(
+            f"runtimes/{runtime.slug}.html",
             "site_runtime.html",
-            _runtime_record(runtime) | {"findings": [_course_record(course) for course in own]},
             runtime=runtime,
-            operators=[
-                name for name in operators if any(name in release.subject.by_version for release in runtime.releases)
-            ],
+            operators=[name for name in operators if any(name in r.subject.by_version for r in runtime.releases)],
             types=sorted({name for release in runtime.releases for name in release.subject.by_type}),
-            courses=own,
-            chart=chart_of(runtime),
+            histories=histories[runtime.name],
             badges=badges,
         )
-        for badge in badges:
-            yield f"{badge.path}.svg", badge.svg
-            yield f"{badge.path}.json", _json(badge.json)
-        for course in own:
-            yield from _page(
-                course.page.removesuffix(".html"),
-                "site_finding.html",
-                _course_record(course),
-                course=course,
-                again=again.get(course.page),
-                script=_script(course),
-            )
+        for path, version in badges.items():
+            label = f"{version} on {runtime.name} {runtime.newest.version}"
+            badge = outcome(runtime.newest.subject.by_version[version]).badge(label)
+            yield f"badges/{runtime.slug}/{path}.json", _json(badge)
+        for history in histories[runtime.name]:
+            again_here = again.get(history.page)
+            yield _page(history.page, "site_finding.html", history=history, again=again_here, script=_script(history))
+    records = []
     for feature in features:
         rows = [
-            (runtime, [(name, outcome(runtime.newest.subject.by_feature.get((feature, name)))) for name in operators])
+            (runtime, {name: outcome(runtime.newest.subject.by_feature.get((feature, name))) for name in operators})
             for runtime in runtimes
         ]
-        yield from _page(
-            _feature_page(feature).removesuffix(".html"),
-            "site_feature.html",
-            {"feature": feature, "runtimes": [_feature_record(runtime, cells) for runtime, cells in rows]},
-            feature=feature,
-            rows=rows,
-            operators=[name for name in operators if any(dict(cells)[name].tone != "none" for _, cells in rows)],
-        )
+        tried = [name for name in operators if any(cells[name].tone != "none" for _, cells in rows)]
+        records.append(_feature_record(feature, rows))
+        yield _page(_feature_page(feature), "site_feature.html", feature=feature, rows=rows, operators=tried)
+    content = {
+        "runtimes": [_runtime_record(runtime, histories[runtime.name]) for runtime in runtimes],
+        "features": records,
+    }
+    yield "site.json", _json(content)
 
 
-def _page(path: str, name: str, data: object, **given: Any) -> Iterator[tuple[str, str]]:
-    """A page, and its data beside it. ``root`` leads back to the site's folder."""
-    text = html_of(
-        name,
-        "site.css",
-        scripts=("theme.js", "site.js"),
-        root="../" * path.count("/"),
-        data=f"{path.rpartition('/')[2]}.json",
-        outcome=outcome,
-        **given,
-    )
-    yield f"{path}.html", text
-    yield f"{path}.json", _json(data)
+def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
+    """Return path and text of a page. ``root`` leads back to the site's folder."""
+    scripts, root = ("theme.js", "site.js"), "../" * path.count("/")
+    return path, html_of(template, "site.css", scripts=scripts, root=root, outcome=outcome, **content)
 
 
-def _script(course: Course) -> str:
+def _script(history: FindingHistory) -> str:
     """The program that shows a finding, empty where the run has none or a page cannot hold it."""
-    exhibit = course.member.exhibit
+    exhibit = history.member.exhibit
     if exhibit is None or "script.py" not in exhibit.files:
         return ""
     text = (exhibit.folder / "script.py").read_text(encoding="utf-8", errors="replace")
@@ -191,16 +158,12 @@ def _operators(runtimes: Sequence[Runtime]) -> list[str]:
     return sorted(every, key=lambda name: (name.rpartition("-")[0], -int(name.rpartition("-")[2])))
 
 
-def _changed(courses: dict[str, list[Course]]) -> list[Course]:
-    """Findings that some release has and another one does rightly."""
-    return [course for own in courses.values() for course in own if course.changed]
-
-
-def _runtime_record(runtime: Runtime) -> dict[str, Any]:
+def _runtime_record(runtime: Runtime, histories: Sequence[FindingHistory]) -> dict[str, Any]:
     return {
         "runtime": runtime.name,
         "page": f"runtimes/{runtime.slug}.html",
         "releases": list(map(_release_record, runtime.releases)),
+        "findings": list(map(_history_record, histories)),
     }
 
 
@@ -216,20 +179,20 @@ def _release_record(release: Release) -> dict[str, Any]:
     }
 
 
-def _course_record(course: Course) -> dict[str, Any]:
-    member = course.member
+def _history_record(history: FindingHistory) -> dict[str, Any]:
+    member = history.member
     return {
-        "finding": course.title,
-        "page": course.page,
-        "runtime": course.runtime.name,
-        "verdict": course.finding.verdict or course.finding.kind,
-        "seen": course.sentence,
-        "releases": course.states,
-        "by_operator": course.by_operator,
-        "cases": course.counts,
+        "finding": history.title,
+        "page": history.page,
+        "runtime": history.runtime.name,
+        "verdict": history.finding.verdict or history.finding.kind,
+        "seen": history.sentence,
+        "releases": history.states,
+        "by_operator": history.by_operator,
+        "cases": history.counts,
         "operators": list(member.versions),
         "types": list(member.types),
-        "clauses": [clause.id for clause in course.finding.clauses],
+        "clauses": [clause.id for clause in history.finding.clauses],
         "smallest": member.smallest,
         "message": member.message,
         "command": member.repeat,
@@ -237,13 +200,24 @@ def _course_record(course: Course) -> dict[str, Any]:
     }
 
 
-def _feature_record(runtime: Runtime, cells: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    told = {name: {"outcome": each.words, "figures": each.figures} for name, each in cells if each.tone != "none"}
-    return {"runtime": runtime.name, "version": runtime.newest.version, "operators": told}
+def _feature_record(feature: str, rows: Sequence[tuple[Runtime, dict[str, Outcome]]]) -> dict[str, Any]:
+    runtimes = [
+        {
+            "runtime": runtime.name,
+            "version": runtime.newest.version,
+            "operators": {
+                name: {"outcome": cell.words, "figures": cell.figures}
+                for name, cell in cells.items()
+                if cell.tone != "none"
+            },
+        }
+        for runtime, cells in rows
+    ]
+    return {"feature": feature, "page": _feature_page(feature), "runtimes": runtimes}
 
 
 def _index(
-    runtimes: Sequence[Runtime], courses: dict[str, list[Course]], features: Sequence[str]
+    runtimes: Sequence[Runtime], histories: dict[str, list[FindingHistory]], features: Sequence[str]
 ) -> list[dict[str, str]]:
     """Entries of the search, one a page: its kind, title, address, and further words."""
     entries = [
@@ -256,15 +230,15 @@ def _index(
         for runtime in runtimes
     ]
     entries += [{"kind": "feature", "title": name, "page": _feature_page(name), "words": ""} for name in features]
-    for own in courses.values():
-        for course in own:
-            words = [*course.member.versions, *course.member.types, course.finding.fault, course.finding.verdict]
-            words += [clause.id for clause in course.finding.clauses]
+    for own in histories.values():
+        for history in own:
+            words = [*history.member.versions, *history.member.types, history.finding.fault, history.finding.verdict]
+            words += [clause.id for clause in history.finding.clauses]
             entries.append(
                 {
-                    "kind": course.runtime.name,
-                    "title": course.title,
-                    "page": course.page,
+                    "kind": history.runtime.name,
+                    "title": history.title,
+                    "page": history.page,
                     "words": " ".join(filter(None, words)),
                 }
             )
@@ -272,4 +246,4 @@ def _index(
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(value, indent=1) + "\n"
