@@ -32,17 +32,17 @@ class UnreadableModel(ValueError):
 
 
 def check(model: str | Path | ModelProto | bytes, folder: str | Path | None = None) -> list[Problem]:
-    """Return the problems of the recurrent nodes of a model; nothing is run.
+    """Return the problems of the recurrent nodes of a model, without running anything.
 
     model
         A file, a model in memory, or a serialized one.
     folder
-        Where the external data of a model in memory may be. No file outside it is opened, nor outside the folder of a
+        Folder of the external data of a model in memory. No file outside it is opened, nor outside the folder of a
         model that is a file.
 
-    What cannot be known from the model alone is no problem; :func:`check_model` says what that is.
+    Facts that the model alone does not show are no problems; :func:`check_model` returns them.
 
-    Raises UnreadableModel.
+    Raise UnreadableModel.
     """
     checked = check_model(
         Path(model) if isinstance(model, str) else model, Path(folder) if folder is not None else None

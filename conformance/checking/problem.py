@@ -23,24 +23,24 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with one node.
+    """Problem of one node.
 
     rule
-        Id of the rule, the clause's where a clause is broken.
+        Id of the rule, or of the violated clause.
     file
-        The model, as it was named; empty for a model in memory.
+        The model's name as given; empty for a model in memory.
     node
         The node's path: ``/If_1:else_branch/decoder/LSTM_3``.
     operator
-        ``LSTM-14``; the operator's name alone where its version is not known.
+        ``LSTM-14``; only the operator's name if its version is not known.
     message
-        What is wrong here.
+        The problem, in one line.
     clause
-        What the document says; empty where no clause is behind the rule.
+        Text of the clause; empty if the rule has none.
     advice
-        What to do.
+        The remedy.
     suppressed
-        The reason that a suppression gives for it; None where it counts.
+        The reason of a suppression; None without one.
     """
 
     rule: str

@@ -43,12 +43,12 @@ from ..workers.process import Outcome, TargetProcess, TargetUnavailable
 
 Arrays = Mapping[str, NDArray[Any]]
 Subject = Union[Spec, str, bytes, onnx.ModelProto, "os.PathLike[str]"]
-"""A case, a text that names it, or a model of one recurrent node: serialized, as a ModelProto, or a file. What names a
-case is its id, its JSON, or the path of a test-case directory."""
+"""Case, a text that names it (id, JSON, or the path of a test-case directory), or a model of one recurrent node: bytes,
+ModelProto, or path."""
 
 
 class NotConforming(AssertionError):
-    """Outputs are not what the operator's document says; the text tells which, where, and how far off.
+    """Outputs differ from the specification; the message says which, where, and by how much.
 
     ``judgement`` is the verdict with its reasons.
     """
@@ -59,8 +59,8 @@ class NotConforming(AssertionError):
 
 
 class NotJudged(RuntimeError):
-    """The suite's own code or the operator's raised an exception, so nothing is known of the outputs; the text tells
-    what, and where.
+    """An exception in onnxspec or in the operator's own code, so the outputs could not be judged; the message has the
+    exception and its place.
 
     ``judgement`` is the verdict with its reasons.
     """
@@ -72,7 +72,7 @@ class NotJudged(RuntimeError):
 
 @contextmanager
 def _own_code(doing: str, *others: type[Exception]) -> Iterator[None]:
-    """Raises NotJudged for any exception but those that speak of what was given."""
+    """Raise NotJudged for any exception but those about the arguments."""
     try:
         yield
     except others:
@@ -88,27 +88,25 @@ def assert_conforms(
     *,
     accuracy: str = "standard",
 ) -> None:
-    """Make sure that outputs are what the document of a model's operator says; given ones, or those of what computes
-    them.
+    """Check that outputs are those that the specification of a model's operator requires.
 
     subject
-        A case, its id, its JSON or a test-case directory, or a model that holds one recurrent node beside constants:
-        bytes, ModelProto, or path. A text that ends in ``.onnx`` is the path of a model.
+        A case, its id, its JSON or a test-case directory, or a model with one recurrent node beside constants: bytes,
+        ModelProto, or path. A text that ends in ``.onnx`` is the path of a model.
     outputs
-        All outputs of the graph, by name or in the graph's order; bfloat16 as the type of ml_dtypes. Or what computes
-        them, in this process: a function of the serialized model and a dictionary of its inputs, that returns them; a
-        class or module with the functions of ``onnx.backend.base.Backend``. Or a RunningTarget.
+        All outputs of the graph, by name or in the graph's order; bfloat16 as the type of ml_dtypes. Or their source: a
+        function of the serialized model and a dictionary of its inputs; a class or module with the functions of
+        ``onnx.backend.base.Backend``; or a RunningTarget.
     inputs
-        What the graph was fed, or is to be fed, by name or in the graph's order. A case has its own; a model needs
-        them.
+        The graph's inputs, by name or in the graph's order. A case has its own; a model needs them.
     accuracy
         Name of the accuracy class to judge by. A RunningTarget has its own.
 
-    What computes outputs is called twice for each of a case's runs, and once more for all outputs where the case does
-    not ask for Y; what it raises comes through.
+    A function or backend runs in this process, twice for each of a case's runs, and once more with all outputs if the
+    case does not ask for Y; its exceptions are raised.
 
-    Raises NotConforming; NotJudged where an operator's own code raises something; ValueError (NotOneNode, IllegalNode
-    or UnknownName) for what cannot be judged at all.
+    Raise NotConforming; NotJudged if an operator's own code fails; ValueError (NotOneNode, IllegalNode or UnknownName)
+    for a subject that cannot be judged.
     """
     __tracebackhide__ = True
     if isinstance(outputs, RunningTarget):
@@ -127,7 +125,7 @@ def assert_conforms(
 
 
 class RunningTarget:
-    """A target in a process of its own; a context manager. The fixture ``onnxspec_target`` is one."""
+    """Target in a process of its own; a context manager. The fixture ``onnxspec_target`` is one."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -135,7 +133,7 @@ class RunningTarget:
         self._process = TargetProcess(target)
 
     def __enter__(self) -> RunningTarget:
-        """Start it. Raises TargetUnavailable, whose text says how to mend it."""
+        """Start the target. Raise TargetUnavailable, with the remedy in its message."""
         try:
             self.description = self._process.start()
         except TargetUnavailable as error:
@@ -151,9 +149,9 @@ class RunningTarget:
         return self.target.name
 
     def assert_conforms(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> None:
-        """Run a model or a case on the target, twice, and make sure that what comes back is right.
+        """Run a model or a case on the target, twice, and check the outputs.
 
-        Arguments as for :func:`assert_conforms`. Raises NotConforming also where the target refuses.
+        Arguments as for :func:`assert_conforms`. Raise NotConforming also if the target refuses.
         """
         __tracebackhide__ = True
         trials = _trials_of(subject, inputs)
@@ -161,7 +159,7 @@ class RunningTarget:
         _conclude(trials, outcomes, self.target.accuracy, subject, self.name)
 
     def run(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> dict[str, NDArray[Any]]:
-        """The outputs of a model or a case by name. Raises NotConforming where there are none."""
+        """Return the outputs of a model or a case by name. Raise NotConforming if there are none."""
         __tracebackhide__ = True
         trial = _trials_of(subject, inputs)[0]
         (outcome,) = self._process.run([job_of(trial)])
@@ -179,7 +177,7 @@ def _conclude(
     subject: Subject | None = None,
     target: str = "",
 ) -> None:
-    """Judge what became of trials. Raises NotConforming where they do not conform."""
+    """Judge the outcomes of trials. Raise NotConforming if they do not conform."""
     __tracebackhide__ = True
     with _own_code("judging"):
         judgement = judge(trials, outcomes, accuracy)
@@ -195,7 +193,8 @@ def _conclude(
 
 
 def _how_to_repeat(subject: Subject | None, key: str, target: str) -> str:
-    """The command that shows a case on a target; without one the text that names the case, which all commands take."""
+    """Return the command that shows a case on a target; without a command the text that names the case, which all
+    commands take."""
     spec = subject if is_spec(subject) else None
     if spec is not None:
         name = key if spec in profile("core", spec.op, spec.version) else case_text(spec)
@@ -214,7 +213,7 @@ def _is_case(subject: Any) -> bool:
 
 
 def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None) -> tuple[Trial, ...]:
-    """The model that is run and judged, and its companion where Y is not among its outputs."""
+    """Return the trial of a model, and its companion if Y is not among its outputs."""
     if _is_case(subject):
         if inputs is not None:
             raise ValueError("a case has its own inputs")

@@ -39,7 +39,7 @@ class Share:
                 file.write("".join(f"{result.to_line()}\n" for result in results))
 
     def left(self) -> Iterator[Result]:
-        """The results that all workers have left so far; a line that another one is writing is left out."""
+        """Return the results that all workers have left so far, without an incomplete line of another one."""
         for path in sorted(self._folder.glob(f"results-{self._target}-*")) if self._folder is not None else ():
             for line in path.read_bytes().splitlines():
                 with contextlib.suppress(MalformedJson):
@@ -64,7 +64,7 @@ class Filler:
         self.judged: list[Judged] | None = None
 
     def fill(self, known: Iterable[Result]) -> list[Judged]:
-        """Run what follows, once; pinned cases whose results are not known are run before. Raises TargetUnavailable."""
+        """Run the cases that follow, once, after pinned cases without a known result. Raise TargetUnavailable."""
         if self.judged is None:
             pinned = self._plan.probes_of(self._pipeline.target)
             there = {result.case: result for result in known}

@@ -47,15 +47,15 @@ _CAUSE, _MESSAGE = 120, 400  # characters of a cause and of a failure's first li
 
 
 def item_group(probe: Probe) -> str:
-    """The one group whose item holds a case: the most special of its own, ``plain`` where it has none.
+    """Return the group whose item holds a case: the most special of its groups, or ``plain``.
 
-    :data:`..cases.features.GROUPS` goes from what every case has to what few have.
+    :data:`..cases.features.GROUPS` goes from common to special features.
     """
     return next((name for name in reversed(GROUPS) if name in probe.features and name != "forward"), "plain")
 
 
 def target_named(name: str, asked: Asked | None) -> Target:
-    """The target of that name. Raises TargetError."""
+    """Return the target of that name. Raise TargetError."""
     target = named_target(name, asked.targets_file if asked else None)
     if asked is None or not asked.pythonpath or target.command:
         return target
@@ -80,11 +80,11 @@ class Suite(pytest.Directory):
 
     @classmethod
     def from_parent(cls, parent: Any, *, fspath: None = None, path: Path | None = None, **more: Any) -> Any:
-        """Ids begin with the package's name, wherever it is installed."""
+        """Make ids begin with the package's name, wherever it is installed."""
         return super().from_parent(parent, path=path, name=PACKAGE, nodeid=PACKAGE, **more)
 
     def collect(self) -> Iterator[pytest.Collector]:
-        """One collector for each target. What cannot be carried out as asked is one error of one line."""
+        """Yield a collector for each target. An impossible request is one error of one line."""
         asked = asked_for(self.config)
         assert asked is not None
         try:
@@ -113,7 +113,7 @@ class TargetSuite(pytest.Collector):
     pipeline: Pipeline
 
     def hold(self, pipeline: Pipeline, plan: Plan) -> None:
-        """Take up what to collect: the cases that a plan has for the target, and what follows them."""
+        """Register the cases that a plan has for the target, and those that follow them."""
         self.pipeline = pipeline
         self.down = ""
         self.results: dict[str, Result] = {}
@@ -126,7 +126,7 @@ class TargetSuite(pytest.Collector):
         self._fills = plan.fills and plan.can_fill
 
     def collect(self) -> Iterator[pytest.Item]:
-        """One item for each operator version, type and group, and one for what is expected to fail."""
+        """Yield an item for each operator version, type and group, and one for the list of known failures."""
         groups: dict[str, list[Probe]] = {}
         for probe in self._probes:
             name = f"{probe.op}-{probe.version}-{probe.type}-{item_group(probe)}"
@@ -166,7 +166,7 @@ class TargetSuite(pytest.Collector):
         pytest.skip(self.down)
 
     def fail(self, error: TargetUnavailable) -> NoReturn:
-        """End an item whose target does not start: with the reason, or a skip where another has told that."""
+        """End an item whose target does not start: with the reason, or a skip if another item has reported it."""
         name = self.pipeline.target.name
         self.down = f"the target {name} cannot start, which is told once as an error"
         if self.share.claimed("telling"):
@@ -175,11 +175,11 @@ class TargetSuite(pytest.Collector):
 
 
 def _with_subtests(subtests: Any) -> None:
-    """Stand in for a group: to pytest it is a function whose argument is the fixture for subtests."""
+    """Replace a group: for pytest it is a function whose argument is the fixture for subtests."""
 
 
 def _alone() -> None:
-    """The same where pytest has no subtests: before version 9."""
+    """Replace a group if pytest has no subtests: before version 9."""
 
 
 class _TargetItem(pytest.Item):
@@ -196,7 +196,7 @@ class _TargetItem(pytest.Item):
         self.suite.start()
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """The name of the item in headings."""
+        """Return the name of the item in headings."""
         return self.path, None, f"{self.suite.name}: {self.name}"
 
 
@@ -239,7 +239,7 @@ class Group(_TargetItem, pytest.Function):
         self._conclude(results, failed, details)
 
     def _tell(self, case: str, error: BaseException | None) -> bool:
-        """Report a case as a subtest, by what it would raise, and return whether that was possible."""
+        """Report a case as a subtest, by its exception, and return whether that was possible."""
         subtests: Any = self.funcargs.get("subtests")
         if subtests is None:
             return False
@@ -282,7 +282,7 @@ class Following(Group):
     about: tuple[str, int, str]
 
     def runtest(self) -> None:
-        """Fill up if nobody has, and report what is this item's."""
+        """Fill up if no other item has, and report this item's cases."""
         suite, filler = self.suite, self.suite.filler
         chosen = {id(item) for item in self.session.items}
         if any(id(item) not in chosen for item in suite.groups):
@@ -307,7 +307,7 @@ class Expectations(_TargetItem):
     entries: Sequence[tuple[Entry, Sequence[Probe]]]
 
     def runtest(self) -> None:
-        """Fail where an entry covers cases that ran, none of which fails as it says."""
+        """Fail if an entry covers cases that ran, and none of them fails as it says."""
         try:
             pipeline = self.suite.pipeline
             applied = set(applying((entry for entry, _ in self.entries), pipeline.description))
@@ -321,14 +321,15 @@ class Expectations(_TargetItem):
 
 
 def _properties(result: Result) -> list[tuple[str, str]]:
-    """The properties of a case in JUnit files, in this order: case, verdict, clause, ratio."""
+    """Return the properties of a case in JUnit files, in this order: case, verdict, clause, ratio."""
     ratio = "" if result.worst is None else f"{result.worst:.6g}"
     clause = result.clause or ""
     return [("case", result.case), ("verdict", result.verdict.value), ("clause", clause), ("ratio", ratio)]
 
 
 def _cause(result: Result, failure: str) -> list[tuple[str, str]]:
-    """Return the properties of a case with a new failure: what causes it, its first line, and how to repeat it."""
+    """Return the properties of a case with a new failure: its cause, the first line of its message, and the command
+    that repeats it."""
     names = [fault.summary.rstrip(".") for id in result.diagnosis if (fault := fault_named(id)) is not None]
     headline = failure.splitlines()[0]
     if names:
@@ -341,7 +342,7 @@ def _cause(result: Result, failure: str) -> list[tuple[str, str]]:
 
 
 def _error(result: Result, failure: str) -> BaseException | None:
-    """The exception that a subtest of the case raises."""
+    """Return the exception that a subtest of the case raises."""
     if failure:
         return pytest.fail.Exception(failure, pytrace=False)
     if result.failing:

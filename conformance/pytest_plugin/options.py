@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 PACKAGE = "onnxspec.conformance"
-"""The name by which ``--pyargs`` calls the suite, and what ids of its items begin with."""
+"""Name of the suite for ``--pyargs``, with which ids of its items begin."""
 
 DEFAULT_TARGET = "onnxruntime"
 
@@ -30,20 +30,20 @@ _OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as options and ini values give it. Empty tuples mean all, as in a Selection.
+    """Request in options and ini values. Empty tuples mean all, as in a Selection.
 
     models
         Models whose recurrent nodes are run in place of a profile.
     base
-        The folder that files of cases and directories count from: that of the ini-file where it names them.
+        The folder to which files of cases and directories are relative: that of the ini-file if it names them.
     expected
-        The file of expected failures; None where it is the shipped one of each target, or where there is to be none.
+        The file of known failures; None for the shipped one of each target, or for none.
     expects
-        False where no failure is expected at all.
+        False if no list of known failures is used.
     targets_file
-        The file of named targets, None where there is none.
+        The file of named targets, or None.
     pythonpath
-        Folders that a module of a ``backend:`` target is looked up in, beside the caller's PYTHONPATH.
+        Folders in which a module of a ``backend:`` target is searched, beside the caller's PYTHONPATH.
     """
 
     targets: tuple[str, ...]
@@ -79,7 +79,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def asked_for(config: pytest.Config) -> Asked | None:
-    """The request: an option, else the ini value of that name. None where nothing at all is given."""
+    """Return the request: an option, else the ini value of that name. None if nothing is given."""
     given = {name: _value(config, name, repeatable) for name, _, repeatable, _ in _OPTIONS}
     if not any(given.values()):
         return None
@@ -108,7 +108,8 @@ def _value(config: pytest.Config, name: str, repeatable: bool) -> Any:
 
 
 def _base(config: pytest.Config, name: str) -> Path:
-    """A path from the command line counts from the current folder, one from an ini-file from that file's folder."""
+    """Return the folder to which a path is relative: the current one for the command line, that of the ini-file
+    otherwise."""
     if config.getoption(f"onnxspec_{name}", None):
         return config.invocation_params.dir
     return config.inipath.parent if config.inipath is not None else config.rootpath

@@ -65,7 +65,7 @@ class Pipeline:
             self._process = process
 
     def close(self) -> None:
-        """End the target's process; what has been announced is forgotten."""
+        """End the target's process and forget announced cases."""
         self._agenda.clear()
         self._under_way.clear()
         close = getattr(self._running, "close", None)
@@ -84,9 +84,9 @@ class Pipeline:
                 self._under_way.add(probe.id)
 
     def results_of(self, probes: Iterable[Probe]) -> Iterator[Judged]:
-        """The results of cases, in order, each as soon as it is there.
+        """Yield the results of cases, in order, each as soon as it is there.
 
-        Raises TargetUnavailable where the target does not start, or not again after a crash.
+        Raise TargetUnavailable if the target does not start, or not again after a crash.
         """
         self.start()
         probes = list(probes)
@@ -155,7 +155,7 @@ class Pipeline:
         return Judged(result, text)
 
     def _explained(self, one: Tried, result: Result) -> Result:
-        """The result with what explains it, which an entry may name."""
+        """Return the result with its diagnosis, which an entry may name."""
         try:
             diagnosis = self._explainer.explain(one)
         except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case its diagnosis
@@ -168,7 +168,7 @@ class Pipeline:
         return structs.replace(explained, expected=entry is not None, why=entry.reason if entry else "")
 
     def _repeat(self, probe: Probe) -> str:
-        """The command that shows a case on the target."""
+        """Return the command that shows a case on the target."""
         place = ["--targets-file", str(self._targets_file)] if self._targets_file is not None else []
         command = shlex.join([*probe.repeat(self.target.name), *place])
         path = self.target.environment.get("PYTHONPATH") if self.target.adapter == "backend" else None

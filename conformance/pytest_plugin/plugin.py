@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for the fixture runs once for each target."""
+    """Run a test that asks for the fixture once for each target."""
     if _FIXTURE in metafunc.fixturenames:
         asked = asked_for(metafunc.config)
         names = asked.targets if asked is not None else (DEFAULT_TARGET,)
@@ -47,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def onnxspec_target(request: pytest.FixtureRequest) -> Iterator[RunningTarget]:
-    """A target of --onnxspec-target, onnxruntime by default, at work: see :mod:`.assertion`."""
+    """Running target of --onnxspec-target (default onnxruntime): see :mod:`.assertion`."""
     from .assertion import RunningTarget
     from .items import target_named
 
@@ -72,7 +72,7 @@ class _Session:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """The folder of this package stands for the suite."""
+        """Collect the suite for the folder of this package."""
         if path != _HOME:
             return None
         from .items import Suite
@@ -141,7 +141,7 @@ class _Session:
 
     @property
     def _idle(self) -> set[str]:
-        """Targets that declined whatever they were asked for, as a backend does that is broken."""
+        """Targets that refused everything, as a broken backend does."""
         return self._declining - self._judged
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
