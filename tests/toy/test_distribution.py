@@ -32,13 +32,55 @@ def onnxspec(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
     """Its files as docs/operators.md shows them, installed: plain onnxspec knows and proves it."""
     site = installed(tmp_path / "site", "leaky_operator")
-    assert _documented(site) == 8
+    assert _documented(site) == 12
     done = onnxspec(site, "prove", "--op", "Leaky", "-j", "1", "--out", str(tmp_path / "proof.csv"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 cases catch 3 of 3 faults" in done.stdout
     target = ("--target", "NAME", "--targets-file", str(site / "runtime" / "targets.toml"))
     done = onnxspec(site, "run", "--op", "Leaky", *target, "--out", str(tmp_path / "run"))
     assert "Conforms: yes: all 6 checked cases are correct" in done.stdout, done.stdout + done.stderr
+
+
+RIGHT = """
+import numpy as np
+import onnx
+
+
+class Adapter:
+    def __init__(self, options): ...
+
+    def describe(self):
+        return {"runtime": "smooth", "version": "1"}
+
+    def prepare(self, model):
+        graph = onnx.load_model_from_string(model).graph
+        self.mode = next((a.s for a in graph.node[0].attribute), b"plain")
+        self.held = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+        return self
+
+    def run(self, feeds):
+        given = {**self.held, **feeds}
+        x, decay = given["input"], given["decay"]
+        numbers = np.concatenate([given.get("past", np.zeros_like(x[:, :1])), x], axis=1)
+        output = numbers[:, 1:] + decay * numbers[:, :-1]
+        return [np.abs(output) if self.mode == b"absolute" else output, numbers[:, -1:]]
+"""
+
+
+def test_the_described_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
+    site = installed(tmp_path / "site", "smooth_operator", "smooth")
+    _documented(site)
+    done = onnxspec(site, "prove", "--op", "Smooth", "-j", "1", "--out", str(tmp_path / "proof.csv"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    caught = re.search(r"cases catch (\d+) of (\d+) faults", done.stdout)
+    assert caught is not None
+    assert caught[1] == caught[2]
+    assert int(caught[1]) >= 15  # two of them are written
+    (site / "smooth_adapter.py").write_text(RIGHT)
+    (site / "targets.toml").write_text('[right]\nadapter = "smooth_adapter.py"\n')
+    target = ("--target", "right", "--targets-file", str(site / "targets.toml"))
+    done = onnxspec(site, "run", "--op", "Smooth", "--profile", "smoke", *target, "--out", str(tmp_path / "run"))
+    assert "Conforms: yes" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
