@@ -75,16 +75,16 @@ class TensorDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison came to.
+    """Result of a comparison.
 
     tensors
-        How each tensor differs, in the order of the model.
+        The difference of each tensor, in the order of the model.
     matches
-        The single changes that explain all tensors, the closest first; none where the results agree.
+        The single changes that explain all tensors, the closest first; none if the results agree.
     tried
-        How many changes were tried.
+        Number of changes tried.
     first
-        Name of the recurrent node whose own outputs are the first to differ; empty where none was given or all agree.
+        Name of the recurrent node whose own outputs are the first to differ; empty if none was given or all agree.
     """
 
     tensors: tuple[TensorDifference, ...]
@@ -109,7 +109,7 @@ def compare(model: str | Path, inputs: Arrays, outputs: Arrays) -> Comparison:
     outputs
         The framework's results, by name of the model's outputs or of tensors inside its main graph.
 
-    Raises ComparisonError where the model cannot be read or run, or arrays are missing or have wrong names or shapes.
+    Raise ComparisonError if the model cannot be read or run, or arrays are missing or have wrong names or shapes.
     """
     split = SplitModel.read(Path(model))
     _require(split, inputs, outputs)

@@ -49,22 +49,22 @@ _COMMAND = ("onnxspec.run",)
 
 @dataclass(frozen=True, repr=False)
 class RunOutcome:
-    """The outcome of a run on one target.
+    """Outcome of a run on one target.
 
     target
         Its name.
     runtime
-        What it says of itself: ``runtime``, ``version``, ``device``, ...; empty for a function.
+        Its description of itself: ``runtime``, ``version``, ``device``, ...; empty for a function.
     results
-        One of every case, in the order in which they ran; docs/results.md has the fields.
+        A result for each case, in the order of the run; docs/results.md has the fields.
     findings
-        What failed, was refused or is remarkable, each thing said once, as run.json holds it.
+        Failures, refusals and remarks, as in run.json.
     seconds
-        How long it took.
+        Duration of the run.
     answer
-        The first lines of a report: whether it conforms, what it supports, whom its failures hit.
+        The first lines of a report: whether it conforms, failures, supported features.
     folder
-        The run folder, where one was asked for.
+        The run folder, or None.
 
     Printed it is the first screen of a report, in a notebook a table of it; ``repr`` is one line.
     """
@@ -84,13 +84,13 @@ class RunOutcome:
 
     @property
     def unexpected(self) -> tuple[Result, ...]:
-        """The failing results that no list of known failures names."""
+        """The failing results that are on no list of known failures."""
         return tuple(result for result in self.results if result.failing and not result.expected)
 
     @property
     def conforms(self) -> bool | None:
-        """Tell whether nothing failed, expected or not; None where nobody knows, as nothing was judged, a case was not
-        run, or the target broke off where it should have refused."""
+        """Whether nothing failed, known or not; None if unknown: nothing was judged, a case was not run, or a refusal
+        was not clean."""
         return self.answer.conforming
 
     def records(self) -> list[dict[str, Any]]:
@@ -99,13 +99,14 @@ class RunOutcome:
         return [{key: row[key] for key in Result.__struct_fields__} for row in rows]
 
     def results_frame(self) -> Any:
-        """The results as a table of pandas, a row for each case. Raises ImportError where pandas is not installed."""
+        """Return the results as a table of pandas, a row for each case. Raise ImportError if pandas is not
+        installed."""
         import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
         return pandas.DataFrame(self.records())
 
     def findings_frame(self) -> Any:
-        """The findings as a table of pandas, a row for each. Raises ImportError where pandas is not installed."""
+        """Return the findings as a table of pandas, a row for each. Raise ImportError if pandas is not installed."""
         import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
         return pandas.DataFrame([dict(finding) for finding in self.findings])
@@ -117,7 +118,7 @@ class RunOutcome:
         return screen_text(self._heading, self.answer, screen_of(self.answer, self.findings, self.results))
 
     def _repr_html_(self) -> str:
-        """The first screen, for a notebook."""
+        """Return the first screen, for a notebook."""
         return screen_html(self._heading, self.answer, screen_of(self.answer, self.findings, self.results))
 
     @property
@@ -144,34 +145,33 @@ def run(
     each: Callable[[Result], None] = lambda result: None,
     scheduler: str | None = None,
 ) -> RunOutcome:
-    """Run cases on a target, and judge and explain what comes back, as ``onnxspec run`` does.
+    """Run cases on a target, judge and diagnose the results, as ``onnxspec run`` does.
 
     target
-        The name of one, a :class:`Target`, or what computes outputs: a function of a serialized model and a dictionary
-        of its inputs, which returns the outputs by name or in the graph's order; or a class or module with the
-        functions of ``onnx.backend.base.Backend``. A named target works in a process of its own, where a crash costs
-        one case. A function works in this process, where a crash ends Python.
+        A name, a :class:`Target`, or the source of outputs: a function of a serialized model and a dictionary of its
+        inputs that returns the outputs by name or in the graph's order; or a class or module with the functions of
+        ``onnx.backend.base.Backend``. A named target works in a process of its own, where a crash costs one case. A
+        function works in this process, where a crash ends Python.
     profile, op, since_version, type, case
-        Which cases, as the options of those names; each but the profile may be one or several.
+        Selection of cases, each one value or several (one profile).
     expected
         Whether to use the target's list of known failures. A function has none.
     fill
-        Whether cases follow within what a named target supports, as ``--fill`` has it.
+        Whether random cases follow that use only what a named target supports.
     accuracy
-        The accuracy class to judge a function by. A named target has its own.
+        The accuracy class for a function. A named target has its own.
     targets_file
-        Where named targets are defined.
+        File of named targets.
     out
-        A new folder for results.jsonl, run.json and evidence. Without it nothing is written that stays. Not for a
-        function, whose results no command could repeat.
+        A new run folder; None: nothing stays on disk. Not for a function, whose results no command could repeat.
     each
-        Called with every result as it comes; some are amended at the end, when all failures are explained together.
+        Called with every result as it comes; some are updated at the end, when all failures are explained together.
     scheduler
-        The address of a Dask scheduler, whose machines share the work; ``local`` for all processors of this one. Not
-        for a function, which cannot be sent.
+        Address of a Dask scheduler, whose machines share the work; ``local`` for all processors of this one. Not for a
+        function, which cannot be sent.
 
-    Raises UnknownName and TargetError, both ValueErrors, for what there is not; OccupiedFolder for a folder that holds
-    a run; ClusterError where there is no such cluster; and TargetUnavailable where the target does not start.
+    Raise UnknownName and TargetError, both ValueErrors, for unknown names; OccupiedFolder for a folder with a run;
+    ClusterError without a cluster; and TargetUnavailable if the target does not start.
     """
     cases = (str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))
     ops, versions, types = (map(str, _several(given)) for given in (op, since_version, type))
@@ -204,7 +204,7 @@ def _several(given: Named | Iterable[Named]) -> tuple[Named, ...]:
 
 
 def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], None]) -> RunOutcome:
-    """The outcome of a plan with one target."""
+    """Return the outcome of a plan with one target."""
     (target,) = plan.targets
 
     def observe(event: object) -> None:
