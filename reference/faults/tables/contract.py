@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
-from ..alterations import with_blocks_transposed, with_inputs
 from ..fault import Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
@@ -52,11 +51,6 @@ def weights_repacked(compute: Compute, c: Computation) -> Outputs:
     return compute(c)
 
 
-fault_of_run("constants.bias-ignored", "constants", "Ignores B where it is a constant of the model.",
-    lambda compute, c: compute(c if "B" in compute.fed else with_inputs(c, B=None)))
-fault_of_run("constants.recurrent-transposed", "constants",
-    "Transposes R once too often where it is a constant of the model and can be packed ahead.",
-    lambda compute, c: compute(c if "R" in compute.fed else with_blocks_transposed(c)), versions=(7, 14, 22))
 
 # What these return nobody looks at; all that is legal they compute as they should.
 for _topic, _words in {

@@ -18,7 +18,7 @@ from ..alterations import (
     with_inputs,
     with_tensors,
 )
-from ..fault import ALL_BUT_BFLOAT16, fault
+from ..fault import ALL_BUT_BFLOAT16, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -119,3 +119,9 @@ fault("weights.zeros-dropped", "equations",
     lambda c: with_tensors(c, "W", _packed))
 fault("weights.bounded", "equations", "Holds W and R in fixed point, which ends at 8 and -8.",
     lambda c: with_tensors(c, "WR", lambda tensor: np.clip(tensor, -8.0, 8.0)), types=ALL_BUT_BFLOAT16)
+# Of constants alone: behind those that say the same of any tensor.
+fault_of_run("constants.bias-ignored", "constants", "Ignores B where it is a constant of the model.",
+    lambda compute, c: compute(c if "B" in compute.fed else with_inputs(c, B=None)))
+fault_of_run("constants.recurrent-transposed", "constants",
+    "Transposes R once too often where it is a constant of the model and can be packed ahead.",
+    lambda compute, c: compute(c if "R" in compute.fed else with_blocks_transposed(c)), versions=(7, 14, 22))

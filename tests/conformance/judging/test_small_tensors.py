@@ -12,10 +12,12 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from onnxspec.conformance.diagnosis.explainer import Explainer
 from onnxspec.conformance.extraction.cases import cases_of_model
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.directory import probe_directories
+from onnxspec.conformance.probes.stream import Tried
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import Node, evaluate
 from onnxspec.reference.kernels.kernel import rounded, run_kernel
@@ -29,8 +31,8 @@ SCALES = (0.003, 0.01, 0.03, 0.1, 0.3)
 """Of biases; weights are as large as trained ones, up to 1 / sqrt(H)."""
 
 
-def judged(folder: Path, H: int, scale: float, kernel: Kernel) -> Judgement:
-    """The verdict on a kernel in the one node of a model, as ``run --model`` gives it."""
+def seen(folder: Path, H: int, scale: float, kernel: Kernel) -> Tried:
+    """What a kernel returns in the one node of a model, and the verdict on it, as ``run --model`` gives it."""
     rng = np.random.default_rng(0)
     weights = {"W": (1, 4 * H, H), "R": (1, 4 * H, H), "B": (1, 8 * H)}
     largest = {"W": H**-0.5, "R": H**-0.5, "B": scale}
@@ -47,8 +49,9 @@ def judged(folder: Path, H: int, scale: float, kernel: Kernel) -> Judgement:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8), folder / "m.onnx")
     cases_of_model(folder / "m.onnx", folder / "cases")
     (probe,) = probe_directories([folder / "cases"])
-    trials = probe.prepare().trials
-    return judge(trials, [staged_outcome(trial, kernel) for trial in trials])
+    prepared = probe.prepare()
+    outcomes = tuple(staged_outcome(trial, kernel) for trial in prepared.trials)
+    return Tried(probe, prepared, outcomes, judge(prepared.trials, outcomes))
 
 
 def without_bias(node: Node, inputs: Arrays) -> Arrays:
@@ -64,7 +67,7 @@ def in_bfloat16(node: Node, inputs: Arrays) -> Arrays:
 @pytest.mark.parametrize("H", SIZES)
 def test_a_lost_bias_is_wrong_however_small_it_is(tmp_path: Path, H: int) -> None:
     for scale in SCALES:
-        judgement = judged(tmp_path / str(scale), H, scale, without_bias)
+        judgement = seen(tmp_path / str(scale), H, scale, without_bias).judgement
         assert judgement.verdict is Verdict.WRONG, (scale, judgement.message)
 
 
@@ -72,7 +75,13 @@ def test_a_lost_bias_is_wrong_however_small_it_is(tmp_path: Path, H: int) -> Non
 def test_coarse_arithmetic_on_the_same_nodes_stays_inaccurate(tmp_path: Path, H: int) -> None:
     for operands in ("float16", "bfloat16"):
         style = Style("coarse", operands=operands)
-        judgement = judged(tmp_path / operands, H, 0.01, lambda node, inputs, s=style: run_kernel(node, inputs, s))
-        assert judgement.verdict is Verdict.INACCURATE, judgement.message
-    stored = judged(tmp_path / "stored", H, 0.01, in_bfloat16)
+        one = seen(tmp_path / operands, H, 0.01, lambda node, inputs, s=style: run_kernel(node, inputs, s))
+        assert one.judgement.verdict is Verdict.INACCURATE, one.judgement.message
+    stored = seen(tmp_path / "stored", H, 0.01, in_bfloat16).judgement
     assert (stored.verdict, stored.accuracy is None) == (Verdict.INACCURATE, False)
+
+
+def test_a_lost_bias_has_the_plainest_name(tmp_path: Path) -> None:
+    """All weights of a model are constants, so what is said of constants alone says no more."""
+    one = seen(tmp_path / "node", 8, 0.3, without_bias)
+    assert Explainer("standard", 6000).explain(one) == ("bias.ignored",)
