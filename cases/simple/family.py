@@ -276,9 +276,7 @@ class SimpleFamily(Family):
         """See :meth:`..specs.family.Family.levels`."""
         return (
             Level("basic", "one run, sizes of at least 1", partial(_is_basic, sessions=("one",))),
-            Level(
-                "sequence", "any session, sizes of at least 1", lambda spec: _is_basic(spec, SESSIONS, DIMENSIONS[:2])
-            ),
+            Level("sequence", "any session, sizes of at least 1", partial(_is_basic, sessions=SESSIONS)),
             Level("complete", "everything that the suite tries", lambda spec: True),
         )
 
