@@ -122,7 +122,7 @@ def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:
 
 def readers(codec: Codec) -> Iterator[Codec]:
     """Yield the DequantizeLinear that read what a QuantizeLinear wrote."""
-    (levels,) = codec.node.output[:1]
+    levels = next(iter(codec.node.output), "")
     for node in codec.scope.nodes:
-        if _is(node, DEQUANTIZE) and len(node.input) > 1 and node.input[0] == levels:
+        if _is(node, DEQUANTIZE) and len(node.input) > 1 and node.input[0] == levels != "":
             yield _codec(codec.formal, codec.scope, node)

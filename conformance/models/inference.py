@@ -50,7 +50,7 @@ def infer_types(scope: Scope) -> dict[str, Type]:
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     types = {value.name: type_from(value.type, True) for value in (*graph.value_info, *graph.output, *graph.input)}
     for tensor in graph.initializer:
-        types[tensor.name] = Type(tensor.data_type, tuple(tensor.dims))
+        types[tensor.name] = Type(tensor.data_type, tuple(extent if extent >= 0 else None for extent in tensor.dims))
     return types
 
 

@@ -168,3 +168,15 @@ def test_models_of_a_real_quantizer(op: str, tmp_path: Path) -> None:
     for name in ("static", "dynamic"):
         checked = check_model(tmp_path / f"{name}.onnx")
         assert (len(checked.nodes), checked.problems, checked.unchecked) == (1, (), ()), name
+
+
+def test_a_quantizing_node_without_an_output_and_extents_below_zero_break_nothing() -> None:
+    for name in ("", "B", "W"):
+        model = quantized()
+        if name:
+            next(tensor for tensor in model.graph.initializer if tensor.name == name).dims[1] = -3
+        else:
+            del model.graph.node[-1].output[:]
+        checked = check_model(model)
+        assert checked.nodes
+        assert not any(unchecked.mishap for unchecked in checked.unchecked), checked.unchecked
