@@ -1,4 +1,4 @@
-"""What onnxspec costs, and the goals that it is held to: ``python -m benchmarks``."""
+"""Costs of onnxspec, and their goals: ``python -m benchmarks``."""
 
 import os
 

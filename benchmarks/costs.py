@@ -1,10 +1,10 @@
-"""What a case costs on a target, beside what judging it costs: processor time of the worker and of all that it starts,
+"""Cost of a case on a target, without judging: processor time of the worker and of all processes that it starts,
 compilers too.
 
     python -m benchmarks.costs [--targets-file FILE] TARGET ...
 
-Cases are those of `smoke` that the target takes, float32 and legal, each loaded and run as in a run; what starting the
-runtime costs is taken off.
+Cases are those of `smoke` that the target takes, float32 and valid, each loaded and run as in a run; the start of the
+runtime is subtracted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How many binary digits can be lost unseen: kernels that lose them somewhere, judged as targets are.
+"""Binary digits that can be lost unseen: kernels that lose them, judged as targets.
 
-``python -m benchmarks.digits`` measures what docs/accuracy.md says: for each type and each place where kernels lose
-digits the fewest whose loss a run of ``core`` shows, by a failing case of each operator or by the bias of all.
+``python -m benchmarks.digits`` makes a table of docs/measurements.md: for each type and each place where kernels lose
+digits, the fewest lost digits that a run of ``core`` shows, by a failing case of each operator or by the bias of all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST = 12  # digits
 
 
 def shortened(x: Array, digits: int, *, cut: bool) -> Array:
-    """Numbers with so many binary digits: the others cut off, or rounded away."""
+    """Return numbers with so many binary digits: the others truncated, or rounded away."""
     fraction, exponent = np.frexp(x.astype(np.float64))
     scaled = np.ldexp(fraction, digits)
     kept = np.trunc(scaled) if cut else np.rint(scaled)
@@ -45,7 +45,7 @@ class Lossy:
 
 
 def _results(cut: bool) -> Callable[[int], Callable[[Node, Arrays], Arrays]]:
-    """What is stored: outputs, and with them the states of the next step."""
+    """Shorten stored numbers: outputs, and with them the states of the next step."""
 
     def made(lost: int) -> Callable[[Node, Arrays], Arrays]:
         class Short(Kernel):
@@ -58,7 +58,7 @@ def _results(cut: bool) -> Callable[[int], Callable[[Node, Arrays], Arrays]]:
 
 
 def _operands(lost: int) -> Callable[[Node, Arrays], Arrays]:
-    """What is multiplied: X, W, R and states."""
+    """Shorten multiplied numbers: X, W, R and states."""
 
     class Short(Kernel):
         def _operand(self, x: Array) -> Array:
@@ -68,7 +68,7 @@ def _operands(lost: int) -> Callable[[Node, Arrays], Arrays]:
 
 
 def _functions(lost: int) -> Callable[[Node, Arrays], Arrays]:
-    """What activation functions return."""
+    """Shorten the results of activation functions."""
 
     class Short(Kernel):
         def _evaluated(self, activation: Any, x: Array) -> Array:
@@ -97,14 +97,14 @@ def _fails(cases: Sequence[Case], implementation: Any) -> bool:
 
 
 def _leans(cases: Sequence[Case], implementation: Any) -> bool:
-    """Whether the errors of a run lean to one side."""
+    """Tell whether the errors of a run lean to one side."""
     sums = sum((np.array(judge_staged(case, implementation).error_sums) for case in cases), np.zeros(4))
     largest, error = max(abs(sums[0]), abs(sums[1])) / sums[3], np.sqrt(sums[2]) / sums[3]
     return bool(largest > max(BIAS_UNITS, BIAS_ERRORS * error))
 
 
 def _first(sees: Callable[[Sequence[Case], Any], bool], cases: Sequence[Case], lossy: Lossy) -> int | None:
-    """The fewest digits whose loss is seen in some cases."""
+    """Return the fewest digits whose loss some cases show."""
     return next((lost for lost in range(_MOST + 1) if sees(cases, lossy.made(lost))), None)
 
 

@@ -1,4 +1,4 @@
-"""What is measured: each figure is what a user feels, as processor time or as a ratio, and has a goal."""
+"""Figures: costs that users notice, as processor time or as a ratio, each with a goal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Figure:
     long: bool = False
 
     def missed(self, value: float) -> bool:
-        """Whether a value misses the goal."""
+        """Tell whether a value misses the goal."""
         return self.goal is not None and (value < self.goal if self.least else value > self.goal)
 
 
@@ -291,7 +291,7 @@ class _Packed:
 
 @cache
 def _packed() -> _Packed:
-    """The package of a recorded run of `full`."""
+    """Return the package of a recorded run of `full`."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     command_seconds(onnxspec("run", "--profile", "full", "--record", "--nonce", "7", "--out", "run"), folder)
@@ -309,14 +309,14 @@ def _run_of(profile: str, jobs: int = 1) -> float:
 
 
 def _tiny() -> Any:
-    """A tiny case."""
+    """Return a tiny case."""
     from onnxspec.cases import CaseSpec
 
     return CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h", "Y_c"))
 
 
 def _conforming(trials: Any, off: float = 0.0) -> list[Any]:
-    """What a conforming target answers, all of it too large by a share `off`."""
+    """Return the outputs of a conforming target, all of them too large by a share `off`."""
     from onnxspec.conformance.proof.staged import staged_outcome
     from onnxspec.reference import evaluate, resolve
     from onnxspec.reference.operators.operator import dtype_of
@@ -330,7 +330,7 @@ def _conforming(trials: Any, off: float = 0.0) -> list[Any]:
 
 
 def judging(spec: Any) -> Callable[[], object]:
-    """What judges a conforming target's outputs of a case."""
+    """Return a function that judges a conforming target's outputs of a case."""
     from onnxspec.cases import build_case
     from onnxspec.conformance.judging.verdict import judge
 

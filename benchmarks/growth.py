@@ -1,5 +1,5 @@
-"""How costs grow: judging with T, N and H, a run with its cases, a report with its results. Drawn as SVG, both axes
-logarithmic, so that what is linear is a line that rises as the dashed one does."""
+"""Growth of costs: judging with T, N and H, a run with its cases, a report with its results. Drawn as SVG with two
+logarithmic axes, so that linear growth is parallel to the dashed line."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""What names are worth: how many failing results of a target get one, how many the right one, and at what cost.
+"""Value of names: how many failing results of a target get one, how many the right one, and at what cost.
 
     python -m benchmarks.naming [TARGET ...] [--targets-file FILE] [--profile core] [--json FILE] [--wrong]
 
-Without a target it runs the kernels of `benchmarks/kernels`, of which `benchmarks.truths` knows what is wrong. Of any
-other target no truth is known: then it is counted what is named, and how many names have foretold fresh cases. A kernel
-of the zoo is ``batch_halite:FAULT``, a whole batch ``batch_halite``: what is wrong with it is known in words,
-which stand below the table beside what each of its findings says. The command prints a table in Markdown; ``--wrong``
-lists wrong names, and cases without one, below it. Exit code 1 where a kernel's result has a wrong name, or its first
-finding does not name what is wrong.
+Without a target it runs the kernels of `benchmarks/kernels`, whose faults `benchmarks.truths` knows. Of other targets
+no truth is known: then names, and names that predicted fresh cases, are counted. A kernel of the zoo is
+``batch_halite:FAULT``, a whole batch ``batch_halite``: its author's description stands below the table beside its
+findings. The command prints a table in Markdown; ``--wrong`` lists wrong names, and cases without one, below it. Exit
+code 1 if a kernel's result has a wrong name, or its first finding does not name its fault.
 """
 
 from __future__ import annotations
@@ -51,15 +50,15 @@ class Row:
     """One line of the table.
 
     failing, named, right
-        Results that are wrong in what they return, those of them with a name, and those whose names are all true.
+        Results with wrong outputs, those of them with a name, and those whose names are all true.
     described
         Those with a name, or of a finding that says where it shows, or by which wider class all of it is right.
     tellable
-        Those that something in the table of faults, or a combination, could name: all but those whose cause it lacks.
+        Those that the table of faults, or a combination, could name: all but those whose cause it lacks.
     first
-        The first finding as a reader sees it, and ``leads`` whether it names a true cause.
+        Title of the first finding, and ``leads`` whether it names a true cause.
     false
-        Sentences that are false (:mod:`.sentences`).
+        False sentences (:mod:`.sentences`).
     run, search, experiments
         Seconds of processor time: running and judging; looking for names; asking the target.
     """
@@ -121,7 +120,7 @@ class Spent:
 
 @dataclass
 class Clock:
-    """What had been spent when each part of a run was over: other programs on the machine count for nothing."""
+    """Processor time at the end of each part of a run: other programs on the machine do not count."""
 
     started: Spent
     judged: Spent
@@ -143,7 +142,7 @@ class Clock:
 
 
 def targets_named(names: Sequence[str], targets_file: Path) -> Iterator[Target]:
-    """The targets of these names; all kernels without names."""
+    """Return the targets of these names; all kernels without names."""
     of_zoo = [fault for name in names for fault in zoo_names() if fault == name or fault.partition(":")[0] == name]
     batches = {fault.partition(":")[0] for fault in of_zoo}
     others = [name for name in names if name.partition(":")[0] not in batches]
@@ -155,7 +154,7 @@ def targets_named(names: Sequence[str], targets_file: Path) -> Iterator[Target]:
 
 
 def measured(target: Target, profile: str, targets_file: Path, remarks: list[str]) -> Row:
-    """A run of a target as anybody runs it, and what its names are worth."""
+    """Run a target as a user does, and return the value of its names."""
     selection = Selection(profile, ops=OPERATORS)
     probes = tuple(select_probes(selection, OPERATORS))
     plan = Plan(selection, probes, (target,), expected=False, targets_file=targets_file)
@@ -199,7 +198,7 @@ def _row(run: Run, target: TargetRun, parts: tuple[float, float, float], false: 
 
 
 def _named(result: Result) -> bool:
-    """Whether it is said what is wrong. A wrong number of outputs, and a wrong shape, is what it is called."""
+    """Tell whether a result has a name. A wrong number of outputs, and a wrong shape, are names of themselves."""
     return bool(result.diagnosis) or result.verdict is Verdict.MALFORMED
 
 
@@ -216,7 +215,7 @@ def _right(result: Result, truth: Truth) -> bool:
 
 
 def _remarks(name: str, results: Iterable[Result], truth: Truth | None) -> list[str]:
-    """Names that are not true, most frequent first, and where there is none."""
+    """Return the untrue names, most frequent first, and the cases without one."""
     failing = [r for r in results if r.verdict in DIAGNOSED]
     wrong = [r for r in failing if r.diagnosis and (truth is None or not _right(r, truth))]
     counts = Counter(" + ".join(r.diagnosis) for r in wrong)
@@ -226,7 +225,7 @@ def _remarks(name: str, results: Iterable[Result], truth: Truth | None) -> list[
 
 
 def _beside_words(name: str, findings: Iterable[Finding]) -> Iterator[str]:
-    """What is wrong with a kernel of the zoo, in its author's words, and what each finding says."""
+    """Return a zoo kernel's fault in its author's words, and the titles of the findings."""
     if name in zoo_names():
         yield f"{name} is: {words_of_zoo(name)}"
         told = (f for f in findings if f["kind"] not in NO_FAILURE and f["kind"] != Verdict.UNSUPPORTED.value)

@@ -1,4 +1,4 @@
-"""What others take for what can be compared: figures without goals, for the reader."""
+"""Costs of other tools for comparable work: figures without goals, for the reader."""
 
 from __future__ import annotations
 

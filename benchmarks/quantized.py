@@ -1,8 +1,8 @@
-"""What real targets make of quantized nodes: a table by target, bits and operator, as docs/quantized.md has it.
+"""Results of real targets on quantized nodes: a table by target, bits and operator, for docs/measurements.md.
 
     python -m benchmarks.quantized FOLDER [--profile core] [--lane TARGET+qdq-u8 ...]
 
-Lanes of which FOLDER holds no run yet are run first, as users run them, with examples/targets/runtimes.toml.
+Lanes without a run in FOLDER are run first, as users run them, with examples/targets/runtimes.toml.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DECLINED = (Verdict.UNSUPPORTED, Verdict.FALLBACK)
 
 
 def run(lane: str, profile: str, folder: Path) -> None:
-    """Put a lane to the test. What the runtime gets wrong makes no exit code here."""
+    """Run a lane. Failures of the runtime do not matter for the exit code."""
     words = ["run", "--profile", profile, "--targets-file", str(TARGETS), "--target", lane, "--no-extra"]
     shutil.rmtree(folder, ignore_errors=True)
     onnxspec = Path(sys.executable).with_name("onnxspec")
@@ -51,7 +51,7 @@ def run(lane: str, profile: str, folder: Path) -> None:
 
 
 def rows(lane: str, results: Sequence[Result]) -> Iterator[tuple[str, ...]]:
-    """A row for each operator."""
+    """Return a row for each operator."""
     for op in sorted({result.op for result in results}):
         own = [result for result in results if result.op == op]
         verdicts = Counter(result.verdict for result in own)

@@ -1,16 +1,16 @@
-"""Sentences of findings, read as a stranger reads them and held against every result: which of them are false?
+"""Sentences of findings, compared with every result as a stranger would: which of them are false?
 
     python -m benchmarks.sentences [--profile smoke] [--sample N] [--seed S] [--budget SECONDS] [--titles]
                                    [FAULT | FAULT+FAULT | KERNEL | BATCH:FAULT ...]
 
 Without names it takes all faults of the table, as many pairs of them, and all kernels of `benchmarks/kernels` and
 `benchmarks/zoo`: hours. `--sample` draws so many of each, and `--budget` begins nothing more after so many seconds.
-`--titles` prints what findings are called, beside what is wrong. Exit code 1 where a sentence is false.
+`--titles` prints the titles of findings beside the true faults. Exit code 1 if a sentence is false.
 
-A condition must be true of all cases of its finding. What is said to show "with" it, or "only with" it, must be true
-of no case that passes and should have shown the finding's fault. A name that has foretold must explain each case of its
-finding, and it, and a lead, must be one of what is wrong with the target, where ids say that: of the zoo it is known in
-words only, and somebody reads them. Words are read here for themselves, not by the code that makes them.
+A condition must be true of all cases of its finding. A condition behind "with" or "only with" must be true of no
+passing case that should have shown the finding's fault. A confirmed name must explain each case of its finding, and it,
+and a lead, must be one of the target's faults, if these have ids: those of the zoo are described in words only, for a
+person to read. Words are interpreted here independently, not by the code that makes them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _lengths(spec: Any) -> Any:
 
 
 def meets(probe: Probe, words: str) -> bool:
-    """Whether some words of a finding are true of a case. Raises LookupError for words that nobody can check."""
+    """Tell whether some words of a finding are true of a case. Raise LookupError for words that cannot be checked."""
     spec: Any = getattr(getattr(probe, "probe", probe), "spec", None)
     # A trait may be called like an attribute that its version knows, whether or not the case gives it.
     if spec is not None and words in _PLAIN:
@@ -147,7 +147,7 @@ _TRAITS = {
 def false_sentences(
     findings: Sequence[Finding], results: Sequence[Result], probes: Mapping[str, Probe], truth: Truth | None = None
 ) -> list[str]:
-    """What is false in the findings of a target, a line each."""
+    """Return the false sentences in the findings of a target, a line each."""
     failing = {verdict.value for verdict in FAILING} - {Verdict.NOT_REJECTED.value}
     lines: list[str] = []
     for finding in findings:
@@ -181,7 +181,7 @@ def _false(
 
 
 def _names(finding: Finding) -> Iterator[str]:
-    """The fault that a finding names, or is said to be consistent with."""
+    """Return the fault that a finding names, or with which it is consistent."""
     if finding["fault"]:
         yield finding["fault"]
     elif "consistent with: " in finding["what"]:
@@ -192,7 +192,7 @@ def _names(finding: Finding) -> Iterator[str]:
 
 
 def _drawn(sample: int | None, seed: str) -> list[str]:
-    """Names of what is run, so many of each kind."""
+    """Return the names of subjects, so many of each kind."""
     dice = random.Random(seed)
     faults = [d.id for d in FAULTS.values() if d.kind not in ("accepts", "bias") and {*d.operators} & {*_OPERATORS}]
     pairs = ["+".join(dice.sample(faults, 2)) for _ in faults]
@@ -203,7 +203,7 @@ def _drawn(sample: int | None, seed: str) -> list[str]:
 
 
 def _subjects(names: Sequence[str]) -> Iterator[tuple[str, Any, Truth | None]]:
-    """What is run: its name, the target, and what is wrong with it, where ids say that."""
+    """Return the subjects: name, target, and its faults, if these have ids."""
     for name in names:
         if name in TRUTHS:
             yield name, on_kernel(name), TRUTHS[name]

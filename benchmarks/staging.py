@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def kernel_names() -> list[str]:
-    """The kernels of ``benchmarks/kernels`` of which it is known what is wrong."""
+    """Return the kernels of ``benchmarks/kernels`` with known faults."""
     return list(TRUTHS)
 
 
@@ -128,12 +128,12 @@ def on_kernel(name: str) -> Opened:
 
 
 def zoo_names() -> list[str]:
-    """The faults of ``benchmarks/zoo``, which were written by who had not seen the table of faults."""
+    """Return the faults of ``benchmarks/zoo``, whose authors had not seen the table of faults."""
     return [f"{batch.__name__}:{fault}" for batch in batches([]) for fault in batch.FAULTS]
 
 
 def words_of_zoo(name: str) -> str:
-    """What is wrong with a kernel of the zoo, as its author says it."""
+    """Return the fault of a zoo kernel in its author's words."""
     batch, _, fault = name.partition(":")
     return str(_batch(batch).FAULTS[fault])
 

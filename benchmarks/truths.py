@@ -1,9 +1,9 @@
-"""What is wrong with the kernels that `benchmarks.naming` runs, in the ids of faults.
+"""True faults of the kernels that `benchmarks.naming` runs, by the ids of faults.
 
-The kernels were written first (`kernels/kernels.py`, `kernels/devices.py`: each says in words what is wrong with it).
-Here stands, for each of those things, by which ids a diagnosis would call it by its name, made everywhere or in one
-place (``@``); several where one fault has several forms, as in an old version of an operator. A pattern says no more
-than its words do: a name that only happens to fit is none of them.
+The kernels were written first (`kernels/kernels.py`, `kernels/devices.py`: each describes its faults in words). This
+module has, for each of those, the ids by which a diagnosis would name it, everywhere or in one scope (``@``); several
+if one fault has several forms, as in an old version of an operator. A pattern means no more than its words: a name that
+fits only by chance is none of them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from fnmatch import fnmatchcase
 
 @dataclass(frozen=True)
 class Truth:
-    """What is wrong with one kernel.
+    """True faults of one kernel.
 
     faults
-        By the word that its author chose, the patterns of ids that name it. None of them: the table of faults lacks it.
+        By the author's word, the patterns of ids that name it. Without patterns the table of faults lacks it.
     """
 
     kernel: str
     faults: Mapping[str, tuple[str, ...]]
 
     def right(self, fault: str) -> bool:
-        """Whether an id names something that is wrong with it."""
+        """Tell whether an id names one of its faults."""
         return any(fnmatchcase(fault, pattern) for patterns in self.faults.values() for pattern in patterns)
 
 

@@ -1,4 +1,4 @@
-"""Two recordings of all that onnxspec does, compared field by field: what a change of the inside must leave as it was.
+"""Two recordings of everything that onnxspec does, compared field by field: an internal change must not change them.
 
-``python -m benchmarks.comparison record --out DIR`` makes one, ``compare BEFORE AFTER`` says what differs.
+``python -m benchmarks.comparison record --out DIR`` makes one, ``compare BEFORE AFTER`` prints the differences.
 """

@@ -52,7 +52,7 @@ READERS: dict[str, tuple[Callable[[bytes], Any], ...]] = {
 
 @dataclass(frozen=True)
 class Difference:
-    """A field of a file of a step: what it is before and after; ``path`` says which, ``field`` what sort of one."""
+    """Field of a file of a step with its values before and after; ``path`` locates it, ``field`` is its sort."""
 
     step: str
     file: str
@@ -63,7 +63,7 @@ class Difference:
 
 
 def compare(before: Path, after: Path, only: Sequence[str] = ("*",), files: Sequence[str] = ("*",)) -> list[Difference]:
-    """Every difference between two recordings that nothing explains, by step.
+    """Return every unexplained difference between two recordings, by step.
 
     only, files
         Patterns for steps, and for the files of each.
@@ -142,7 +142,7 @@ def _settled(value: Any, places: Mapping[str, str]) -> Any:
 
 
 def _differing(a: Any, b: Any, field: str, path: str) -> Iterator[tuple[str, str, str, str]]:
-    """The sort of each field that differs, which one it is, and its values."""
+    """Yield the sort of each field that differs, its place, and its values."""
     if a == b:
         return
     if isinstance(a, list) and isinstance(b, list):

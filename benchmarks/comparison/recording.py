@@ -1,4 +1,4 @@
-"""A recording: the folders that steps leave behind, and ``recording.json`` with what came of each."""
+"""Recording: the folders of steps, and ``recording.json`` with the outcome of each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ print(sys.prefix)
 
 
 def record(folder: Path, chosen: Sequence[Step], python: str, *, fresh: bool = False) -> list[str]:
-    """Run the steps that the recording lacks (all of them where ``fresh``); what could not be recorded, a line each."""
+    """Run the steps that the recording lacks (all of them if ``fresh``); return a line for each that could not be
+    recorded."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     told = _read(folder)
@@ -58,7 +59,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def _places(folder: Path, python: str) -> dict[str, str]:
-    """What paths in texts begin with, by what it is: these differ between recordings."""
+    """Return the beginnings of paths in texts, by name: these differ between recordings."""
     answer = subprocess.run([python, "-c", _ASKED], cwd=folder, capture_output=True, text=True, check=True)
     code, environment = answer.stdout.splitlines()
     here = str(Path(__file__).resolve().parents[2])
@@ -90,7 +91,7 @@ def _run(step: Step, folder: Path, python: str) -> dict[str, Any]:
 
 
 def _command(command: list[str], folder: Path, number: int) -> tuple[int, str]:
-    """Exit code and standard error of a command, whose outputs are kept in the folder."""
+    """Return exit code and standard error of a command, whose outputs are kept in the folder."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100", "NO_COLOR": "1"}
     with open(folder / f"{number}.out", "wb") as out, open(folder / f"{number}.err", "wb") as err:
         code = subprocess.run(

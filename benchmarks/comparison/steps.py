@@ -1,6 +1,6 @@
-"""What is recorded: commands of onnxspec, by steps, each in a folder of its own.
+"""Recorded commands of onnxspec, by steps, each in a folder of its own.
 
-``fuzz`` is not among them: what Hypothesis draws varies with the modules that are loaded.
+``fuzz`` is not among them: Hypothesis draws other cases when other modules are loaded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""onnxspec without the clock of its experiments: what they come to must not depend on how busy the machine is.
+"""onnxspec without the clock of its experiments: their results must not depend on how busy the machine is.
 
 Its text is sent to the interpreter whose onnxspec is recorded (``python -c TEXT ARGUMENT ...``); it needs nothing else.
 """

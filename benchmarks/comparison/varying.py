@@ -1,4 +1,5 @@
-"""What varies from run to run of one and the same onnxspec, each with its reason; all else must be equal."""
+"""Fields and texts that vary from run to run of the same onnxspec, each with its reason; everything else must be
+equal."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ VARYING = (
 
 @dataclass(frozen=True)
 class Pattern:
-    """What varies inside texts, and what stands for it in a comparison."""
+    """Varying part of texts, and its replacement in a comparison."""
 
     text: re.Pattern[str]
     instead: str
@@ -55,17 +56,17 @@ PROGRESS = Pattern(
 
 
 def varies(file: str, field: str) -> bool:
-    """Whether a field of a file is known to vary."""
+    """Tell whether a field of a file is known to vary."""
     return any(fnmatchcase(file, each.files) and fnmatchcase(field, each.fields) for each in VARYING)
 
 
 def left_out(file: str) -> bool:
-    """Whether all of a file is known to vary."""
+    """Tell whether all of a file is known to vary."""
     return any(fnmatchcase(file, each.files) and each.fields == "*" for each in VARYING)
 
 
 def settled(text: str, places: Mapping[str, str]) -> str:
-    """A text in which nothing is left that is known to vary; ``places`` are the paths of a recording, by name."""
+    """Return a text without its known variations; ``places`` are the paths of a recording, by name."""
     for name, path in sorted(places.items(), key=lambda place: -len(place[1])):
         text = text.replace(path, name.upper())
     for pattern in PATTERNS:
@@ -74,7 +75,7 @@ def settled(text: str, places: Mapping[str, str]) -> str:
 
 
 def told() -> str:
-    """The table of what varies, as Markdown."""
+    """Return the table of known variations, as Markdown."""
     lines = ["| files | fields | why it varies |", "| --- | --- | --- |"]
     lines += [f"| `{each.files}` | `{each.fields}` | {each.reason} |" for each in VARYING]
     lines += [f"| all | in texts: {each.instead} | {each.reason} |" for each in PATTERNS]
