@@ -20,6 +20,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
+from ...reference.errors import UserError
 from ..specs.tensor import array_of, tensor_proto
 from .external_data import OutsideData, is_pointer, take_in
 from .room import CASE_BYTES, DEPTH, Room, TooLarge
@@ -31,7 +32,7 @@ RTOL, ATOL = 1e-3, 1e-7
 """Default tolerance of the runner of onnx.backend.test: |got - given| <= ATOL + RTOL |given|."""
 
 
-class DirectoryError(ValueError):
+class DirectoryError(UserError):
     """A directory cannot be used; the message names the file and the reason, in one line."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...reference.errors import UserError
 from ...reference.operators.mishap import told_mishap
 from ..specs.case import Spec
 from ..specs.family import build_case, clauses_exercised
@@ -30,10 +31,6 @@ _ASIDE = ".onnxspec-"
 
 # By whose conforming arithmetic a case must be fair: that of a target which declares nothing.
 ACCURACY = "standard"
-
-
-class OccupiedTree(Exception):
-    """The folder to generate into holds something."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +67,11 @@ def generate(folder: Path, specs: Iterable[Spec], origin: Origin, *, everything:
     everything
         Also write cases that a fixed tolerance does not judge fairly.
 
-    All is written aside first, so that what fails leaves the folder as it was. Raises OccupiedTree for a folder that
+    All is written aside first, so that what fails leaves the folder as it was. Raises UserError for a folder that
     holds something; OSError where it cannot be written.
     """
     if folder.exists() and not (folder.is_dir() and all(p.name.startswith(_ASIDE) for p in folder.iterdir())):
-        raise OccupiedTree(f"{folder} already holds something: give a new or empty folder")
+        raise UserError(f"{folder} already holds something: give a new or empty folder")
     folder.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=folder))
     try:

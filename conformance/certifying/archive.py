@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from ...reference.errors import UserError
+
 MOST_FILES = 4000
 MOST_BYTES = 1 << 30
 """Bytes of all files of a package; `full` of onnxruntime takes 80 MB."""
@@ -30,10 +32,6 @@ _VERSION, _MADE_BY, _FIRST_DAY = 20, 3 << 8 | 20, 1 << 5 | 1
 _PLAIN_FILE = 0o100644 << 16
 
 
-class NoPackage(ValueError):
-    """A file is no package, or one that must not be unpacked; the message says why, in one line."""
-
-
 class Package:
     """The files of a package, unpacked into a folder."""
 
@@ -45,9 +43,9 @@ class Package:
         self.size = size
 
     def content(self, name: str) -> bytes:
-        """Return the content of a file. Raise NoPackage if it is missing."""
+        """Return the content of a file. Raise UserError if it is missing."""
         if name not in self.names:
-            raise NoPackage(f"{self.path}: {name} is missing")
+            raise UserError(f"{self.path}: {name} is missing")
         return (self.folder / name).read_bytes()
 
 
@@ -70,10 +68,10 @@ def write_package(path: Path, files: Mapping[str, bytes]) -> None:
 def read_package(path: Path, folder: Path) -> Package:
     """Unpack a package into an empty folder, once its directory is within bounds.
 
-    Raise NoPackage, and OSError if the file cannot be read or the folder not be written.
+    Raise UserError, and OSError if the file cannot be read or the folder not be written.
     """
     if path.stat().st_size > MOST_BYTES:
-        raise NoPackage(f"{path}: more than {MOST_BYTES >> 20} MiB")
+        raise UserError(f"{path}: more than {MOST_BYTES >> 20} MiB")
     with path.open("rb") as file:
         try:
             archive = zipfile.ZipFile(file)
@@ -83,7 +81,7 @@ def read_package(path: Path, folder: Path) -> Package:
             for entry in entries:
                 _unpack(path, archive, entry, folder / entry.filename)
         except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError) as error:
-            raise NoPackage(f"{path}: no zip that can be read: {error}") from None
+            raise UserError(f"{path}: no zip that can be read: {error}") from None
         file.seek(0)
         digest = hashlib.sha256()
         for block in iter(lambda: file.read(_BLOCK), b""):
@@ -92,30 +90,30 @@ def read_package(path: Path, folder: Path) -> Package:
 
 
 def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise NoPackage for a directory that promises too much, or files that no package holds."""
+    """Raise UserError for a directory that promises too much, or files that no package holds."""
     if not 0 < len(entries) <= MOST_FILES:
-        raise NoPackage(f"{path}: holds {len(entries):,} files, and may hold from one to {MOST_FILES:,}")
+        raise UserError(f"{path}: holds {len(entries):,} files, and may hold from one to {MOST_FILES:,}")
     seen: set[str] = set()
     for entry in entries:
         name = entry.filename
         shown = ascii(name[:100])
         if not _NAME.fullmatch(name) or name != entry.orig_filename:
-            raise NoPackage(f"{path}: no file of a package is called {shown}")
+            raise UserError(f"{path}: no file of a package is called {shown}")
         if name.lower() in seen:
-            raise NoPackage(f"{path}: holds {shown} twice")
+            raise UserError(f"{path}: holds {shown} twice")
         seen.add(name.lower())
         if entry.flag_bits or entry.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
-            raise NoPackage(f"{path}: {shown} is encrypted, or packed in a way that packages are not")
+            raise UserError(f"{path}: {shown} is encrypted, or packed in a way that packages are not")
         if entry.extra or entry.comment or (entry.external_attr >> 16) & 0o170000 not in (0, 0o100000):
-            raise NoPackage(f"{path}: {shown} is no plain file")
+            raise UserError(f"{path}: {shown} is no plain file")
         if entry.file_size > MOST_FILE:
-            raise NoPackage(f"{path}: {shown} has more than {MOST_FILE >> 20} MiB")
+            raise UserError(f"{path}: {shown} has more than {MOST_FILE >> 20} MiB")
         if entry.file_size > (1 << 20) + MOST_RATIO * entry.compress_size:
-            raise NoPackage(f"{path}: {shown} grows to more than {MOST_RATIO} times its size")
+            raise UserError(f"{path}: {shown} grows to more than {MOST_RATIO} times its size")
     if any(parent in seen for name in seen for parent in _parents(name)):
-        raise NoPackage(f"{path}: holds a file and a folder of one name")
+        raise UserError(f"{path}: holds a file and a folder of one name")
     if sum(entry.file_size for entry in entries) > MOST_BYTES:
-        raise NoPackage(f"{path}: more than {MOST_BYTES >> 20} MiB when it is unpacked")
+        raise UserError(f"{path}: more than {MOST_BYTES >> 20} MiB when it is unpacked")
 
 
 def _parents(name: str) -> Iterator[str]:
@@ -125,7 +123,7 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _require_plain(path: Path, file: IO[bytes], archive: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise NoPackage unless all bytes but the content of files are as they are written here: the files one behind the
+    """Raise UserError unless all bytes but the content of files are as they are written here: the files one behind the
     other from the first byte on, the directory behind them, and nothing else. Then every reader of zips sees the same,
     and no byte can be changed unseen."""
     place, directory = 0, b""
@@ -135,14 +133,14 @@ def _require_plain(path: Path, file: IO[bytes], archive: zipfile.ZipFile, entrie
         common = (_VERSION, 0, entry.compress_type, 0, _FIRST_DAY, *sizes, len(name), 0)
         file.seek(place)
         if entry.header_offset != place or file.read(_LOCAL.size + len(name)) != _LOCAL.pack(b"PK\3\4", *common) + name:
-            raise NoPackage(f"{path}: something stands before {entry.filename}, or it is not where the directory says")
+            raise UserError(f"{path}: something stands before {entry.filename}, or it is not where the directory says")
         directory += _CENTRAL.pack(b"PK\1\2", _MADE_BY, *common, 0, 0, 0, _PLAIN_FILE, place) + name
         place += _LOCAL.size + len(name) + entry.compress_size
     count = len(entries)
     end = _END.pack(b"PK\5\6", 0, 0, count, count, len(directory), place, 0)
     file.seek(place)
     if archive.start_dir != place or file.read(len(directory) + len(end) + 1) != directory + end:
-        raise NoPackage(f"{path}: there is something beside its files, or its directory is not as packages have it")
+        raise UserError(f"{path}: there is something beside its files, or its directory is not as packages have it")
 
 
 def _unpack(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, to: Path) -> None:
@@ -153,7 +151,7 @@ def _unpack(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, to: Pa
         while block := source.read(min(_BLOCK, left + 1)):
             left -= len(block)
             if left < 0:
-                raise NoPackage(f"{path}: {entry.filename} is larger than it says")
+                raise UserError(f"{path}: {entry.filename} is larger than it says")
             target.write(block)
     if left:
-        raise NoPackage(f"{path}: {entry.filename} is smaller than it says")
+        raise UserError(f"{path}: {entry.filename} is smaller than it says")

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ...reference.errors import UserError
 from ..border.strict_json import MalformedJson, decode, encode
-from .archive import NoPackage, Package
+from .archive import Package
 from .records import FORM, AttestationRecord, DigestRecord, StatementRecord, SubjectRecord
 
 STATEMENT = "STATEMENT.json"
@@ -41,19 +42,19 @@ def as_json(record: msgspec.Struct) -> bytes:
 
 
 def attestation_of(package: Package) -> AttestationRecord:
-    """Return the statement of a package. Raise NoPackage if there is none, or one in another format."""
+    """Return the statement of a package. Raise UserError if there is none, or one in another format."""
     record = record_in(package, STATEMENT, AttestationRecord)
     if (record.type, record.predicate_type, record.predicate.form) != (IN_TOTO, PREDICATE, FORM):
-        raise NoPackage(f"{package.path}: {STATEMENT}: of the type {record.predicate_type[:80]!a}, not {PREDICATE!a}")
+        raise UserError(f"{package.path}: {STATEMENT}: of the type {record.predicate_type[:80]!a}, not {PREDICATE!a}")
     return record
 
 
 def record_in(package: Package, name: str, kind: type[T]) -> T:
-    """Return the record of a file of a package. Raise NoPackage."""
+    """Return the record of a file of a package. Raise UserError."""
     try:
         return decode(package.content(name), kind)
     except MalformedJson as error:
-        raise NoPackage(f"{package.path}: {name}: {error}") from None
+        raise UserError(f"{package.path}: {name}: {error}") from None
 
 
 def subject_differences(package: Package, attestation: AttestationRecord) -> Iterator[tuple[str, str, str]]:

@@ -15,7 +15,7 @@ _NOT_TRIED = STATES[UNKNOWN]
 
 
 def changes_since(old: Package, new: Package) -> Iterator[str]:
-    """Statements of a package that differ from an earlier one's, a line each. Raises NoPackage."""
+    """Statements of a package that differ from an earlier one's, a line each. Raises UserError."""
     before, now = (attestation_of(package).predicate for package in (old, new))
     yield f"since {before.date} ({before.product}, SHA-256 {old.sha256[:16]}):"
     for key in (

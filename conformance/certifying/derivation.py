@@ -17,6 +17,7 @@ from pathlib import Path
 from msgspec import structs
 
 from ...cases import PROFILES
+from ...reference.errors import RecordError
 from ..diagnosis.explainer import explained
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Judgement, Verdict
@@ -33,7 +34,7 @@ from ..running.conclusion import conclude
 from ..running.description import description_of
 from ..running.filling import NOT_ASKED, cases_to_add
 from ..running.fresh import FEWEST, amended_by_fresh, answered, differs, sample_of
-from ..running.merge import MergeError, plan_of
+from ..running.merge import plan_of
 from ..running.run import Plan, Run, TargetRun
 from ..targets.target import Target
 from ..workers.job import Job, Outcome
@@ -55,10 +56,6 @@ BY_NUMBERS = frozenset(
 _STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run", "not-tried"})
 _TRIED = _STATUSES - {"not-run", "unavailable"}
 _ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
-
-
-class NotCertifiable(ValueError):
-    """A run cannot be packed or verified; the message says why, in one line."""
 
 
 Lines = Mapping[str, dict[str, Recorded]]
@@ -163,19 +160,19 @@ def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
     jobs
         How many processes judge.
 
-    Raises NotCertifiable where the folder holds no run, no record, not that target, or cases that cannot be made again;
+    Raises RecordError where the folder holds no run, no record, not that target, or cases that cannot be made again;
     and OSError.
     """
     try:
         read = read_described(folder)
         _require_names(folder, read.info)
         plan = plan_of(read)
-    except (NoRun, MergeError) as error:
-        raise NotCertifiable(str(error)) from None
+    except (NoRun, RecordError) as error:
+        raise RecordError(str(error)) from None
     if not read.info.get("keeps_outputs"):
-        raise NotCertifiable(f"{folder}: does not keep what its target did: run it again with --record")
+        raise RecordError(f"{folder}: does not keep what its target did: run it again with --record")
     if plan.selection.directories:
-        raise NotCertifiable(f"{folder}: a run of directories or of a model; certificates are of profiles")
+        raise RecordError(f"{folder}: a run of directories or of a model; certificates are of profiles")
     target = replace(_target(folder, plan, name), expected="")
     plan = replace(plan, targets=(target,), expected=False, shard=None)
     claimed = {result.case: result for result in read.results if result.target == target.name}
@@ -188,23 +185,23 @@ def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
 
 
 def _require_names(folder: Path, info: RunRecord) -> None:
-    """Raise NotCertifiable for a run of anything but pinned cases and a nonce's: a foreign package must not make us
+    """Raise RecordError for a run of anything but pinned cases and a nonce's: a foreign package must not make us
     read files of this machine, or draw cases without end."""
     pinned, _ = split_nonce(info["profile"])
     if pinned not in PROFILES:
-        raise NotCertifiable(f"{folder}: a run of {info['profile'][:80]!a}; certificates are of {', '.join(PROFILES)}")
+        raise RecordError(f"{folder}: a run of {info['profile'][:80]!a}; certificates are of {', '.join(PROFILES)}")
     if not all(_ID.fullmatch(case) for case in info["selection"]["case"]):
-        raise NotCertifiable(f"{folder}: a run of cases that are named by more than their ids")
+        raise RecordError(f"{folder}: a run of cases that are named by more than their ids")
 
 
 def _target(folder: Path, plan: Plan, name: str) -> Target:
     """Return the target of that name, or the only one."""
     targets = {target.name: target for target in plan.targets}
     if not name and len(targets) > 1:
-        raise NotCertifiable(f"{folder}: has several targets, say which with --target: {', '.join(targets)}")
+        raise RecordError(f"{folder}: has several targets, say which with --target: {', '.join(targets)}")
     chosen = name or next(iter(targets), "")
     if chosen not in targets:
-        raise NotCertifiable(f"{folder}: has no target {chosen!r}, but {', '.join(targets)}")
+        raise RecordError(f"{folder}: has no target {chosen!r}, but {', '.join(targets)}")
     return targets[chosen]
 
 

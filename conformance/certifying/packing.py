@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...reference.errors import RecordError
 from ..border.strict_json import MalformedJson, typed
 from ..probes.drawn import split_nonce
 from ..results import lines
@@ -22,7 +23,7 @@ from ..results.writer import RunWriter
 from ..running.screen import told_answer
 from ..workers.worker_process import MEASURED
 from .attestation import STATEMENT, as_json, attested
-from .derivation import Derivation, NotCertifiable
+from .derivation import Derivation
 from .placement import placement_of
 from .records import FORM, ChallengeRecord, MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
 from .reported import reported_in
@@ -56,12 +57,12 @@ class Claim:
     signer: str = ""
 
     def checked(self) -> tuple[WaiverRecord, ...]:
-        """Return the waivers. Raise NotCertifiable for a name that no page can show, and WaiverError."""
+        """Return the waivers. Raise RecordError for a name that no page can show, and RecordError."""
         for key, text in (("product", self.product), ("vendor", self.vendor)):
             if not text.strip() or len(text) > _TEXT or not text.isprintable():
-                raise NotCertifiable(f"{key}: a line of up to {_TEXT} printable characters, not {text[:40]!r}")
+                raise RecordError(f"{key}: a line of up to {_TEXT} printable characters, not {text[:40]!r}")
         if self.signer and not _SHA256.fullmatch(self.signer):
-            raise NotCertifiable(f"signer: {self.signer[:40]!a} is no SHA-256 of a key")
+            raise RecordError(f"signer: {self.signer[:40]!a} is no SHA-256 of a key")
         return read_waivers(self.waivers, WAIVERS) if self.waivers else ()
 
 
@@ -85,7 +86,7 @@ def some_nonce() -> str:
 
 
 def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, bytes]:
-    """Return every file of a package but its envelope. Raise NotCertifiable, WaiverError and OSError."""
+    """Return every file of a package but its envelope. Raise RecordError, RecordError and OSError."""
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
         folder = Path(temporary) / RUN_FOLDER
         records = records_of(derivation, claim, folder)
@@ -94,7 +95,7 @@ def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, by
 
 
 def records_of(derivation: Derivation, claim: Claim, folder: Path) -> Records:
-    """Return the records of a package; write its run to `folder`. Raise NotCertifiable, WaiverError and OSError."""
+    """Return the records of a package; write its run to `folder`. Raise RecordError, RecordError and OSError."""
     waivers = claim.checked()
     measured = measured_of(derivation)
     suite = suite_of(derivation)
@@ -136,7 +137,7 @@ def write_run(derivation: Derivation, folder: Path) -> None:
 
 
 def measured_of(derivation: Derivation) -> MeasuredRecord:
-    """Return ENVIRONMENT.json. Raise NotCertifiable if a worker's measurements have another form."""
+    """Return ENVIRONMENT.json. Raise RecordError if a worker's measurements have another form."""
     description = dict(derivation.entry["description"])
     measured = description.pop(MEASURED, {})
     fields = measured if isinstance(measured, dict) and "error" not in measured else {}
@@ -152,7 +153,7 @@ def measured_of(derivation: Derivation) -> MeasuredRecord:
     try:
         return typed({**fields, **fixed}, MeasuredRecord)
     except MalformedJson as error:
-        raise NotCertifiable(f"what the worker has measured: {error}") from None
+        raise RecordError(f"what the worker has measured: {error}") from None
 
 
 def suite_of(derivation: Derivation) -> SuiteRecord:

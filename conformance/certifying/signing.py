@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ...reference.errors import UserError
 from ..border.strict_json import MalformedJson, decode, encode
 from .archive import Package
 from .attestation import ENVELOPE, STATEMENT
@@ -24,10 +25,6 @@ PAYLOAD = "application/vnd.in-toto+json"
 """The type of a payload that is a Statement of in-toto's."""
 
 _LARGEST = 1 << 16  # bytes of a file that holds a key
-
-
-class NoKey(ValueError):
-    """A file holds no key of the expected kind, or keys cannot be used here; the message says why, in one line."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +50,13 @@ class Signer:
 
 
 def signer_in(path: Path) -> Signer:
-    """Return the signer of a file in PEM. Raise NoKey."""
+    """Return the signer of a file in PEM. Raise UserError."""
     private = _loaded(path, "private key", partial(_libraries().serialization.load_pem_private_key, password=None))
     return Signer(_public(private.public_key()), private)
 
 
 def public_key_in(path: Path) -> PublicKey:
-    """Return the public key of a file in PEM. Raise NoKey."""
+    """Return the public key of a file in PEM. Raise UserError."""
     return _public(_loaded(path, "public key", _libraries().serialization.load_pem_public_key))
 
 
@@ -108,25 +105,25 @@ def _public(public: Any) -> PublicKey:
 
 
 def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
-    """Return the ed25519 key of a file. Raise NoKey."""
+    """Return the ed25519 key of a file. Raise UserError."""
     try:
         with path.open("rb") as file:
             key = load(file.read(_LARGEST))
     except OSError as error:
-        raise NoKey(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     except TypeError:
-        raise NoKey(f"{path}: is encrypted: openssl pkey -in {path} -out PLAIN.pem decrypts it") from None
+        raise UserError(f"{path}: is encrypted: openssl pkey -in {path} -out PLAIN.pem decrypts it") from None
     except _libraries().refusals:
-        raise NoKey(f"{path}: holds no {kind} in PEM") from None
+        raise UserError(f"{path}: holds no {kind} in PEM") from None
     wanted = _libraries().ed25519
     if not isinstance(key, (wanted.Ed25519PrivateKey, wanted.Ed25519PublicKey)):
-        raise NoKey(f"{path}: is no ed25519 key: openssl genpkey -algorithm ed25519 -out KEY.pem makes one")
+        raise UserError(f"{path}: is no ed25519 key: openssl genpkey -algorithm ed25519 -out KEY.pem makes one")
     return key
 
 
 @cache
 def _libraries() -> SimpleNamespace:
-    """Return the libraries that signatures need. Raise NoKey if they are not installed."""
+    """Return the libraries that signatures need. Raise UserError if they are not installed."""
     try:
         malformed = importlib.import_module("securesystemslib.exceptions").Error
         unsupported = importlib.import_module("cryptography.exceptions").UnsupportedAlgorithm
@@ -138,4 +135,4 @@ def _libraries() -> SimpleNamespace:
             refusals=(ValueError, KeyError, malformed, unsupported),
         )
     except ImportError:
-        raise NoKey("signatures need two libraries: pip install 'onnxspec[sign]'") from None
+        raise UserError("signatures need two libraries: pip install 'onnxspec[sign]'") from None

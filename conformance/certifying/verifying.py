@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...reference.errors import RecordError
 from ..border.strict_json import MalformedJson, parse
 from .archive import Package
 from .attestation import ENVELOPE, STATEMENT, as_json, attestation_of, record_in, subject_differences
 from .closeness import RESULT, RUN_INFO, Tolerances, unlike
-from .derivation import BY_NUMBERS, Derivation, NotCertifiable, derived
+from .derivation import BY_NUMBERS, Derivation, derived
 from .packing import (
     CERTIFICATE,
     ENVIRONMENT,
@@ -37,7 +38,7 @@ from .packing import (
 from .records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
 from .signing import PublicKey, signature_differences
 from .suite import own_sources
-from .waivers import WaiverError, expired
+from .waivers import expired
 
 _SHOWN = 12  # differences of a check that are told one by one
 _LARGEST = 64 << 20  # bytes of a file of JSON
@@ -108,7 +109,7 @@ def verify(
     jobs
         How many processes judge.
 
-    Raises NoPackage where the files that say what it is are not there, or are of another form; NoKey where signatures
+    Raises UserError where the files that say what it is are not there or are of another form, or where signatures
     cannot be looked at here; and OSError.
     """
     attestation = attestation_of(package)
@@ -123,7 +124,7 @@ def verify(
         derivation = verification.derivation = derived(package.folder / RUN_FOLDER, jobs=jobs)
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             records = records_of(derivation, _claim(verification), Path(temporary) / RUN_FOLDER)
-    except (NotCertifiable, WaiverError, MalformedJson) as error:
+    except (RecordError, MalformedJson) as error:
         text = str(error).replace(f"{package.folder}/", "")
         verification.check("record").differ(text)
         return verification
@@ -179,7 +180,7 @@ def _claim(verification: Verification) -> Claim:
     try:
         day = datetime.date.fromisoformat(statement.date)
     except ValueError:
-        raise NotCertifiable(f"{STATEMENT}: date: {statement.date[:40]!a} is no day") from None
+        raise RecordError(f"{STATEMENT}: date: {statement.date[:40]!a} is no day") from None
     waivers = verification.package.content(WAIVERS) if WAIVERS in verification.package.names else b""
     return Claim(statement.product, statement.vendor, day, waivers, statement.signer)
 

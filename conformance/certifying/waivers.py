@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ...reference import FORMATS, clauses_of, operator_names
+from ...reference.errors import RecordError
 from ..border.typed_toml import TomlDocument
 from ..judging.judgement import FAILING
 from ..probes.probe import Probe
@@ -33,27 +34,23 @@ LONGEST = 1 << 18
 _TEXT = 500  # characters of a reason or an owner
 
 
-class WaiverError(ValueError):
-    """A file of waivers is wrong; the text names the file, the line and the key, in one line."""
-
-
 def read_waivers(content: bytes, place: str) -> tuple[WaiverRecord, ...]:
-    """Return the waivers of a file. Raise WaiverError."""
+    """Return the waivers of a file. Raise RecordError."""
     if len(content) > LONGEST:
-        raise WaiverError(f"{place}: more than {LONGEST >> 10} KiB")
+        raise RecordError(f"{place}: more than {LONGEST >> 10} KiB")
     try:
         text = content.decode("utf-8").replace("\r\n", "\n")
     except ValueError as error:
-        raise WaiverError(f"{place}: {error}") from None
-    document = TomlDocument(text, place, WaiverError, entry="waiver {number}")
+        raise RecordError(f"{place}: {error}") from None
+    document = TomlDocument(text, place, RecordError, entry="waiver {number}")
     rows = document.tables("waiver")
     if len(rows) > MOST:
-        raise WaiverError(f"{place}: holds {MOST} waivers at most")
+        raise RecordError(f"{place}: holds {MOST} waivers at most")
     return tuple(_waiver(document, number, row) for number, row in enumerate(rows))
 
 
 def _waiver(document: TomlDocument, number: int, row: Mapping[str, object]) -> WaiverRecord:
-    """Return the waiver of a table. Raise WaiverError."""
+    """Return the waiver of a table. Raise RecordError."""
     if isinstance(day := row.get("expires"), datetime.date) and not isinstance(day, datetime.datetime):
         row = {**row, "expires": day.isoformat()}
     waiver = document.typed(row, WaiverRecord, ("waiver", number))

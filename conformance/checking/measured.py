@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ...cases.specs.features import GROUPS, groups_with
 from ...reference import fault_named
+from ...reference.errors import UserError
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..judging.vocabulary import NO_FAILURE, outcome_told
 from ..probes.probe import worded
@@ -28,10 +29,6 @@ from .workarounds import workaround, workaround_for
 
 # Columns that are about the numbers that were fed, how often, or whether there is a node at all to speak of.
 _OF_DATA = frozenset(GROUPS[feature] for feature in ("rerun", "nonfinite", "numerics", "exact", "illegal"))
-
-
-class MeasuredError(ValueError):
-    """A folder without a run that can be read; the text says why, in one line."""
 
 
 @dataclass(frozen=True)
@@ -152,16 +149,16 @@ def _is_about(entry: Entry, node: SampleNode) -> bool:
 
 
 def read_measured(folders: Sequence[Path]) -> Measured:
-    """Read recorded runs. Raises MeasuredError."""
+    """Read recorded runs. Raises UserError."""
     results: list[Result] = []
     records: list[TargetRecord] = []
     for folder in folders:
         try:
             run = read_folder(folder)
         except NoRun as error:
-            raise MeasuredError(str(error)) from None
+            raise UserError(str(error)) from None
         if not run.results:
-            raise MeasuredError(f"{folder}: holds no results")
+            raise UserError(f"{folder}: holds no results")
         results += run.results
         records += run.info["targets"] if run.info is not None else []
     targets = []

@@ -19,15 +19,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from ...reference.errors import UserError
 from ..border.typed_toml import TomlDocument
 from ..probes.selection import UnknownName
 from .problem import Checked, Problem
 from .rule import rules
-
-
-class SuppressionError(ValueError):
-    """A file of suppressions is wrong; the text names it, the line and the entry, in one line."""
-
 
 Text = Annotated[str, Meta(min_length=1, pattern=r"\S", description="a text that is not empty")]
 
@@ -54,8 +50,8 @@ class Suppression(Struct, frozen=True, kw_only=True):
 
 
 def read_suppressions(path: Path) -> list[Suppression]:
-    """Read the entries of a file. Raises SuppressionError."""
-    document = TomlDocument.read(path, SuppressionError, entry="entry {number} of suppress")
+    """Read the entries of a file. Raises UserError."""
+    document = TomlDocument.read(path, UserError, entry="entry {number} of suppress")
     entries = [document.record(Suppression, ("suppress", n)) for n in range(len(document.tables("suppress")))]
     for number, entry in enumerate(entries):
         if not any(fnmatchcase(id, entry.rule) for id in rules()):

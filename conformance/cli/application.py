@@ -65,11 +65,14 @@ class Command(typer.core.TyperCommand):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if not _theirs(error):
-                raise
+            from ...reference.errors import UserError
             from ...reference.operators.mishap import told_mishap
             from .terminal import fail
 
+            if isinstance(error, UserError):
+                fail(str(error), error.code)
+            if not _theirs(error):
+                raise
             fail(f"broke off, by the fault of an operator's own code: {told_mishap(error)}", 1)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -11,18 +11,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ..certifying.archive import NoPackage, read_package, write_package
+from ...reference.errors import RecordError
+from ..certifying.archive import read_package, write_package
 from ..certifying.attestation import ENVELOPE, STATEMENT
 from ..certifying.comparing import changes_since
-from ..certifying.derivation import Derivation, NotCertifiable, derived, differing
+from ..certifying.derivation import Derivation, derived, differing
 from ..certifying.packing import Claim, files_of
 from ..certifying.records import AttestationRecord, StatementRecord
 from ..certifying.resemblance import resemblances
-from ..certifying.signing import NoKey, public_key_in, signer_in
+from ..certifying.signing import public_key_in, signer_in
 from ..certifying.verifying import Verification, verify
-from ..certifying.waivers import LONGEST, WaiverError
+from ..certifying.waivers import LONGEST
 from ..judging.judgement import Verdict
-from ..running.merge import MergeError, merge
+from ..running.merge import merge
 from .application import app
 from .command import CORES
 from .terminal import fail, say, warn, why
@@ -74,8 +75,6 @@ def certify(
             if signer is not None:
                 files[ENVELOPE] = signer.envelope(files[STATEMENT])
             write_package(out, files)
-    except (NotCertifiable, WaiverError, MergeError, NoKey) as error:
-        fail(str(error))
     except OSError as error:
         fail(why(error))
     statement = _summary(files[STATEMENT])
@@ -104,14 +103,14 @@ def _one_run(runs: Sequence[Path], merged: Path) -> Path:
 
 
 def _require_borne_out(derivation: Derivation) -> None:
-    """Raise NotCertifiable where a run says other things than what it has recorded."""
+    """Raise RecordError where a run says other things than what it has recorded."""
     for flaw in derivation.flaws:
-        raise NotCertifiable(f"{derivation.folder}: {flaw}")
+        raise RecordError(f"{derivation.folder}: {flaw}")
     for result in derivation.results:
         if result.verdict is Verdict.NOT_JUDGED and derivation.claimed[result.case].verdict is not result.verdict:
-            raise NotCertifiable(f"{derivation.folder}: case {result.case} cannot be judged again: {result.message}")
+            raise RecordError(f"{derivation.folder}: case {result.case} cannot be judged again: {result.message}")
     for case, claimed, again in differing(derivation):
-        raise NotCertifiable(
+        raise RecordError(
             f"{derivation.folder}: case {case} is {claimed} there, and {again} by what was recorded: was the run made "
             "with another version, or edited?"
         )
@@ -176,8 +175,6 @@ def verify_package(
                 with tempfile.TemporaryDirectory(prefix="onnxspec-") as other:
                     for line in changes_since(read_package(since, Path(other)), unpacked):
                         say(line)
-    except (NoPackage, NoKey) as error:
-        fail(str(error))
     except OSError as error:
         fail(f"{error.filename or package}: {error.strerror or error}")
     raise typer.Exit(int(verification.differs))

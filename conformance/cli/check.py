@@ -12,11 +12,11 @@ import typer
 
 from ..checking.check import check_model
 from ..checking.formatters import github_annotations, lines_of, plain, summary
-from ..checking.measured import MeasuredError, read_measured
+from ..checking.measured import read_measured
 from ..checking.problem import Checked, Level
 from ..checking.rule import MEASURED, Rule, rules
 from ..checking.sarif import sarif
-from ..checking.suppression import SuppressionError, read_suppressions, suppressed, unused
+from ..checking.suppression import read_suppressions, suppressed, unused
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
 from ..results.support import listed
@@ -61,11 +61,8 @@ def check(
         fail("no model is given")
     if form not in _FORMS:
         fail(f"there is no format {form!r}; one of {', '.join(_FORMS)}")
-    try:
-        entries = read_suppressions(suppress) if suppress is not None else []
-        recorded = read_measured(measured) if measured else None
-    except (SuppressionError, MeasuredError) as error:
-        fail(str(error))
+    entries = read_suppressions(suppress) if suppress is not None else []
+    recorded = read_measured(measured) if measured else None
     everything = []
     for model in models:
         checked = suppressed(check_model(model, measured=recorded), entries)

@@ -18,7 +18,7 @@ from ...reference.documents.clauses import STATUSES
 from ...reference.documents.operators import operator_called
 from ..probes.selection import UnknownName
 from .application import app
-from .terminal import console_on, fail, put, warn
+from .terminal import console_on, put, warn
 
 _INDENT = 4
 _STYLES = {"stated": "green", "implied": "green", "convention": "yellow", "undefined": "magenta", "arithmetic": "cyan"}
@@ -39,10 +39,7 @@ def clauses(
 
     On a terminal each has its paragraph; elsewhere a line each, its columns with tabs between them.
     """
-    try:
-        chosen = _chosen(operator)
-    except UnknownName as error:
-        fail(str(error))
+    chosen = _chosen(operator)
     selected = [c for op, version in chosen for c in clauses_of(op, version)]
     console = console_on(sys.stdout)
     if as_json:

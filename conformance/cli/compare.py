@@ -10,10 +10,9 @@ import typer
 
 from ..comparing.comparison import compare as compare_model
 from ..comparing.comparison import lines_of
-from ..comparing.split import ComparisonError
 from .application import app
 from .nodes import arrays_of
-from .terminal import console_on, fail
+from .terminal import console_on
 
 
 @app.command()
@@ -31,10 +30,7 @@ def compare(
 
     Exit code 0: the results agree; 1: they differ; 2: the model or the arrays cannot be used.
     """
-    try:
-        comparison = compare_model(model, arrays_of(inputs), arrays_of(outputs))
-    except ComparisonError as error:
-        fail(str(error))
+    comparison = compare_model(model, arrays_of(inputs), arrays_of(outputs))
     answer, *lines = lines_of(comparison)
     console = console_on(sys.stdout)
     console.print(answer, style="bold green" if comparison.agrees else "bold red", markup=False, soft_wrap=True)

@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from ...cases import Spec, digests_for, operator_versions
-from ...cases.directories.manifest import MANIFEST, NOT_BUILT, OccupiedTree, Origin, generate
+from ...cases.directories.manifest import MANIFEST, NOT_BUILT, Origin, generate
 from ...cases.profiles.profiles import written_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
-from ..probes.selection import Selection, UnknownName, all_listed, select_probes, selection_of
+from ..probes.selection import Selection, all_listed, select_probes, selection_of
 from ..results.environment import version_of
 from ..results.support import counted
 from .application import app
@@ -56,8 +56,6 @@ def generate_cases(
         command = _command(chosen, everything)
         origin = Origin(command, version_of("onnxspec") or "", chosen.profile, digests_for(chosen.profile, versions))
         manifest = generate(folder, specs, origin, everything=everything)
-    except (UnknownName, OccupiedTree) as error:
-        fail(str(error))
     except OSError as error:
         fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
@@ -134,11 +132,8 @@ def list_cases(
     """List the cases of a profile, one a line."""
     if features and as_json:
         fail("--features or --json: which is it?")
-    try:
-        selection = selection_of(profile, op, None, type, case)
-        probes = all_listed(select_probes(selection, operator_names("")))
-    except UnknownName as error:
-        fail(str(error))
+    selection = selection_of(profile, op, None, type, case)
+    probes = all_listed(select_probes(selection, operator_names("")))
     if as_json:
         put("".join(f"{p.text}\n" for p in probes))
     else:

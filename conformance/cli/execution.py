@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from ...cases.directories.directory import DirectoryError
 from ..judging.vocabulary import NO_FAILURE
 from ..probes.drawn import fresh_profile
-from ..results.expected.entries import ExpectedFailureError
 from ..results.hits import in_words
 from ..results.support import counted, listed
-from ..results.writer import OccupiedFolder, RunMismatch, RunWriter, fresh_folder
+from ..results.writer import RunWriter, fresh_folder
 from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
@@ -38,8 +36,6 @@ def fresh_run() -> Path:
     """A fresh folder for the results of a run. Ends the command where there can be none."""
     try:
         return fresh_folder(Path("runs"), datetime.now())
-    except OccupiedFolder as error:
-        fail(str(error))
     except OSError as error:
         fail(f"cannot keep results in runs: {why(error)}")
 
@@ -48,8 +44,6 @@ def writer_in(folder: Path, resume: bool) -> RunWriter:
     """Return the open writer of a folder. Ends the command where it cannot be opened."""
     try:
         writer = RunWriter(folder, resume=resume)
-    except (OccupiedFolder, RunMismatch) as error:
-        fail(str(error))
     except OSError as error:
         fail(f"cannot keep results in {folder}: {why(error)}")
     if resume and not writer.loaded.headers and not writer.loaded.size:
@@ -114,8 +108,6 @@ def _finished(plan: Plan, writer: RunWriter, wanted: Output, named: bool) -> tup
             page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
             write_files(finished, wanted)
             return finished, page
-    except (RunMismatch, ExpectedFailureError, DirectoryError) as error:
-        fail(str(error))
     except ClusterError as error:
         fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
     except KeyboardInterrupt:
@@ -162,8 +154,8 @@ def _update(finished: Run, wanted: Output) -> None:
     try:
         for line in update_lists(finished):
             (warn if wanted.silent else say)(line)
-    except (ExpectedFailureError, OSError) as error:
-        fail(str(error) if isinstance(error, ExpectedFailureError) else why(error))
+    except OSError as error:
+        fail(why(error))
 
 
 def _load_report() -> None:

@@ -14,6 +14,7 @@ import typer
 from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
 from ...reference import document_of, operator_names
+from ...reference.errors import UserError
 from ..border.strict_json import parse, typed
 from ..diagnosis.single import Single, diagnosed
 from ..probes.directory import DirectoryProbe
@@ -23,10 +24,10 @@ from ..probes.selection import Selection, UnknownName, select_probes
 from ..probes.stream import Tried, tried
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import slug
-from ..results.expected.entries import ExpectedFailureError, applying, expectations_of
+from ..results.expected.entries import applying, expectations_of
 from ..results.folder import RUN
 from ..results.records import RunRecord
-from ..targets.target import ACCURACY, Target, TargetError
+from ..targets.target import ACCURACY, Target
 from ..workers.process import TargetProcess, TargetUnavailable
 from . import completion
 from .application import app
@@ -79,10 +80,7 @@ def explain(
     Prints its node, its clauses, and the expected gates at every step beside what a target returned.
     """
     probe = _probe_of(case)
-    try:
-        chosen = targets_of([target], targets_file)[0] if target else None
-    except TargetError as error:
-        fail(str(error))
+    chosen = targets_of([target], targets_file)[0] if target else None
     if chosen is not None and chosen.wrap:
         lane = wrapped_probes([probe], chosen.wrap)
         if not lane:
@@ -115,13 +113,13 @@ def explain(
 
 def _emit_node_test(probe: Probe) -> None:
     """Print a case as a node test of onnx."""
-    from ...reports.upstream.node_test import NoNodeTest, node_test
+    from ...reports.upstream.node_test import node_test
 
     if not isinstance(probe, SpecProbe):
         fail(f"there is no node test of {probe.id}: only cases of profiles and their like have one")
     try:
         put(node_test(probe.spec))
-    except NoNodeTest as error:
+    except UserError as error:
         fail(f"{probe.id}: {error}")
 
 
@@ -154,10 +152,7 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
 
 def _diagnosed(one: Tried, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:
     """The explanation of a case, as a run says it: with the target's list of known failures, and with fresh cases."""
-    try:
-        listed = applying(expectations_of(target), description)
-    except ExpectedFailureError as error:
-        fail(str(error))
+    listed = applying(expectations_of(target), description)
     return diagnosed(one, target, process, lambda probe: shlex.join(probe.repeat(target.name)), listed)
 
 

@@ -13,13 +13,12 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from ...cases import operator_versions
 from ...reference import FORMATS, operator_version, versions_of
-from ..fuzzing.database import DatabaseError, read_database, write_database
+from ..fuzzing.database import read_database, write_database
 from ..fuzzing.hunt import Hunt, Limits
 from ..fuzzing.writing import REGRESSIONS, write_failures
 from ..probes.selection import UnknownName, operator_version_called
 from ..results.evidence import slug
-from ..results.expected.entries import ExpectedFailureError, applying, expectations_of
-from ..targets.target import TargetError
+from ..results.expected.entries import applying, expectations_of
 from ..workers.hangs import HangBudget
 from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
@@ -64,17 +63,11 @@ def fuzz(
     before is tried first. Exit code 0: nothing new but what the list of known failures has; 1: something new, or our
     own code or the operator's broke off; 2: bad arguments; 3: the target could not start.
     """
-    try:
-        (chosen,) = targets_of([target], targets_file)
-        versions, types = _space(op or [], type or [], chosen.operators)
-        listed = expectations_of(chosen)
-    except (TargetError, UnknownName, ExpectedFailureError) as error:
-        fail(str(error))
+    (chosen,) = targets_of([target], targets_file)
+    versions, types = _space(op or [], type or [], chosen.operators)
+    listed = expectations_of(chosen)
     place = out / f"{slug(chosen.name)}.json"
-    try:
-        known = read_database(place, chosen.name)
-    except DatabaseError as error:
-        fail(str(error))
+    known = read_database(place, chosen.name)
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     limits = Limits(float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES), examples)
     say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")

@@ -10,8 +10,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ..results.writer import OccupiedFolder
-from ..running.merge import MergeError
 from ..running.merge import merge as merge_runs
 from ..running.run import Run
 from .application import app
@@ -43,8 +41,6 @@ def merge(
         from ...reports.page import write_report  # the report needs its templates only now
 
         page = write_report([to], to / "report", warn=lambda line: warn(f"warning: {line}"))
-    except (MergeError, OccupiedFolder) as error:
-        fail(str(error))
     except OSError as error:
         fail(why(error))
     for line in (*run.problems, *_missing(run)):

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ..checking.workarounds import workaround
 from ..extraction.capture import CaptureError
-from ..extraction.cases import ForeignFolder, NodeCase, cases_of_model, read_nodes
+from ..extraction.cases import NodeCase, cases_of_model, read_nodes
 from ..judging.judgement import DECLINED, Verdict
 from ..models.content import ModelError
 from ..results.records import Finding
@@ -48,8 +48,6 @@ def nodes_of_model(
         fail(f"{model} {error}")
     except CaptureError as error:
         fail(f"{model}: {error}")
-    except ForeignFolder as error:
-        fail(str(error))
     except OSError as error:
         fail(why(error))
     if not nodes:

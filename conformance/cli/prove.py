@@ -53,11 +53,8 @@ def prove_command(
     in which it can show; every clause that can be broken must have a fault, every clause a case; and no conforming
     kernel may fail anywhere. Exit code 1 where that does not hold.
     """
-    try:
-        selection = selection_of(profile, op, None, type)
-        specs = select(selection)
-    except UnknownName as error:
-        fail(str(error))
+    selection = selection_of(profile, op, None, type)
+    specs = select(selection)
     _require_faults(fault or (), specs)
     console = console_on(sys.stdout)
     _require_place(out)

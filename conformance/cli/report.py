@@ -82,7 +82,7 @@ def report(
 def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
     """Write what upstream is sent of a finding. Ends with exit code 2 where there is none."""
     from ...reports.run import read_runs
-    from ...reports.upstream.chosen import NoFinding, chosen_finding
+    from ...reports.upstream.chosen import chosen_finding
     from ...reports.upstream.issue import issue_markdown
 
     readable, problems = read_runs(runs)
@@ -95,8 +95,6 @@ def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
         text = issue_markdown(chosen)
         if out is not None:
             out.write_text(text, encoding="utf-8")
-    except NoFinding as error:
-        fail(str(error))
     except OSError as error:
         fail(why(error))
     if out is None:

@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...cases.directories.directory import DirectoryError
 from ..probes.drawn import MOST, fresh_profile_name, nonce_profile_name, some_seed
-from ..probes.selection import Selection, UnknownName, selection_of
-from ..probes.shard import ShardError
-from ..results.expected.entries import UNWRITTEN, ExpectedFailureError, expectations_of
+from ..probes.selection import Selection, selection_of
+from ..results.expected.entries import UNWRITTEN, expectations_of
 from ..results.folder import NODE_CASES
 from ..running.expected_update import require_lists
 from ..running.planning import planned
 from ..running.run import Plan
-from ..targets.target import TargetError
 from .application import app
 from .ci import Output
 from .command import (
@@ -126,53 +123,51 @@ def run(
     if model is None and (inputs or keep):
         fail("--inputs and --keep belong to --model: leave them out, or name the model")
     given = getattr(context.get_parameter_source("profile"), "name", "") == "COMMANDLINE"
-    try:
-        chosen = selection_of(profile, op, None, type, case)
-        if model is not None and chosen.chosen:
-            fail("--model and --case name what to run in place of a profile: which is it?")
-        if given and (model is not None or chosen.directories):
-            fail(f"{'--model' if model else '--case DIR'} runs in place of a profile: leave --profile out")
-        if random is not None or nonce is not None:
-            chosen = _with_fresh_cases(chosen, random, nonce, resume, clash=given or model is not None)
-        targets = targets_of(target or ["onnxruntime"], targets_file)
-        if expected not in (None, "none"):
-            targets = [replace(each, expected=str(expected)) for each in targets]
-        if update_expected:
-            if expected == "none":
-                fail("--expected none uses no list of known failures: leave --update-expected out, or name a list")
+    chosen = selection_of(profile, op, None, type, case)
+    if model is not None and chosen.chosen:
+        fail("--model and --case name what to run in place of a profile: which is it?")
+    if given and (model is not None or chosen.directories):
+        fail(f"{'--model' if model else '--case DIR'} runs in place of a profile: leave --profile out")
+    if random is not None or nonce is not None:
+        chosen = _with_fresh_cases(chosen, random, nonce, resume, clash=given or model is not None)
+    targets = targets_of(target or ["onnxruntime"], targets_file)
+    if expected not in (None, "none"):
+        targets = [replace(each, expected=str(expected)) for each in targets]
+    if update_expected:
+        if expected == "none":
+            fail("--expected none uses no list of known failures: leave --update-expected out, or name a list")
+        try:
             require_lists(targets)
-        root = out
-        nodes: Sequence[NodeCase] = ()
-        if model is not None:
-            root = root or fresh_run()
-            folder = keep or root / NODE_CASES
-            from .nodes import nodes_of_model  # with all that models are read by
+        except OSError as error:
+            fail(f"--update-expected: {why(error)}")
+    root = out
+    nodes: Sequence[NodeCase] = ()
+    if model is not None:
+        root = root or fresh_run()
+        folder = keep or root / NODE_CASES
+        from .nodes import nodes_of_model  # with all that models are read by
 
-            nodes = nodes_of_model(model, inputs, folder, again=resume, outputs=keep is not None, silent=output.silent)
-            chosen = replace(chosen, profile="directories", directories=(str(folder),))
-        plan = planned(
-            chosen,
-            targets,
-            skipped=lambda line: warn(f"skipped: {line}", "yellow"),
-            shard=shard,
-            require=require or (),
-        )
-        plan = replace(
-            plan,
-            command=command_given(),
-            expected=expected != "none",
-            targets_file=targets_file,
-            record=record or nonce is not None,
-            shrinks=not no_extra,
-            fills=not no_extra,
-            jobs=jobs,
-            excuses=not nodes,
-        )
-        _read_lists(plan)
-    except (UnknownName, TargetError, DirectoryError, ShardError, ExpectedFailureError) as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"--update-expected: {why(error)}")
+        nodes = nodes_of_model(model, inputs, folder, again=resume, outputs=keep is not None, silent=output.silent)
+        chosen = replace(chosen, profile="directories", directories=(str(folder),))
+    plan = planned(
+        chosen,
+        targets,
+        skipped=lambda line: warn(f"skipped: {line}", "yellow"),
+        shard=shard,
+        require=require or (),
+    )
+    plan = replace(
+        plan,
+        command=command_given(),
+        expected=expected != "none",
+        targets_file=targets_file,
+        record=record or nonce is not None,
+        shrinks=not no_extra,
+        fills=not no_extra,
+        jobs=jobs,
+        excuses=not nodes,
+    )
+    _read_lists(plan)
     with process_at(scheduler) as process:
         writer = writer_in(root or fresh_run(), resume)
         carry_out(replace(plan, process=process), writer, update_expected, output, nodes, named=out is not None)

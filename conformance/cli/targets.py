@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from ..targets.adapters import EXTERNAL
-from ..targets.target import TargetError
 from ..workers.survey import Surveyed, providers_of, survey_targets, way_to_install
 from .application import app
 from .command import TargetsFile
-from .terminal import fail, say
+from .terminal import say
 
 _HEADINGS = {
     "adapter": "shipped",
@@ -39,10 +38,7 @@ def targets_command(
     """
     if targets_file is None and Path("targets.toml").is_file():
         targets_file = Path("targets.toml")
-    try:
-        findings = survey_targets(targets_file, commands=all)
-    except TargetError as error:
-        fail(str(error))
+    findings = survey_targets(targets_file, commands=all)
     for kind, heading in _HEADINGS.items():
         of_kind = [finding for finding in findings if finding.kind == kind]
         if of_kind:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, inliner, numpy_helper
 
 from ...reference import CELLS, IllegalNode, Node, UnknownOperator, evaluate
+from ...reference.errors import UserError
 from ..targets.target import parse_target
 from ..workers.process import Job, TargetProcess, TargetUnavailable
 
@@ -22,7 +23,7 @@ Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
 
-class ComparisonError(ValueError):
+class ComparisonError(UserError):
     """The model and the arrays cannot be compared; the text says why, in one line."""
 
 

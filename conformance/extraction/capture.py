@@ -17,6 +17,7 @@ import numpy as np
 from google.protobuf.message import EncodeError
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from ...reference.errors import UserError
 from ..models.content import ModelContent
 from ..models.scope import Scope, key_called, key_of
 from ..models.walk import all_nodes
@@ -31,7 +32,7 @@ _LARGEST = (1 << 31) - 1
 """Bytes of a model with its data: what protobuf can hold."""
 
 
-class CaptureError(ValueError):
+class CaptureError(UserError):
     """The model cannot be run with the given inputs; the text says why, in one line."""
 
 

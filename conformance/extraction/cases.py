@@ -18,6 +18,7 @@ from ...cases.directories.fairness import data_sets_of
 from ...cases.directories.foreign import read_any, trials_of
 from ...cases.directories.reading import NotOneNode
 from ...reference import IllegalNode, operator_for, resolve
+from ...reference.errors import UserError
 from ...reference.operators.asking import returned_in_order
 from ...reference.operators.mishap import told_mishap
 from ...reference.operators.operator import dtype_of
@@ -35,10 +36,6 @@ from .qdq_context import QuantizedNode, quantized_node
 
 NODES = "nodes.json"
 """Beside the cases: which node each is."""
-
-
-class ForeignFolder(ValueError):
-    """The folder for cases holds something else."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def cases_of_model(
     progress
         Called with the name of each step before it begins.
 
-    Raises ModelError, CaptureError, ForeignFolder, OSError.
+    Raises ModelError, CaptureError, UserError, OSError.
     """
     progress(f"reading {file}")
     content = read_content(file)
@@ -273,7 +270,7 @@ def _clear(folder: Path) -> None:
     if not folder.exists():
         return
     if not (folder / NODES).is_file() and any(folder.iterdir()):
-        raise ForeignFolder(f"{folder} holds something else than cases of a model")
+        raise UserError(f"{folder} holds something else than cases of a model")
     for place in folder.iterdir():
         if place.is_dir() and (place / "model.onnx").is_file():
             shutil.rmtree(place)

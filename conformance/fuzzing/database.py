@@ -7,13 +7,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ...reference.errors import RecordError
 from ..border.strict_json import MalformedJson, decode, encode
 
 FORMAT = 1
-
-
-class DatabaseError(Exception):
-    """The file is no database of this version; the text says so in one line."""
 
 
 class Known(Struct, frozen=True):
@@ -34,23 +31,23 @@ class Database(Struct, frozen=True):
 
 
 def read_database(path: Path, target: str) -> Database:
-    """The database in a file; an empty one where there is no file. Raises DatabaseError."""
+    """The database in a file; an empty one where there is no file. Raises RecordError."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
         return Database(FORMAT, target)
     except OSError as error:
-        raise DatabaseError(f"{path}: {error.strerror}") from None
+        raise RecordError(f"{path}: {error.strerror}") from None
     try:
         database = decode(text, Database)
     except MalformedJson as error:
-        raise DatabaseError(f"{path} is no database of a search: {error}") from None
+        raise RecordError(f"{path} is no database of a search: {error}") from None
     if database.format != FORMAT:
-        raise DatabaseError(
+        raise RecordError(
             f"{path} is of format {database.format}, this version has {FORMAT}: move it away, or name another"
         )
     if database.target != target:
-        raise DatabaseError(f"{path} is about {database.target}, not about {target}: name another file")
+        raise RecordError(f"{path} is about {database.target}, not about {target}: name another file")
     return database
 
 

@@ -20,6 +20,7 @@ from onnx import ModelProto, TensorProto
 from ...cases.directories.external_data import OutsideData, content_of, is_pointer, place_of, take_in, tensors_of
 from ...cases.directories.room import Room
 from ...cases.specs.tensor import array_of
+from ...reference.errors import UserError
 from ..workers.worker import one_line
 
 _LARGE = 1 << 14
@@ -29,7 +30,7 @@ _PACKED = {"INT4": 4, "FLOAT4E2M1": 4, "INT2": 2}
 """Bits of an element of the types of which several share a byte, by the end of their names."""
 
 
-class ModelError(ValueError):
+class ModelError(UserError):
     """Something that was given cannot be read as a model; the text says why, in one line."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...cases.directories.directory import DirectoryError
 from ...cases.portable import CaseTextError, case_from_json
+from ...reference.errors import UserError
 from ..border.strict_json import MalformedJson, parse
 from .directory import probe_directories
 from .probe import Probe, SpecProbe
@@ -20,7 +21,7 @@ _MOST_LINES, _LONGEST_TEXT = 100_000, 2**16
 _LONGEST_FILE = 2**26
 
 
-class UnknownName(ValueError):
+class UnknownName(UserError):
     """Something that was asked for does not exist; the text names it and the nearest that do, in one line."""
 
     def __init__(self, kind: str, given: object, known: Sequence[object], among: str = "", hint: str = "") -> None:

@@ -8,13 +8,11 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from ...reference.errors import UserError
+
 T = TypeVar("T")
 
 _MOST = 100_000
-
-
-class ShardError(ValueError):
-    """Something that was asked for is no shard; the text says so in one line."""
 
 
 class Shard(Struct, frozen=True):
@@ -32,9 +30,9 @@ class Shard(Struct, frozen=True):
 
 
 def parse_shard(text: str) -> Shard:
-    """The shard of a text like ``2/8``. Raises ShardError."""
+    """The shard of a text like ``2/8``. Raises UserError."""
     match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
     if not 1 <= shard.number <= shard.count <= _MOST:
-        raise ShardError(f"no shard {text[:40]!r}: it is K/N with K from 1 to N, like 2/8")
+        raise UserError(f"no shard {text[:40]!r}: it is K/N with K from 1 to N, like 2/8")
     return shard

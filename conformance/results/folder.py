@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
+from ...reference.errors import UserError
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
 from .lines import CasesAdded, Line, Recorded, ResultUpdate, RunFinished, RunStarted, TargetStarted, updated
@@ -31,7 +32,7 @@ _RECORDED = b'{"record":"recorded"'
 _SHOWN = 20  # problems that are told one by one
 
 
-class NoRun(ValueError):
+class NoRun(UserError):
     """A folder holds no run that this version reads; the text says why, in one line, and names the folder."""
 
 

@@ -14,6 +14,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
+from ...reference.errors import UserError
 from ..border.strict_json import decode, encode
 from ..judging.judgement import UNTRIED
 from .folder import NODE_CASES, RESULTS, RUN, NoRun, load_run
@@ -33,11 +34,11 @@ SAME_RUNTIME = ("runtime", "version", "build", "provider", "device")
 CUT = f"{RESULTS}.cut"
 
 
-class OccupiedFolder(Exception):
+class OccupiedFolder(UserError):
     """The output folder already holds something, or a run is writing to it."""
 
 
-class RunMismatch(Exception):
+class RunMismatch(UserError):
     """The run in the folder is another one than that which is to go on."""
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ...reference.errors import RecordError
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Verdict
 from ..probes.selection import Selection, UnknownName
@@ -37,23 +38,19 @@ _SELECTED = {
 }
 
 
-class MergeError(ValueError):
-    """The runs cannot be merged; the text says why, in one line."""
-
-
 def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> Run:
     """Merge run folders into the folder `to`, which becomes a run like any other, and can be gone on with.
 
     What is amiss with a folder (a damaged line, a doubled result) is in ``problems`` of the run that is returned.
 
-    Raises MergeError where they do not belong together or one cannot be read, OccupiedFolder where `to` holds a run,
+    Raises RecordError where they do not belong together or one cannot be read, OccupiedFolder where `to` holds a run,
     and OSError where it cannot be written.
     """
     parts = [_read(folder) for folder in folders]
     for part in parts[1:]:
         _compare(parts[0], part)
     if any(to.resolve() == part.path.resolve() for part in parts):
-        raise MergeError(f"{to} is one of the runs that are to be merged: give a new folder")
+        raise RecordError(f"{to} is one of the runs that are to be merged: give a new folder")
     run = _together(parts, _plan(parts, command), to)
     with RunWriter(to) as writer, Recorder(to) as recorder:
         forget_evidence(to)
@@ -71,12 +68,12 @@ def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> 
 
 
 def _together(parts: Sequence[DescribedRun], plan: Plan, to: Path) -> Run:
-    """The results of all runs as one run, of which nothing is concluded yet. Raises MergeError for a result that is not
-    of the plan's."""
+    """The results of all runs as one run, of which nothing is concluded yet. Raises RecordError for a result that
+    is not of the plan's."""
     results = _joined(parts)
     for part in parts:
         if strange := stranger_among(part.results, plan):
-            raise MergeError(f"{part.path}: {strange}; was the folder edited?")
+            raise RecordError(f"{part.path}: {strange}; was the folder edited?")
     run = Run(plan, to, min(datetime.fromisoformat(part.info["started"]) for part in parts), [])
     run.problems = [f"{part.path}: {problem}" for part in parts for problem in part.problems]
     if not plan.record and any(part.info.get("keeps_outputs") for part in parts):
@@ -109,7 +106,7 @@ def _write_down(
 
 
 def plan_of(run: DescribedRun) -> Plan:
-    """The plan of a run that was read: its cases are made again from what it says of itself. Raises MergeError."""
+    """The plan of a run that was read: its cases are made again from what it says of itself. Raises RecordError."""
     return _plan([run], run.info["command"])
 
 
@@ -117,42 +114,42 @@ def _read(folder: Path) -> DescribedRun:
     try:
         return read_described(folder)
     except NoRun as error:
-        raise MergeError(str(error)) from None
+        raise RecordError(str(error)) from None
 
 
 def _compare(first: DescribedRun, other: DescribedRun) -> None:
-    """Raise MergeError unless two runs asked the same questions of the same targets."""
+    """Raise RecordError unless two runs asked the same questions of the same targets."""
     where = f"{first.path} and {other.path}"
     if first.info["expected_failures"] != other.info["expected_failures"]:
         without, used = (other, first) if first.info["expected_failures"] else (first, other)
-        raise MergeError(f"{without.path} was run with --expected none, {used.path} was not: run both alike")
+        raise RecordError(f"{without.path} was run with --expected none, {used.path} was not: run both alike")
     for key in _SAME:
         a, b = dict(first.info)[key], dict(other.info)[key]
         if a != b:
-            raise MergeError(f"{where} differ in {key}: {a!r} and {b!r}")
+            raise RecordError(f"{where} differ in {key}: {a!r} and {b!r}")
     digests = first.info["digests"], other.info["digests"]
     both = (key for key in digests[0] if key in digests[1] and not key.startswith(lines.FILLED))
     changed = sorted(key for key in both if digests[0][key] != digests[1][key])
     if changed:
-        raise MergeError(f"{where} have other cases by the same names (digests) for {', '.join(changed)}")
+        raise RecordError(f"{where} have other cases by the same names (digests) for {', '.join(changed)}")
     for key, words in _SELECTED.items():
         if dict(first.info["selection"]).get(key) != dict(other.info["selection"]).get(key):
-            raise MergeError(words.format(where))
+            raise RecordError(words.format(where))
     for name in first.targets.keys() & other.targets.keys():
         _compare_targets(where, first.targets[name], other.targets[name])
 
 
 def _compare_targets(where: str, first: TargetRecord, other: TargetRecord) -> None:
-    """Raise MergeError unless what two runs call by one name is one target, and the same runtime."""
+    """Raise RecordError unless what two runs call by one name is one target, and the same runtime."""
     name = first["name"]
     for key in SAME_TARGET:
         if dict(first)[key] != dict(other)[key]:
-            raise MergeError(f"{where} have other targets by the name {name!r}: their {key} differs")
+            raise RecordError(f"{where} have other targets by the name {name!r}: their {key} differs")
     described = first["description"], other["description"]
     for key in SAME_RUNTIME if all(described) else ():
         a, b = described[0].get(key), described[1].get(key)
         if a != b:
-            raise MergeError(f"{where} have other runtimes by the name {name!r}: {key} is {a!r} and {b!r}")
+            raise RecordError(f"{where} have other runtimes by the name {name!r}: {key} is {a!r} and {b!r}")
 
 
 def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
@@ -166,7 +163,7 @@ def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
                 joined[key] = result, part
             elif result.verdict not in UNTRIED and gist(there[0]) != gist(result):
                 both = f"{there[0].verdict.value} in {there[1].path}, {result.verdict.value} in {part.path}"
-                raise MergeError(f"case {result.case} on {result.target} has two results that differ: {both}")
+                raise RecordError(f"case {result.case} on {result.target} has two results that differ: {both}")
     return {key: result for key, (result, _) in joined.items()}
 
 
@@ -186,11 +183,11 @@ def _plan(parts: Sequence[DescribedRun], command: Sequence[str]) -> Plan:
     try:
         several = [chosen_probes(each, targets) for each in ([whole] if whole.directories else dict.fromkeys(chosen))]
     except (UnknownName, OSError, ValueError) as error:
-        raise MergeError(f"{parts[0].path}: its cases cannot be had again: {error}") from None
+        raise RecordError(f"{parts[0].path}: its cases cannot be had again: {error}") from None
     probes = {probe.id: probe for some, _ in several for probe in some}
     digest = next((digest for _, digest in several if digest), "")
     if whole.directories and digest != info["digests"].get("directories"):
-        raise MergeError(f"the directories of {parts[0].path} are not there any more as they were run")
+        raise RecordError(f"the directories of {parts[0].path} are not there any more as they were run")
     plan = Plan(whole, tuple(probes.values()), targets, tuple(command), frozenset(), bool(info["expected_failures"]))
     record = all(part.info.get("keeps_outputs", False) for part in parts)
     try:
@@ -198,7 +195,7 @@ def _plan(parts: Sequence[DescribedRun], command: Sequence[str]) -> Plan:
             for target in targets:
                 plan = with_filled(plan, target, part.filled.get(target.name, ()))
     except ValueError as error:
-        raise MergeError(f"a case that followed in one of the runs cannot be had again: {error}") from None
+        raise RecordError(f"a case that followed in one of the runs cannot be had again: {error}") from None
     return replace(plan, digest=digest, skipped=tuple(info.get("skipped", ())), record=record)
 
 
@@ -254,7 +251,7 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> N
 
 
 def _adopt(parts: Sequence[DescribedRun], name: str, writer: RunWriter, recorder: Recorder) -> None:
-    """Take over what a target did. Raises MergeError where a folder does not hold the bits that it speaks of."""
+    """Take over what a target did. Raises RecordError where a folder does not hold the bits that it speaks of."""
     there: set[tuple[str, str]] = set()
     for part in parts:
         with bits_of(part.path, name) as bits:
@@ -265,7 +262,7 @@ def _adopt(parts: Sequence[DescribedRun], name: str, writer: RunWriter, recorder
                 try:
                     jobs = recorder.adopt(name, line.jobs, bits)
                 except MissingBits as error:
-                    raise MergeError(f"{part.path}: case {line.case} on {name}: {error}") from None
+                    raise RecordError(f"{part.path}: case {line.case} on {name}: {error}") from None
                 writer.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
 
 

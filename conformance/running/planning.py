@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...cases.directories.directory import DirectoryError
+from ...reference.errors import UserError
 from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
 from ..probes.naming import CaseError
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, narrow, operator_types, select_probes
-from ..probes.shard import ShardError, parse_shard
+from ..probes.shard import parse_shard
 from ..targets.target import Target
 from .run import Plan
 
@@ -39,7 +40,7 @@ def planned(
     require
         What must be supported: operator versions with types, like ``LSTM-14:float32``, and `SPECIAL_VALUES`.
 
-    Raises UnknownName for what there is not or leaves a target without cases, DirectoryError and ShardError.
+    Raises UnknownName for what there is not or leaves a target without cases, DirectoryError and UserError.
     """
     lines: list[str] = []
 
@@ -53,7 +54,7 @@ def planned(
     if shard is not None:
         plan = replace(plan, shard=parse_shard(shard))
         if not plan.probes:
-            raise ShardError(f"shard {plan.shard} is empty: there are fewer cases than shards")
+            raise UserError(f"shard {plan.shard} is empty: there are fewer cases than shards")
     versions = _required([text for text in require if text != SPECIAL_VALUES], plan.probes)
     return replace(plan, require=versions, require_special=SPECIAL_VALUES in require)
 

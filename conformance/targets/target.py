@@ -32,6 +32,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from ...reference import ACCURACY_CLASSES, operator_names
+from ...reference.errors import UserError
 from ..border.typed_toml import TomlDocument, shown
 from .adapters import EXTERNAL, adapter_names, adapter_source
 from .third_party import ThirdPartyError, third_parties
@@ -99,7 +100,7 @@ Variable = Annotated[str, Meta(pattern=r"^[^=\0]+\Z", description="the name of a
 Bytes = Annotated[int, Meta(gt=0, lt=1 << 62, description="a positive whole number of bytes")]
 
 
-class TargetError(ValueError):
+class TargetError(UserError):
     """A target's name or its table cannot be used; the message says which and why, in one line."""
 
 

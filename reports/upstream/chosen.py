@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...reference.errors import UserError
 from ..evidence import Exhibit
 from ..findings import Finding, Member, findings_of
 from ..run import Run
 from ..subject import subjects_of
 
 _LISTED = 20
-
-
-class NoFinding(ValueError):
-    """There is no such finding, or no evidence of it; the text says what there is."""
 
 
 @dataclass(frozen=True)
@@ -27,21 +24,21 @@ class Chosen:
 
 
 def chosen_finding(runs: Sequence[Run], named: str) -> Chosen:
-    """The finding of that name. Raises NoFinding."""
+    """The finding of that name. Raises UserError."""
     findings = findings_of(subjects_of(runs))
     alike = [finding for finding in findings if _is(finding, named)]
     if len(alike) != 1:
         shown = alike or findings
         listed = "; ".join(f"{finding.number} {finding.title}" for finding in shown[:_LISTED])
         what = f"{len(alike)} findings are called {named!r}" if alike else f"there is no finding {named!r}"
-        raise NoFinding(f"{what}; give the number of one: {listed}" if shown else f"{what}, and no other")
+        raise UserError(f"{what}; give the number of one: {listed}" if shown else f"{what}, and no other")
     (finding,) = alike
     for member in finding.members:
         exhibit = member.exhibit
         if exhibit is not None:
             return Chosen(finding, member, exhibit)
     why = next((member.missing for member in finding.members if member.missing), "the run has no evidence of it")
-    raise NoFinding(f"finding {finding.number} cannot be shown: {why}")
+    raise UserError(f"finding {finding.number} cannot be shown: {why}")
 
 
 def _is(finding: Finding, named: str) -> bool:

@@ -17,6 +17,7 @@ from onnx import numpy_helper
 
 from ...cases import Spec, build_case, clauses_exercised
 from ...cases.directories.fairness import Fairness, data_sets_of, fairness_of
+from ...reference.errors import UserError
 
 MOST_NUMBERS = 20_000
 """Numbers of a test that somebody may be asked to read as source text."""
@@ -34,45 +35,41 @@ _WORDS = {
 """Words of onnx's names for parts of a case's id; others stay."""
 
 
-class NoNodeTest(ValueError):
-    """A case cannot be a node test; the message says why, in one line."""
-
-
 def node_test(spec: Spec) -> str:
     """Return a module with a case as a test, which onnx collects from its folder of node tests.
 
-    Raises NoNodeTest for what such a test cannot say: several nodes, other domains, invalid models, sessions of
+    Raises UserError for what such a test cannot say: several nodes, other domains, invalid models, sessions of
     several steps, outputs that the document does not settle, and cases that are too large.
     """
     if spec.illegal:
-        raise NoNodeTest("an invalid model has no outputs: onnx's node tests cannot say that it must not run")
+        raise UserError("an invalid model has no outputs: onnx's node tests cannot say that it must not run")
     case = build_case(spec)
     if case.trial.course is not None or case.trial.graph is not None:
-        raise NoNodeTest("onnx's node tests run one node once, and this case has several nodes or sessions of its own")
+        raise UserError("onnx's node tests run one node once, and this case has several nodes or sessions of its own")
     model = onnx.load_model_from_string(case.trial.model)
     node = _lone_node(model)
     sets = data_sets_of(case.trial)
     fairness = fairness_of(case, sets)
     if fairness.interpretations or fairness.open or fairness.unknown:
         unsettled = Fairness(fairness.interpretations, fairness.open, 0.0, None, fairness.unknown)
-        raise NoNodeTest(
+        raise UserError(
             f"a node test would pin what the document leaves open: {unsettled.reason}; choose a case without"
         )
     given = {**{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}, **sets[-1].inputs}
     inputs = {name: _array(given[name]) for name in node.input if name}
     outputs = {value.name: _array(sets[-1].outputs[value.name]) for value in model.graph.output}
     if sum(array.size for array in (*inputs.values(), *outputs.values())) > MOST_NUMBERS:
-        raise NoNodeTest(f"more than {MOST_NUMBERS:,} numbers are no test that anybody reads; choose a smaller case")
+        raise UserError(f"more than {MOST_NUMBERS:,} numbers are no test that anybody reads; choose a smaller case")
     about = _about(spec, fairness, len(sets))
     return "\n".join(_lines(_test_name(spec, node), about, model, node, inputs, outputs)) + "\n"
 
 
 def _lone_node(model: onnx.ModelProto) -> onnx.NodeProto:
     if len(model.graph.node) != 1:
-        raise NoNodeTest(f"a node test has one node, and this model has {len(model.graph.node)}")
+        raise UserError(f"a node test has one node, and this model has {len(model.graph.node)}")
     node = model.graph.node[0]
     if node.domain not in ("", "ai.onnx"):
-        raise NoNodeTest(f"onnx's node tests are about its own operators, and not about those of {node.domain}")
+        raise UserError(f"onnx's node tests are about its own operators, and not about those of {node.domain}")
     return node
 
 

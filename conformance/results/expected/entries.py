@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ....cases import PROFILES, family_of
 from ....cases.specs.wrapping import WRAPS
 from ....reference import FAULTS, FORMATS, Fault, clauses_of, fault_named, operator_names, versions_of
+from ....reference.errors import UserError
 from ....reference.faults.retired import retirement
 from ...border.typed_toml import TomlDocument
 from ...judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Judgement, Verdict
@@ -35,7 +36,7 @@ _PATTERNS = ("clauses", "faults")
 _CPU = "CPUExecutionProvider"
 
 
-class ExpectedFailureError(ValueError):
+class ExpectedFailureError(UserError):
     """A file of expected failures is wrong; the text names the file, the line, the entry and the key, in one line."""
 
 

@@ -21,12 +21,12 @@ from onnxspec.cases.directories import manifest as manifests
 from onnxspec.cases.directories.directory import ATOL, RTOL, DataSet, read_directory
 from onnxspec.cases.directories.fairness import data_sets_of
 from onnxspec.cases.directories.manifest import (
-    OccupiedTree,
     Origin,
     folder_name,
     generate,
 )
 from onnxspec.reference import configure, expect
+from onnxspec.reference.errors import UserError
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import STYLES
 
@@ -215,7 +215,7 @@ def test_a_folder_with_something_in_it_is_refused(small: Path, tmp_path: Path) -
     (tmp_path / "other" / "thesis.tex").write_text("years")
     before = bytes_of(small)
     for folder in (tmp_path / "other", small):
-        with pytest.raises(OccupiedTree, match="give a new or empty folder"):
+        with pytest.raises(UserError, match="give a new or empty folder"):
             generate(folder, SMOKE[:1], ORIGIN)
     assert bytes_of(small) == before
     assert (tmp_path / "other" / "thesis.tex").read_text() == "years"

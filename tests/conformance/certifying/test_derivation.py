@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.certifying.derivation import BY_NUMBERS, NotCertifiable, derived, differing
+from onnxspec.conformance.certifying.derivation import BY_NUMBERS, derived, differing
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.results.folder import read_folder, recorded_in
 from onnxspec.conformance.results.recorded import CASE, FRESH, bits_path
+from onnxspec.reference.errors import RecordError
 
 from ..miniatures import Finished, naming, pick
 
@@ -40,7 +41,7 @@ def test_every_verdict_is_reached_again_and_other_bits_are_none(inside: Inside, 
             for key in ("reason", "clause", "where", "interpretations", "accuracy", "judged", "worst", "diagnosis"):
                 assert getattr(by_case[case], key) == getattr(claimed, key), (case, key)
     assert seen & BY_NUMBERS >= {Verdict.PASS, Verdict.WRONG}
-    with pytest.raises(NotCertifiable, match="several targets"):
+    with pytest.raises(RecordError, match="several targets"):
         derived(run)
     line = next(line for line in recorded_in(run) if line.jobs[0].status == "ran")
     path = bits_path(run, line.target)
@@ -89,7 +90,7 @@ def test_nothing_is_kept_unless_that_is_asked_for(inside: Inside, tmp_path: Path
     assert inside("run", *CASES, "--out", "run").code in (0, 1)
     assert not (tmp_path / "run" / "recorded").exists()
     assert not list(recorded_in(tmp_path / "run"))
-    with pytest.raises(NotCertifiable, match="--record"):
+    with pytest.raises(RecordError, match="--record"):
         derived(tmp_path / "run")
 
 
@@ -118,5 +119,5 @@ def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_pa
         (folder / "results.jsonl").write_bytes((certified_run / "results.jsonl").read_bytes())
         (folder / "run.json").write_text(text.replace(before, after), encoding="ascii")
         assert read_folder(folder).info is not None
-        with pytest.raises(NotCertifiable, match="a run of"):
+        with pytest.raises(RecordError, match="a run of"):
             derived(folder)

@@ -13,7 +13,8 @@ import pytest
 
 from onnxspec.conformance.certifying.archive import write_package
 from onnxspec.conformance.certifying.attestation import ENVELOPE
-from onnxspec.conformance.certifying.signing import NoKey, public_key_in, signer_in
+from onnxspec.conformance.certifying.signing import public_key_in, signer_in
+from onnxspec.reference.errors import UserError
 
 from ..miniatures import Finished
 from .packages import SIGNATURES, STATEMENT, Files, attested_files, packed, verified
@@ -156,7 +157,7 @@ def test_what_is_no_key_is_said_in_a_line(tmp_path: Path, keys: dict[str, tuple[
         (other, signer_in, "no ed25519 key"),
         (other_public, public_key_in, "no ed25519 key"),
     ):
-        with pytest.raises(NoKey, match=why) as error:
+        with pytest.raises(UserError, match=why) as error:
             reader(path)
         assert "\n" not in str(error.value)
 

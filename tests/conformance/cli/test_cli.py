@@ -183,7 +183,7 @@ def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_pat
 
 def test_quantized_cases_are_generated_without_float_ones(inside: Inside, tmp_path: Path) -> None:
     arguments = ("--profile", "quantized", "--op", "RNN-7")
-    assert inside("generate", "--out", "cases", *arguments).code == 0
+    assert inside("generate", "--out", "cases", *arguments, "--all").code == 0
     manifest = json.loads((tmp_path / "cases" / "manifest.json").read_text(encoding="utf-8"))
     cases = [entry["case"] for entry in (*manifest["cases"], *manifest["left_out"])]
     assert len(cases) == len(inside("list", "--profile", "quantized", "--op", "RNN-7").out.split())

@@ -14,9 +14,10 @@ from onnx import TensorProto, helper
 from onnxspec.cases import build_case, profile
 from onnxspec.cases.directories.directory import read_directory
 from onnxspec.conformance.extraction.capture import CaptureError
-from onnxspec.conformance.extraction.cases import ForeignFolder, NodeCase, cases_of_model, read_nodes
+from onnxspec.conformance.extraction.cases import NodeCase, cases_of_model, read_nodes
 from onnxspec.conformance.models.content import ModelError
 from onnxspec.conformance.probes.directory import probe_directories
+from onnxspec.reference.errors import UserError
 
 from ..checking.nodes import H, I, N, T, model_of, recurrent, value, weights_of
 
@@ -219,7 +220,7 @@ def test_nothing_but_earlier_cases_is_ever_removed(tmp_path: Path) -> None:
     (tmp_path / "cases" / "mine.txt").write_text("mine", encoding="utf-8")
     cases_of(model, tmp_path)
     assert (tmp_path / "cases" / "mine.txt").exists()
-    with pytest.raises(ForeignFolder):
+    with pytest.raises(UserError):
         cases_of_model(tmp_path / "model.onnx", tmp_path)
     with pytest.raises(ModelError, match="does not exist"):
         cases_of_model(tmp_path / "none.onnx", tmp_path / "cases")

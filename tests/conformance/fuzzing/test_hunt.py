@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onnxspec.cases.portable import case_text, check_case
 from onnxspec.conformance.diagnosis import experiments
 from onnxspec.conformance.fuzzing import hunt as hunting
-from onnxspec.conformance.fuzzing.database import FORMAT, Database, DatabaseError, read_database, write_database
+from onnxspec.conformance.fuzzing.database import FORMAT, Database, read_database, write_database
 from onnxspec.conformance.fuzzing.drawing import altered, drawn
 from onnxspec.conformance.fuzzing.hunt import Hunt, Limits
 from onnxspec.conformance.fuzzing.writing import REGRESSIONS, write_failures
@@ -28,6 +28,7 @@ from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.targets.target import parse_target
 from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import FORMATS, Node, evaluate
+from onnxspec.reference.errors import RecordError
 
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[[Node, Arrays], Arrays]
@@ -195,7 +196,7 @@ def test_what_is_found_is_left_in_files_that_can_be_used(monkeypatch: pytest.Mon
 def test_a_file_that_is_no_database_of_this_target_is_answered_in_a_line(tmp_path: Path, text: str, says: str) -> None:
     place = tmp_path / "database.json"
     place.write_text(text)
-    with pytest.raises(DatabaseError, match=says) as caught:
+    with pytest.raises(RecordError, match=says) as caught:
         read_database(place, "onnxruntime")
     assert "\n" not in str(caught.value)
     assert place.read_text() == text

@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.checking.suppression import SuppressionError, read_suppressions
+from onnxspec.conformance.checking.suppression import read_suppressions
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.expected.entries import ExpectedFailureError, applying, parse_expected, stale
 from onnxspec.conformance.targets.target import TargetError, parse_target, table_names
+from onnxspec.reference.errors import UserError
 
 few = settings(
     max_examples=150,
@@ -193,5 +194,5 @@ def test_a_number_of_too_many_bits_is_refused(tmp_path: Path, number: str) -> No
         parse_target("box", path)
     with pytest.raises(ExpectedFailureError, match="number too long"):
         parse_expected(f"[[expected]]\nversions = [{number}]\n", "list.toml")
-    with pytest.raises(SuppressionError, match="number too long"):
+    with pytest.raises(UserError, match="number too long"):
         read_suppressions(path)

@@ -1,0 +1,15 @@
+"""Errors that a person can mend: a command prints the message, one line, and ends with the error's exit code."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class UserError(ValueError):
+    """A request that cannot be carried out; the message says what, where, and why, in one line."""
+
+    code: ClassVar[int] = 2
+
+
+class RecordError(UserError):
+    """A run, a package or a database that cannot be used."""
