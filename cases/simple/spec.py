@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -90,8 +91,8 @@ class SimpleSpec:
         names = {extent.size for extent in extents} | {extent.factor for extent in extents}
         said = self.operator.rules.sizes
         values = {name: getattr(self, said.get(name, name)) for name in sorted(names - {""})}
-        usual = self.operator.defaults
-        return {name: int(usual[said[name]]) if value is None else value for name, value in values.items()}
+        usual: Mapping[str, Any] = self.operator.defaults
+        return {name: usual[said[name]] if value is None else value for name, value in values.items()}
 
     @property
     def selected_layout(self) -> int:

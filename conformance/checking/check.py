@@ -79,7 +79,7 @@ def _checked(model: Path | ModelProto | bytes, file: str, folder: Path | None, m
     for located in recurrent_nodes(scope):
         key = domain_of(located.node.domain), located.node.op_type
         if key in UNJUDGED:
-            inconclusive.append((located.path, "::".join(key)))
+            inconclusive.append((located.path, "::".join(filter(None, key))))
             continue
         try:
             seen = check_node(located, judged_by[key], file, measured)

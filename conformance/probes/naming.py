@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...cases.directories.directory import DirectoryError
 from ...cases.portable import CaseTextError, case_from_json
+from ...reference.documents.operators import MISSING
 from ...reference.errors import UserError
 from ..border.strict_json import MalformedJson, parse
 from .directory import probe_directories
@@ -33,6 +34,8 @@ class UnknownName(UserError):
         if kind == "case" and len(self.given) <= _LONGEST and os.path.isdir(self.given):
             lists = f"; a folder of that name is .{os.sep}{text}"
         help = f"nearest: {', '.join(near)}" if near else f"none is like it{lists}"
+        if kind == "operator":
+            help = MISSING.get(self.given, help)
         super().__init__("; ".join(filter(None, (f"unknown {kind} {text!r}{among}", help, hint))))
 
 

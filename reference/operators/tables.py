@@ -5,7 +5,7 @@ An operator of one's own is registered with :func:`.operator.register` as these 
 
 from importlib import import_module
 
-from ..documents.operators import has_schema
+from ..documents.operators import MISSING, has_schema
 from ..faults.fault import FAULTS
 from ..recurrent.rnn import CELLS
 from .causal_conv_with_state import CausalConvWithState, DilatedCausalConvWithState
@@ -23,8 +23,8 @@ DESCRIBED: tuple[DescribedOperator, ...] = tuple(
     for operator in family
 )
 
-UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM")})
-"""Recurrent operators of other domains for which there is no document here."""
+UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM"), *(("", name) for name in MISSING)})
+"""Operators for which there is no document here: of other domains, or without a schema in the installed onnx."""
 
 
 def _load_faults() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,10 +52,10 @@ def sums(c: Described, numbers: Array) -> Array:
     return total if bias is None else total + bias.reshape(1, -1, 1)
 
 
-def taken(c: Described, numbers: Array, j: int) -> Array:
+def taken(c: Described, numbers: NDArray[Any], j: int) -> NDArray[Any]:
     """Return of padded numbers those that weight `j` is multiplied with, for each position."""
     start = j * dilation_of(c)
-    part: Array = numbers[:, :, start : start + numbers.shape[2] - lag_of(c)]
+    part: NDArray[Any] = numbers[:, :, start : start + numbers.shape[2] - lag_of(c)]
     return part
 
 

@@ -144,3 +144,9 @@ def test_features_say_what_a_case_has() -> None:
         "float32", "bias-absent", "past-state", "activation-swish", "k-one", "initializers", "symbolic",
     }  # fmt: skip
     assert {"chain", "rerun"} <= features_of(replace(spec, session="chain"))
+
+
+def test_levels_are_nested() -> None:
+    for op in (OP, ("com.microsoft::CausalConvWithState", 1)):
+        held = [{spec for spec in profile("core", *op) if level.holds(spec)} for level in family_of(op[0]).levels(*op)]
+        assert held[0] < held[1] < held[2]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from onnxspec.conformance.probes.naming import UnknownName
 from onnxspec.reference import UnknownOperator, document_of, operator_version
 from onnxspec.reference.documents import Document
 from onnxspec.reference.documents.operators import MISSING, has_schema
@@ -25,3 +26,9 @@ def test_a_schema_says_types_kinds_and_defaults() -> None:
     assert dict(version.kinds) == {"T1": ("int32",)}
     assert version.kind_of("sequence_lens") == "T1"
     assert version.kind_of("X") == "T"
+
+
+def test_a_command_that_names_a_missing_operator_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "onnx 1.0 has no schema of OfTomorrow: install a newer one"
+    monkeypatch.setitem(MISSING, "OfTomorrow", sentence)
+    assert str(UnknownName("operator", "OfTomorrow", ["LSTM"])) == f"unknown operator 'OfTomorrow'; {sentence}"

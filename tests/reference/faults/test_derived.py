@@ -14,7 +14,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 PREFIX = "causalconvwithstate"
-NODE = Node("CausalConvWithState", 27, {"activation": "silu"}, ("output", "present_state"))
+OUTPUTS = ("output", "present_state")
+
+
+def node(**attributes: Any) -> Node:
+    return Node("CausalConvWithState", 27, attributes, OUTPUTS)
 
 
 def tensors(seed: int = 0) -> dict[str, Any]:
@@ -36,12 +40,14 @@ def test_each_input_output_and_choice_has_its_faults() -> None:
 
 
 def outputs(fault: str, inputs: dict[str, Any], memory: dict[str, Any] | None = None) -> dict[str, Any]:
-    return dict(run_fault(FAULTS[f"{PREFIX}.{fault}"], NODE, inputs, memory=memory))
+    return dict(run_fault(FAULTS[f"{PREFIX}.{fault}"], node(activation="silu"), inputs, memory=memory))
 
 
 def test_an_ignored_input_is_one_that_is_not_there() -> None:
     inputs = tensors()
-    without = evaluate(NODE, {name: array for name, array in inputs.items() if name != "bias"})["output"]
+    without = evaluate(node(activation="silu"), {name: array for name, array in inputs.items() if name != "bias"})[
+        "output"
+    ]
     assert np.allclose(outputs("bias.ignored", inputs)["output"], without)
 
 
@@ -51,14 +57,14 @@ def test_the_first_row_stands_for_all() -> None:
 
 
 def test_outputs_are_zero_moved_on_or_of_another_type() -> None:
-    right = evaluate(NODE, tensors())["output"].astype(np.float32)
+    right = evaluate(node(activation="silu"), tensors())["output"].astype(np.float32)
     assert not outputs("output.zero", tensors())["output"].any()
     assert np.array_equal(outputs("output.shifted", tensors())["output"], np.roll(right, 1, -1))
     assert outputs("output.of-another-type", tensors())["output"].dtype == np.float16
 
 
 def test_a_value_is_taken_for_the_default() -> None:
-    plain = evaluate(Node(NODE.op_type, 27, {}, NODE.outputs), tensors())["output"]
+    plain = evaluate(node(), tensors())["output"]
     assert np.allclose(outputs("activation.silu-as-none", tensors())["output"], plain)
 
 
@@ -66,12 +72,12 @@ def test_an_input_of_the_first_run_is_kept_in_its_session() -> None:
     memory: dict[str, Any] = {}
     first, second = tensors(), tensors(1)
     outputs("weight.kept", first, memory)
-    must = evaluate(NODE, {**second, "weight": first["weight"]})["output"]
+    must = evaluate(node(activation="silu"), {**second, "weight": first["weight"]})["output"]
     assert np.allclose(outputs("weight.kept", second, memory)["output"], must)
 
 
 def test_the_callers_memory_is_overwritten_after_the_run() -> None:
     inputs = tensors()
-    right = evaluate(NODE, inputs)["output"]
+    right = evaluate(node(activation="silu"), inputs)["output"]
     assert np.allclose(outputs("input.overwritten", inputs)["output"], right)
     assert not inputs["input"].any()
