@@ -6,6 +6,7 @@ import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..axes.generator import uniform
 from ..axes.violation import Draft, Violation
 from ..profiles.random_cases import distinct
 from ..specs.case import Case, Course, Feed, Step, Trial
-from ..specs.family import Family
+from ..specs.family import FRESH_CASES, Family
 from ..specs.features import model_features
 from ..specs.level import Level
 from .covering import covering_rows
@@ -29,6 +30,8 @@ from .spec import DIMENSIONS, SESSIONS
 from .violations import form_violations
 
 Array = NDArray[Any]
+
+_MOST_DRAWS = 20 * FRESH_CASES
 
 _RANDOM = 100
 """Random cases that ``full`` has beside those of ``core``."""
@@ -279,6 +282,14 @@ class SimpleFamily(Family):
             Level("sequence", "any session, sizes of at least 1", partial(_is_basic, sessions=SESSIONS)),
             Level("complete", "everything that the suite tries", lambda spec: True),
         )
+
+    def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
+        """See :meth:`..specs.family.Family.challenge`: as many of each level as a certificate asks for."""
+        keys = (f"challenge/{nonce}/{index}" for index in range(_MOST_DRAWS))
+        drawn = (self.random_case(op, key, version, type) for key in keys)
+        fresh = dict.fromkeys(spec for spec in drawn if spec is not None)
+        chosen = (islice(filter(level.holds, fresh), FRESH_CASES) for level in self.levels(op, version))
+        return tuple(dict.fromkeys(chain.from_iterable(chosen)))
 
     def goes_together(self, spec: Any) -> bool:
         """See :meth:`..specs.family.Family.goes_together`."""

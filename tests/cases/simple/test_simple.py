@@ -12,6 +12,7 @@ import pytest
 
 from onnxspec.cases import build_case, clauses_exercised, digest_of, family_of, features_of, profile
 from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.cases.specs.family import FRESH_CASES
 from onnxspec.reference import IllegalNode, clauses_of, evaluate, operator_names, resolve
 
 pytestmark = pytest.mark.skipif(
@@ -150,3 +151,12 @@ def test_levels_are_nested() -> None:
     for op in (OP, ("com.microsoft::CausalConvWithState", 1)):
         held = [{spec for spec in profile("core", *op) if level.holds(spec)} for level in family_of(op[0]).levels(*op)]
         assert held[0] < held[1] < held[2]
+
+
+def test_a_nonce_asks_for_as_many_cases_of_each_level_as_a_certificate_does() -> None:
+    family = family_of(OP[0])
+    fresh = family.challenge(*OP, "float16", "some nonce")
+    assert {spec.type for spec in fresh} == {"float16"}
+    for level in family.levels(*OP):
+        assert sum(map(level.holds, fresh)) >= FRESH_CASES
+    assert fresh == family.challenge(*OP, "float16", "some nonce")
