@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import shlex
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from typing import Any
 from ..cases.specs.family import family_of
 from ..cases.specs.features import WORDS
 from ..cases.specs.quantizing import QUANTIZED
-from ..conformance.certifying.packing import CERTIFICATE, REPORT
 from ..conformance.certifying.records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
 from ..conformance.results.support import listed
 from ..conformance.targets.target import ACCURACY
@@ -81,19 +79,13 @@ class Certificate:
     levels: tuple[tuple[str, str], ...]
 
 
-def pages_of(
-    folder: Path, statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord
-) -> Mapping[str, bytes]:
-    """The pages of a package, by their paths in it; `folder` holds its run. Raises OSError."""
+def write_certificate(
+    out: Path, run: Path, statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord
+) -> None:
+    """Write the page of a package to ``out``/certificate.html, and the report of its run beside it. Raise OSError."""
+    write_report([run], out / "report", warn=lambda line: None)
     text = render_certificate(certificate_of(statement, suite, measured))
-    pages = {CERTIFICATE: text.encode("utf-8", errors="backslashreplace")}
-    with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
-        out = Path(temporary)
-        write_report([folder], out, warn=lambda line: None)
-        for path in sorted(out.rglob("*")):
-            if path.is_file() and not path.name.startswith("."):
-                pages[f"{REPORT}/{path.relative_to(out).as_posix()}"] = path.read_bytes()
-    return pages
+    (out / "certificate.html").write_bytes(text.encode("utf-8", errors="backslashreplace"))
 
 
 def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Certificate:

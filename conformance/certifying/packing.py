@@ -1,5 +1,5 @@
 """A certification package: all its files, made from what a run's record shows. Packing writes them, and verifying makes
-them again and compares: records those of what was recorded, pages those of the records."""
+them again from the record and compares."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import datetime
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from .trial import trial_of
 from .waivers import read_waivers
 
 ENVIRONMENT, SUITE, WAIVERS = "ENVIRONMENT.json", "SUITE.json", "waivers.toml"
-CERTIFICATE, RUN_FOLDER, REPORT = "certificate.html", "run", "report"
+RUN_FOLDER = "run"
 
 _TEXT = 200  # characters of a product's and a vendor's name
 _FINDINGS = 60
@@ -68,7 +68,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Records:
-    """Files of a package that are no pages: the claim about the product, and the files on which it rests."""
+    """Files of a package: the claim about the product, and the files on which it rests."""
 
     statement: StatementRecord
     suite: SuiteRecord
@@ -76,22 +76,16 @@ class Records:
     files: Mapping[str, bytes]
 
 
-Pages = Callable[[Path, StatementRecord, SuiteRecord, MeasuredRecord], Mapping[str, bytes]]
-"""Function from a run folder and a statement to pages, by their paths in the package."""
-
-
 def some_nonce() -> str:
     """Return a new random nonce."""
     return secrets.token_hex(8)
 
 
-def files_of(derivation: Derivation, claim: Claim, pages: Pages) -> dict[str, bytes]:
-    """Return every file of a package but its envelope. Raise RecordError, RecordError and OSError."""
+def files_of(derivation: Derivation, claim: Claim) -> dict[str, bytes]:
+    """Return every file of a package but its envelope. Raise RecordError and OSError."""
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
-        folder = Path(temporary) / RUN_FOLDER
-        records = records_of(derivation, claim, folder)
-        files = {**records.files, **pages(folder, records.statement, records.suite, records.measured)}
-    return {**files, STATEMENT: attested(records.statement, files)}
+        records = records_of(derivation, claim, Path(temporary) / RUN_FOLDER)
+    return {**records.files, STATEMENT: attested(records.statement, records.files)}
 
 
 def records_of(derivation: Derivation, claim: Claim, folder: Path) -> Records:

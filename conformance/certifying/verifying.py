@@ -1,8 +1,7 @@
 """A package verified: all that it says is made again from what its target returned, and compared.
 
 What is found is told by check, each with what is claimed, what is recomputed, and where they differ. Records are made
-again from outputs, and numbers in them that a build of NumPy may round otherwise have a tolerance; pages are made again
-from the package's own records, and are equal or they differ.
+again from outputs; numbers in them that a build of NumPy may round otherwise have a tolerance.
 """
 
 from __future__ import annotations
@@ -23,14 +22,11 @@ from .attestation import ENVELOPE, STATEMENT, as_json, attestation_of, record_in
 from .closeness import RESULT, RUN_INFO, Tolerances, unlike
 from .derivation import BY_NUMBERS, Derivation, derived
 from .packing import (
-    CERTIFICATE,
     ENVIRONMENT,
-    REPORT,
     RUN_FOLDER,
     SUITE,
     WAIVERS,
     Claim,
-    Pages,
     Records,
     records_of,
     suite_of,
@@ -92,7 +88,6 @@ class Verification:
 
 def verify(
     package: Package,
-    pages: Pages,
     today: datetime.date,
     nonce: str = "",
     signer: PublicKey | None = None,
@@ -100,8 +95,6 @@ def verify(
 ) -> Verification:
     """Verify an unpacked package.
 
-    pages
-        What makes the pages of packages.
     nonce
         The one that the auditor has asked for; empty where nobody says.
     signer
@@ -131,7 +124,6 @@ def verify(
     _cases(verification, derivation)
     _outcomes(verification, derivation)
     _records(verification, records)
-    _pages(verification, pages)
     _waivers(verification, today)
     _nonce(verification, nonce)
     return verification
@@ -232,7 +224,6 @@ _CHECK_OF = {
     ENVIRONMENT: "environment",
     SUITE: "suite",
     WAIVERS: "waivers",
-    CERTIFICATE: "certificate",
     f"{RUN_FOLDER}/run.json": "findings",
     f"{RUN_FOLDER}/results.jsonl": "record",
 }
@@ -247,7 +238,7 @@ _TOLERANT: dict[str, Tolerances] = {
 def _records(verification: Verification, records: Records) -> None:
     """Compare every record with the one that is made again."""
     package = verification.package
-    for name in ("findings", "levels and statement", "environment", "record", "certificate", "report"):
+    for name in ("findings", "levels and statement", "environment", "record"):
         verification.check(name)
     _told(verification)
     statement = verification.check("levels and statement")
@@ -255,7 +246,7 @@ def _records(verification: Verification, records: Records) -> None:
         statement.differ(f"{STATEMENT}: {place}: claimed {one}, recomputed {two}")
     if package.content(STATEMENT) != as_json(verification.attestation):
         statement.differ(f"{STATEMENT}: is written otherwise than onnxspec writes it")
-    there = {name for name in package.names if not _is_page(name)} - {STATEMENT, ENVELOPE}
+    there = {*package.names} - {STATEMENT, ENVELOPE}
     for path in sorted(there | records.files.keys()):
         check = verification.check(_CHECK_OF.get(path, "record" if path.startswith(f"{RUN_FOLDER}/") else "files"))
         if path not in records.files:
@@ -265,30 +256,6 @@ def _records(verification: Verification, records: Records) -> None:
         elif (content := package.content(path)) != (again := records.files[path]):
             for line in _differences(path, content, again):
                 check.differ(line)
-
-
-def _is_page(path: str) -> bool:
-    return path == CERTIFICATE or path.startswith(f"{REPORT}/")
-
-
-def _pages(verification: Verification, pages: Pages) -> None:
-    """Compare every page with the one made from the package's records, once those are known to be right."""
-    claimed = {name for name in verification.package.names if _is_page(name)}
-    if verification.differs:
-        for name in ("certificate", "report"):
-            verification.check(name).claimed = "not compared, since the records that it is made of differ"
-        return
-    again = pages(
-        verification.package.folder / RUN_FOLDER, verification.statement, verification.suite, verification.measured
-    )
-    for path in sorted({*claimed, *again}):
-        check = verification.check(_CHECK_OF.get(path, "report"))
-        if path not in again:
-            check.differ(f"{path}: no package holds such a file")
-        elif path not in claimed:
-            check.differ(f"{path}: is missing")
-        elif verification.package.content(path) != again[path]:
-            check.differ(f"{path}: says other things than are shown")
 
 
 def _told(verification: Verification) -> None:

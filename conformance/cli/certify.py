@@ -12,12 +12,12 @@ from typing import Annotated, NoReturn
 import typer
 
 from ...reference.errors import RecordError
-from ..certifying.archive import read_package, write_package
-from ..certifying.attestation import ENVELOPE, STATEMENT
+from ..certifying.archive import Package, read_package, write_package
+from ..certifying.attestation import ENVELOPE, STATEMENT, attestation_of, record_in
 from ..certifying.comparing import changes_since
 from ..certifying.derivation import Derivation, derived, differing
-from ..certifying.packing import Claim, files_of
-from ..certifying.records import AttestationRecord, StatementRecord
+from ..certifying.packing import ENVIRONMENT, RUN_FOLDER, SUITE, Claim, files_of
+from ..certifying.records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
 from ..certifying.resemblance import resemblances
 from ..certifying.signing import public_key_in, signer_in
 from ..certifying.verifying import Verification, verify
@@ -61,6 +61,9 @@ def certify(
         fail(f"{out} is there already: give another name")
     if out.is_dir() or not out.absolute().parent.is_dir():
         fail(f"cannot write {out}: {'it is a folder' if out.is_dir() else 'there is no such folder'}")
+    pages = out.with_name(f"{out.stem}-pages")
+    if pages.exists():
+        fail(f"{pages} is there already: its pages go there; give another name")
     try:
         signer = signer_in(key) if key is not None else None
         answering = signer.public.fingerprint if signer is not None else ""
@@ -69,17 +72,18 @@ def certify(
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             derivation = derived(_one_run(runs, Path(temporary) / "merged"), target, CORES)
             _require_borne_out(derivation)
-            from ...reports.certificate import pages_of  # pages need their templates only now
-
-            files = files_of(derivation, claim, pages_of)
+            files = files_of(derivation, claim)
             if signer is not None:
                 files[ENVELOPE] = signer.envelope(files[STATEMENT])
             write_package(out, files)
+            unpacked = read_package(out, Path(temporary) / "package")
+            _write_pages(unpacked, pages)
     except OSError as error:
         fail(why(error))
     statement = _summary(files[STATEMENT])
     signed = f"signed with the key {answering}" if answering else "unsigned: --key KEY.pem signs it"
     say("", f"package: {out} ({out.stat().st_size / 1e6:.1f} MB, {len(files)} files), {signed}")
+    say(f"page:    {pages / 'certificate.html'}")
     asked = ["--nonce", statement.challenge.nonce] if statement.challenge.nonce else []
     say(f"verify:  {shlex.join(['onnxspec', 'verify', str(out), *asked])}")
     raise typer.Exit(int(not any(row.status == "certified" for row in statement.rows)))
@@ -141,6 +145,15 @@ def _summary(content: bytes) -> StatementRecord:
     return statement
 
 
+def _write_pages(package: Package, out: Path) -> None:
+    """Write the certificate and the report of a package. Raise OSError."""
+    from ...reports.certificate import write_certificate  # pages need their templates only now
+
+    suite = record_in(package, SUITE, SuiteRecord)
+    measured = record_in(package, ENVIRONMENT, MeasuredRecord)
+    write_certificate(out, package.folder / RUN_FOLDER, attestation_of(package).predicate, suite, measured)
+
+
 @app.command(name="verify")
 def verify_package(
     package: Annotated[Path, typer.Argument(metavar="PACKAGE", help="File that 'onnxspec certify' has written.")],
@@ -152,6 +165,9 @@ def verify_package(
     signer: Annotated[
         Path | None, typer.Option("--signer", metavar="FILE", help="Public key of the signer, as PEM.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the pages of a confirmed package.")
+    ] = None,
 ) -> NoReturn:
     """Verify a certification package: recompute all that it claims from what the target returned.
 
@@ -160,17 +176,20 @@ def verify_package(
     Exit code 0: every claim that can be recomputed is confirmed; 1: something differs; 2: it is no package, or one that
     must not be unpacked.
     """
-    from ...reports.certificate import pages_of  # pages need their templates only now
-
+    if out is not None and out.exists():
+        fail(f"{out} is there already: give another name")
     today = datetime.date.today()
     try:
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             unpacked = read_package(package, Path(temporary))
             key = public_key_in(signer) if signer is not None else None
-            verification = verify(unpacked, pages_of, today, nonce, key, CORES)
+            verification = verify(unpacked, today, nonce, key, CORES)
             if verification.derivation is not None and not verification.differs:
                 verification.remarks += resemblances(verification.derivation)
             _tell(verification)
+            if out is not None and not verification.differs:
+                _write_pages(unpacked, out)
+                say(f"page: {out / 'certificate.html'}")
             if since is not None:
                 with tempfile.TemporaryDirectory(prefix="onnxspec-") as other:
                     for line in changes_since(read_package(since, Path(other)), unpacked):

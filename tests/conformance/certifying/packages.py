@@ -21,7 +21,6 @@ from onnxspec.conformance.certifying.derivation import derived
 from onnxspec.conformance.certifying.packing import Claim, files_of
 from onnxspec.conformance.certifying.records import AttestationRecord
 from onnxspec.conformance.certifying.verifying import Verification, verify
-from onnxspec.reports.certificate import pages_of
 
 Files = dict[str, bytes]
 
@@ -52,13 +51,13 @@ STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.jso
 
 def packed(folder: Path, waivers: bytes = WAIVERS, day: datetime.date = TODAY, signer: str = "") -> Files:
     """The files of a package of a run folder, without an envelope."""
-    return files_of(derived(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers, signer), pages_of)
+    return files_of(derived(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers, signer))
 
 
 def verified(path: Path, today: datetime.date = TODAY, nonce: str = "", signer: Any = None) -> Verification:
     """What verifying a package shows."""
     with tempfile.TemporaryDirectory() as folder:
-        return verify(read_package(path, Path(folder)), pages_of, today, nonce, signer)
+        return verify(read_package(path, Path(folder)), today, nonce, signer)
 
 
 def attested_files(files: Mapping[str, bytes], **claims: str) -> Files:

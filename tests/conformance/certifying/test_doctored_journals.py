@@ -316,6 +316,7 @@ OWNED_ELSEWHERE = {
     "a nonce that the vendor chose among many",
     "outputs that another implementation computed rightly",
     "an output changed to another right one, with its digest",
+    "the product's or vendor's name in an unsigned package",
 }
 """The first four are tested above, the nonce with the commands, what is computed elsewhere with the remark."""
 

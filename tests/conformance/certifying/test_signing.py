@@ -96,8 +96,8 @@ def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(
 
 
 def other_statement(files: Files) -> Files:
-    """A page edited after signing, with digests mended: the envelope is about another statement."""
-    return attested_files({**files, "certificate.html": files["certificate.html"] + b" "})
+    """A file edited after signing, with digests mended: the envelope is about another statement."""
+    return attested_files({**files, "run/run.json": files["run/run.json"] + b" "})
 
 
 def stripped(files: Files) -> Files:
