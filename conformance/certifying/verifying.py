@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...reference.errors import RecordError
-from ..border.strict_json import MalformedJson, parse
+from ..border.strict_json import MalformedJson, encode, parse
 from .archive import Package
 from .attestation import ENVELOPE, STATEMENT, as_json, attestation_of, record_in, subject_differences
 from .closeness import RESULT, RUN_INFO, Tolerances, unlike
@@ -293,6 +293,8 @@ def _differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
         return
     for place, one, two in places:
         yield f"{path}: {place}: claimed {one}, recomputed {two}"
+    if path.endswith(".json") and tolerances is not None and claimed != _written(_parsed(claimed), indent=2):
+        yield f"{path}: {_OTHERWISE}"
     if not places and tolerances is None:
         digests = (hashlib.sha256(content).hexdigest()[:16] for content in (claimed, again))
         yield f"{path}: claimed {len(claimed)} bytes, {next(digests)}; recomputed {len(again)} bytes, {next(digests)}"
@@ -305,6 +307,16 @@ def _lines(path: str, claimed: list[bytes], again: list[bytes], tolerances: Tole
         if one != two:
             for place, a, b in unlike(_parsed(one), _parsed(two), tolerances):
                 yield f"{path}:{number}: {place}: claimed {a}, recomputed {b}"
+            if one != _written(_parsed(one)).rstrip(b"\n"):
+                yield f"{path}:{number}: {_OTHERWISE}"
+
+
+_OTHERWISE = "is written otherwise than onnxspec writes it"
+"""Message on JSON that programs may read in several ways, such as a key that stands twice."""
+
+
+def _written(value: Any, indent: int | None = None) -> bytes:
+    return f"{encode(value, indent=indent)}\n".encode("ascii")
 
 
 def _parsed(content: bytes) -> Any:

@@ -244,6 +244,12 @@ def result_doubled_with_another_verdict(files: Files) -> None:
     lines(files, RESULTS, edit)
 
 
+def key_doubled(files: Files) -> None:
+    """Programs differ in which of two values they take."""
+    old = b'"verdict":"unsupported"'
+    files[RESULTS] = files[RESULTS].replace(old, b'"verdict":"pass",' + old, 1)
+
+
 def page_added(files: Files) -> None:
     files["certificate.html"] = b"<p>certified</p>"
 
@@ -278,6 +284,7 @@ FORGERIES: dict[str, tuple[Callable[[Files], None], str]] = {
     "a file of another kind": (file_of_another_kind, "record"),
     "a repeat more or less than there are": (third_repeat, "cases"),
     "a second result with another verdict": (result_doubled_with_another_verdict, "cases"),
+    "a key that stands twice": (key_doubled, "record"),
     "a page added": (page_added, "files"),
     "a file removed": (file_removed, "record"),
 }
