@@ -26,11 +26,10 @@ def merge(
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run; required.")
     ] = None,
 ) -> NoReturn:
-    """Put the shards of a run together, or several runs.
+    """Put the shards of a run together.
 
-    Several runs are of other targets with the same cases. Findings are worked out anew, and there is a report.
-    Runs that do not belong together are refused. Cases that no run has can be had with 'onnxspec run --resume' in
-    the merged folder.
+    Findings are computed from all results, and there is a report. Runs of other cases or targets are refused. Missing
+    cases can be run with 'onnxspec run --resume' in the merged folder.
 
     Exit code as that of 'onnxspec run': 0: every failing result was expected; 1: one was not, or the runs together lack
     some of what they were to run; 2: the runs cannot be merged; 3: a target could not start.

@@ -1,7 +1,7 @@
-"""Several run folders made one: shards of a run, or runs of several targets over the same cases.
+"""Shards of a run put together.
 
-Results are taken as they are; findings, grades and counts are worked out anew from all of them. Nothing is merged that
-does not belong together: every refusal says what differs and in which folders.
+Results are taken as they are; findings, grades and counts are computed from all of them. Runs of another plan are
+refused, with what differs and in which folders. What is missing can be run in the merged folder, with --resume.
 """
 
 from __future__ import annotations
@@ -32,18 +32,16 @@ from .filling import SHARDS, with_filled
 from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, stranger_among
 
-_SAME = ("onnxspec", "profile")
-_SELECTED = {
-    "directories": "{} are about other test-case directories",
-}
+_SAME = ("onnxspec", "profile", "selection", "expected_failures")
+"""Keys of run.json that all shards of a run have alike."""
 
 
 def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> Run:
-    """Merge run folders into the folder `to`, which becomes a run like any other, and can be gone on with.
+    """Merge the shards of a run into the folder `to`, which becomes a run like any other and can be resumed.
 
-    What is amiss with a folder (a damaged line, a doubled result) is in ``problems`` of the run that is returned.
+    What is invalid in a folder (a damaged line, a doubled result) is in ``problems`` of the run that is returned.
 
-    Raises RecordError where they do not belong together or one cannot be read, OccupiedFolder where `to` holds a run,
+    Raises RecordError where they are not of one plan or one cannot be read, OccupiedFolder where `to` holds a run,
     and OSError where it cannot be written.
     """
     parts = [_read(folder) for folder in folders]
@@ -84,7 +82,7 @@ def _together(parts: Sequence[DescribedRun], plan: Plan, to: Path) -> Run:
         of_target = [result for (name, _), result in results.items() if name == target.name]
         of_target.sort(key=lambda r: order[r.case])
         run.targets.append(TargetRun(target, dict(entry["description"]), entry["unavailable"], of_target))
-        run.targets[-1].seconds = sum(p.targets[target.name]["seconds"] for p in parts if target.name in p.targets)
+        run.targets[-1].seconds = sum(part.targets[target.name]["seconds"] for part in parts)
     run.seconds = sum(part.info["seconds"] for part in parts)
     run.complete = not run.lacking
     return run
@@ -118,38 +116,33 @@ def _read(folder: Path) -> DescribedRun:
 
 
 def _compare(first: DescribedRun, other: DescribedRun) -> None:
-    """Raise RecordError unless two runs asked the same questions of the same targets."""
-    where = f"{first.path} and {other.path}"
-    if first.info["expected_failures"] != other.info["expected_failures"]:
-        without, used = (other, first) if first.info["expected_failures"] else (first, other)
-        raise RecordError(f"{without.path} was run with --expected none, {used.path} was not: run both alike")
+    """Raise RecordError unless two runs are shards of one plan."""
+    where = f"{first.path} and {other.path} are not of one run"
     for key in _SAME:
-        a, b = dict(first.info)[key], dict(other.info)[key]
-        if a != b:
-            raise RecordError(f"{where} differ in {key}: {a!r} and {b!r}")
-    digests = first.info["digests"], other.info["digests"]
-    both = (key for key in digests[0] if key in digests[1] and not key.startswith(lines.FILLED))
-    changed = sorted(key for key in both if digests[0][key] != digests[1][key])
-    if changed:
-        raise RecordError(f"{where} have other cases by the same names (digests) for {', '.join(changed)}")
-    for key, words in _SELECTED.items():
-        if dict(first.info["selection"]).get(key) != dict(other.info["selection"]).get(key):
-            raise RecordError(words.format(where))
-    for name in first.targets.keys() & other.targets.keys():
-        _compare_targets(where, first.targets[name], other.targets[name])
+        if (a := dict(first.info)[key]) != (b := dict(other.info)[key]):
+            raise RecordError(f"{where}: {key.replace('_', ' ')} is {a!r} and {b!r}")
+    digests = [
+        {k: v for k, v in run.info["digests"].items() if not k.startswith(lines.FILLED)} for run in (first, other)
+    ]
+    if changed := sorted({k for k, _ in digests[0].items() ^ digests[1].items()}):
+        raise RecordError(f"{where}: other cases have the same names (digests) for {', '.join(changed)}")
+    if first.targets.keys() != other.targets.keys():
+        raise RecordError(f"{where}: targets are {', '.join(first.targets)} and {', '.join(other.targets)}")
+    for name, entry in first.targets.items():
+        _compare_targets(where, entry, other.targets[name])
 
 
 def _compare_targets(where: str, first: TargetRecord, other: TargetRecord) -> None:
-    """Raise RecordError unless what two runs call by one name is one target, and the same runtime."""
+    """Raise RecordError unless two entries are of one target and the same runtime."""
     name = first["name"]
     for key in SAME_TARGET:
         if dict(first)[key] != dict(other)[key]:
-            raise RecordError(f"{where} have other targets by the name {name!r}: their {key} differs")
+            raise RecordError(f"{where}: {key} of target {name!r} differs")
     described = first["description"], other["description"]
     for key in SAME_RUNTIME if all(described) else ():
         a, b = described[0].get(key), described[1].get(key)
         if a != b:
-            raise RecordError(f"{where} have other runtimes by the name {name!r}: {key} is {a!r} and {b!r}")
+            raise RecordError(f"{where}: {key} of target {name!r} is {a!r} and {b!r}")
 
 
 def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
@@ -168,27 +161,17 @@ def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
 
 
 def _plan(parts: Sequence[DescribedRun], command: Sequence[str]) -> Plan:
-    """The plan of all the runs together."""
-    info = parts[0].info
-    chosen = [_selection(part) for part in parts]
-    names = dict.fromkeys(name for part in parts for name in part.targets)
-    targets = tuple(_target(_entry(parts, name)) for name in names)
-    whole = replace(
-        chosen[0],
-        ops=_union([each.ops for each in chosen]),
-        versions=_union([each.versions for each in chosen]),
-        types=_union([each.types for each in chosen]),
-        cases=_union([each.cases for each in chosen]),
-    )
+    """Return the plan of which all the runs are parts."""
+    first, info = parts[0], parts[0].info
+    selection = _selection(first)
+    targets = tuple(_target(_entry(parts, name)) for name in first.targets)
     try:
-        several = [chosen_probes(each, targets) for each in ([whole] if whole.directories else dict.fromkeys(chosen))]
+        probes, digest = chosen_probes(selection, targets)
     except (UnknownName, OSError, ValueError) as error:
-        raise RecordError(f"{parts[0].path}: its cases cannot be had again: {error}") from None
-    probes = {probe.id: probe for some, _ in several for probe in some}
-    digest = next((digest for _, digest in several if digest), "")
-    if whole.directories and digest != info["digests"].get("directories"):
-        raise RecordError(f"the directories of {parts[0].path} are not there any more as they were run")
-    plan = Plan(whole, tuple(probes.values()), targets, tuple(command), frozenset(), bool(info["expected_failures"]))
+        raise RecordError(f"{first.path}: its cases cannot be had again: {error}") from None
+    if selection.directories and digest != info["digests"].get("directories"):
+        raise RecordError(f"the directories of {first.path} are not there any more as they were run")
+    plan = Plan(selection, probes, targets, tuple(command), frozenset(), bool(info["expected_failures"]))
     record = all(part.info.get("keeps_outputs", False) for part in parts)
     try:
         for part in parts:
@@ -211,14 +194,9 @@ def _selection(part: DescribedRun) -> Selection:
     )
 
 
-def _union(lists: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """All that is in any list; an empty one stands for everything."""
-    return tuple(dict.fromkeys(item for each in lists for item in each)) if all(lists) else ()
-
-
 def _entry(parts: Sequence[DescribedRun], name: str) -> TargetRecord:
     """The entry of a target in the runs, one that it started in before one that it did not."""
-    entries = [part.targets[name] for part in parts if name in part.targets]
+    entries = [part.targets[name] for part in parts]
     return next((entry for entry in entries if entry["description"] and not entry["unavailable"]), entries[0])
 
 
@@ -277,7 +255,7 @@ def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[DescribedRu
     """Take over the evidence of the cases that stand for findings."""
     folders: dict[str, str] = {}
     larger: dict[str, str] = {}
-    for part in (part for part in parts if name in part.targets):
+    for part in parts:
         evidence = part.targets[name]["evidence"]
         for small, large in evidence["larger"].items():
             if small in wanted:
