@@ -170,7 +170,9 @@ def derived(folder: Path, name: str = "", jobs: int = 1) -> Derivation:
     except (NoRun, RecordError) as error:
         raise RecordError(str(error)) from None
     if not read.info.get("keeps_outputs"):
-        raise RecordError(f"{folder}: does not keep what its target did: run it again with --record")
+        raise RecordError(
+            f"{folder}: does not keep what its target did: run it again with --nonce N, the auditor's number"
+        )
     if plan.selection.directories:
         raise RecordError(f"{folder}: a run of directories or of a model; certificates are of profiles")
     target = replace(_target(folder, plan, name), expected="")

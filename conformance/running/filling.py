@@ -1,23 +1,27 @@
-"""Filling up: random cases that follow the profile's on a target that declines some of them.
+"""Cases that follow a profile's on a target. The profile's results alone decide which: the same results give the same
+cases anywhere.
 
 A profile's cases are worth less on a target that refuses many of them. So :data:`MOST` random cases an operator follow,
-without what the target lacks. The profile's results alone decide which, so the same results give the same cases
-anywhere.
+without what the target lacks. In a run for a certificate, failing cases are also tried in the other versions of their
+operator.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from ...cases import Spec
 from ...cases.profiles.random_cases import random_stream, traits_of
 from ...cases.specs.family import drawn_operators
 from ...cases.specs.wrapping import can_wrap
-from ..judging.judgement import DECLINED, UNTRIED, Verdict
+from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
+from ..probes.drawn import split_nonce
 from ..probes.naming import CaseError, portable_probes
 from ..probes.probe import Probe, SpecProbe
 from ..probes.wrapped import CaseProbe
@@ -31,6 +35,11 @@ SHARDS = "parts of a run are not filled up; the merged run is, when it is gone o
 
 MOST = 100
 """Random cases of an operator that follow."""
+
+SISTERS = 16
+"""Failing cases that are tried in another version, for each version and type in which no case fails."""
+
+_SISTERS_FAIL = FAILING - DECLINED - {Verdict.NOT_REJECTED, Verdict.UNSTABLE}  # this one may need a fresh process
 
 _MOST_FOLLOWING = 5000  # of all operators: a file that names more is none of ours
 
@@ -77,7 +86,39 @@ def cases_to_add(plan: Plan, target: Target, results: Sequence[Result]) -> tuple
     known = {probe.id for probe in (*plan.probes, *plan.filled.get(target.name, ()))}
     lacks = lacks_by_operator(plan, target, results)
     added = (SpecProbe(spec, fresh=True) for op in lacks for spec in _specs(op, target, lacks[op]))
-    return tuple(probe for probe in added if probe.id not in known)
+    sisters = _sister_cases(plan, target, results) if split_nonce(plan.selection.profile)[1] else ()
+    return tuple({probe.id: probe for probe in (*added, *sisters) if probe.id not in known}.values())
+
+
+def _sister_cases(plan: Plan, target: Target, results: Iterable[Result]) -> Iterator[SpecProbe]:
+    """Yield failing cases in versions of their operator in which nothing fails: such a version may have the same defect
+    and no case that shows it."""
+    verdicts = {result.case: result.verdict for result in results}
+    failing: dict[tuple[str, str], dict[int, list[CaseProbe]]] = defaultdict(lambda: defaultdict(list))
+    for probe in plan.pinned_of(target):
+        if isinstance(probe, CaseProbe) and not probe.spec.illegal:
+            of_version = failing[probe.op, probe.type][probe.version]
+            if verdicts.get(probe.id) in _SISTERS_FAIL:
+                of_version.append(probe)
+    for versions in failing.values():
+        smallest = sorted(itertools.chain(*versions.values()), key=lambda probe: (probe.size, probe.id))
+        for version, some in versions.items():
+            if not some:
+                yield from islice(_in_version(smallest, version, target), SISTERS)
+
+
+def _in_version(probes: Iterable[CaseProbe], version: int, target: Target) -> Iterator[SpecProbe]:
+    """Yield the same cases of another version, where they are valid there."""
+    for probe in probes:
+        spec: Any = probe.spec
+        try:
+            sister = SpecProbe(replace(spec, version=version), fresh=True)
+            sister.prepare()
+            _ = sister.traits  # for which the node is checked
+        except (ValueError, KeyError, IndexError):  # an IllegalNode too
+            continue
+        if not target.wrap or can_wrap(sister.spec, target.wrap):
+            yield sister
 
 
 def _specs(op: str, target: Target, lacks: Sequence[str]) -> Iterator[Spec]:

@@ -84,7 +84,7 @@ def test_a_run_that_is_not_recorded_or_was_edited_is_not_packed(
 ) -> None:
     few = ["--op", "RNN-7", "--type", "float32", "--profile", "smoke"]
     assert inside("run", *few, "--out", "plain").code in (0, 1)
-    assert "--record" in inside("certify", "plain", *WHO, "--out", "p.zip").complaint
+    assert "--nonce" in inside("certify", "plain", *WHO, "--out", "p.zip").complaint
     journal = (certified_run / "results.jsonl").read_bytes()
     (tmp_path / "edited").mkdir()
     for path in certified_run.rglob("*"):

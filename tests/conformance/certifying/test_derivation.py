@@ -90,7 +90,7 @@ def test_nothing_is_kept_unless_that_is_asked_for(inside: Inside, tmp_path: Path
     assert inside("run", *CASES, "--out", "run").code in (0, 1)
     assert not (tmp_path / "run" / "recorded").exists()
     assert not list(recorded_in(tmp_path / "run"))
-    with pytest.raises(RecordError, match="--record"):
+    with pytest.raises(RecordError, match="--nonce"):
         derived(tmp_path / "run")
 
 

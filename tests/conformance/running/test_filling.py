@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from msgspec import structs
 
 from onnxspec.cases.profiles.random_cases import traits_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.probes.probe import Probe
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.probes.wrapped import CaseProbe
 from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.results.records import FillingRecord
+from onnxspec.conformance.results.result import Result
 from onnxspec.conformance.running import filling, planning
 from onnxspec.conformance.running.conclusion import no_longer_needed
 from onnxspec.conformance.running.filling import MOST, cases_to_add, filling_record, with_filled
@@ -125,6 +127,32 @@ def test_what_always_fails_does_not_hide_what_is_lacking() -> None:
     run, record = filled(outcome({"layout=1"}, fails=frozenset({"activations"})))
     assert record["lacks"] == {"RNN": ["layout1", "layout=1"]}
     assert len(followed(run)) == MOST
+
+
+def test_failing_cases_are_tried_in_other_versions_for_a_certificate() -> None:
+    """RNN-7 and RNN-22 are not certified with a defect that only cases of RNN-14 show."""
+    target = Target("t", "backend")
+    selection = Selection("core-nonce-17", ("RNN",))
+    probes = tuple(select_probes(selection, ("RNN",)))
+    plan = Plan(selection, probes, (target,), fills=True)
+    specs = {probe.spec: probe for probe in probes if isinstance(probe, SpecProbe)}
+    (wrong, *_) = [
+        probe
+        for spec, probe in specs.items()
+        if (spec.version, spec.type, spec.layout, spec.illegal) == (14, "float32", 0, "")
+        and not {replace(spec, version=7), replace(spec, version=22)} & specs.keys()
+    ]
+
+    def results(failing: Collection[str]) -> list[Result]:
+        verdicts = {probe.id: Verdict.WRONG if probe.id in failing else Verdict.PASS for probe in probes}
+        return [judged_result(p, target, Judgement(verdicts[p.id]), (), lambda p: "") for p in probes]
+
+    added = cases_to_add(plan, target, results([wrong.id]))
+    assert {probe.version for probe in added} <= {1, 7, 22}
+    assert {7, 22} <= {probe.version for probe in added}
+    assert all(isinstance(p, SpecProbe) and replace(p.spec, version=14) == wrong.spec for p in added)
+    assert cases_to_add(plan, target, results(())) == ()
+    assert cases_to_add(replace(plan, selection=Selection("core", ("RNN",))), target, results([wrong.id])) == ()
 
 
 def test_a_target_that_runs_nothing_is_left_alone() -> None:
