@@ -11,7 +11,8 @@ from ..conformance.judging.vocabulary import happening
 from ..conformance.results.answer import Answer, answer_of, look_of
 from ..conformance.results.hits import Hit
 from ..conformance.results.interpreted import followed_line, shown_line
-from ..conformance.results.support import ResultsAlike, listed, tried_of
+from ..conformance.results.support import ResultsAlike, tried_of
+from ..conformance.text import listed
 from .findings import Finding
 from .subject import Subject
 

@@ -16,8 +16,8 @@ from ..cases.specs.family import family_of
 from ..cases.specs.features import WORDS
 from ..cases.specs.quantizing import QUANTIZED
 from ..conformance.certifying.records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
-from ..conformance.results.support import listed
 from ..conformance.targets.target import ACCURACY
+from ..conformance.text import listed
 from ..reference.numbers.accuracy import ACCURACY_CLASSES, accuracy_class
 from .page import render_certificate, write_report
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..conformance.text import plural
 from .comparison import HEADINGS, Changes, Comparison
 from .markdown import compared_targets, moved_ratio
-from .text import plural, printable
+from .text import printable
 
 _SHOWN = 12  # groups of changes of one kind
 

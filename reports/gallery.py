@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..conformance.judging.judgement import Verdict
+from ..conformance.text import plural
 from .answers import told_of
 from .findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, Member, findings_of
 from .markdown import code, plain
 from .run import Run
 from .subject import Subject, subjects_of
-from .text import flattened, plural
+from .text import flattened
 
 _VERSIONS_NAMED = 6
 _CHOSEN = ("op", "type")

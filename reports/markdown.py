@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..conformance.results.hits import Hit
+from ..conformance.text import plural
 from .answers import Told, told_of
 from .comparison import HEADINGS, Changes, Comparison
 from .findings import findings_of
 from .run import Run
 from .subject import Subject, subjects_of
-from .text import plural, shortened
+from .text import shortened
 
 SHOWN = 20
 """Cases, or findings, listed by name in one place."""

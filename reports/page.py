@@ -18,6 +18,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, VERDICTS, word
+from ..conformance.text import plural
 from ..reference import document_saying
 from . import presentation
 from .answers import LACKS, SHOWN, told_of
@@ -42,7 +43,7 @@ from .refusals import refusals_of
 from .run import Run, read_runs
 from .subject import Subject, subjects_of
 from .table import table_json
-from .text import flattened, plural, shortened
+from .text import flattened, shortened
 
 
 def _to_stderr(line: str) -> None:

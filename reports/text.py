@@ -1,4 +1,4 @@
-"""Text for pages: hidden characters escaped, lengths bounded, numbers of things, slugs, records as pairs."""
+"""Text for pages: hidden characters escaped, lengths bounded, slugs, records as pairs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ def printable(text: str) -> str:
 def shortened(text: str, limit: int = LONGEST_TEXT) -> str:
     """Return the text, printable and cut after so many characters."""
     return printable(text if len(text) <= limit else text[:limit] + " ...")
-
-
-def plural(count: int, noun: str, many: str = "") -> str:
-    """Return a number of things: ``1 case``, ``1,002 cases``."""
-    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def slug(text: str) -> str:

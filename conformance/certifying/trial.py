@@ -10,6 +10,7 @@ from ..judging.judgement import UNTRIED
 from ..probes.drawn import split_nonce
 from ..results.environment import version_of
 from ..running.filling import cases_to_add
+from ..text import plural
 from .derivation import Derivation
 from .placement import unproved
 
@@ -47,7 +48,7 @@ def trial_of(derivation: Derivation, provider: str) -> Iterator[str]:
 
 
 def _cases(cases: Sequence[str]) -> str:
-    return f"{len(cases)} {'case' if len(cases) == 1 else 'cases'} (such as {cases[0]})"
+    return f"{plural(len(cases))} (such as {cases[0]})"
 
 
 def _unfilled(derivation: Derivation) -> Iterator[str]:

@@ -8,7 +8,7 @@ from ...reference.documents.tensors import Extent
 from ..models.folding import NotConstant
 from ..models.scope import domain_of, shown_name
 from ..models.tensor_type import Dimension, type_from
-from ..results.support import listed
+from ..text import listed
 from .general import layout_of, shapes_of
 from .layouts import sequence_axes, swapped_states
 from .reshapes import Reshaped, is_batch_name, is_named, reshaped_before, reshaped_behind

@@ -22,8 +22,8 @@ from ..results.expected.version_range import in_numbers
 from ..results.folder import NoRun, read_folder
 from ..results.records import Finding, TargetRecord
 from ..results.result import Result
-from ..results.support import listed
 from ..targets.target import Target
+from ..text import listed, plural
 from .sample_node import SampleNode
 from .workarounds import workaround, workaround_for
 
@@ -113,7 +113,7 @@ class Measured:
                 yield f"what {target.name} makes of it: no recorded case is of {kind}"
 
     def _note(self, target: MeasuredTarget, finding: Finding, results: Sequence[Result], node: SampleNode) -> Note:
-        count = f"{len(results)} recorded case{'' if len(results) == 1 else 's'}"
+        count = plural(len(results), "recorded case")
         text = f"{target.name}: {finding['title']}, in {count} of this operator and type, such as {results[0].case}"
         if finding["why"]:
             text += f"; known: {finding['why']}"

@@ -19,7 +19,7 @@ from ..checking.sarif import sarif
 from ..checking.suppression import read_suppressions, suppressed, unused
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
-from ..results.support import listed
+from ..text import listed
 from .application import app
 from .terminal import console_on, fail, put, say, warn
 

@@ -17,7 +17,7 @@ from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, all_listed, select_probes, selection_of
 from ..results.environment import version_of
-from ..results.support import counted
+from ..text import plural
 from .application import app
 from .command import CaseIds, Ops, ProfileName, Types, place_given
 from .terminal import fail, put, say, warn, why
@@ -59,11 +59,11 @@ def generate_cases(
     except OSError as error:
         fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
-    say(f"{counted(written)} in {folder}")
+    say(f"{plural(written)} in {folder}")
     if left_out:
         # Cases that --all leaves out as well have no right outputs that could be written.
         more = "" if everything else "; --all also writes those that have outputs to expect"
-        say(f"{counted(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
+        say(f"{plural(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
         reasons = Counter(entry["reason"] for entry in manifest["left_out"])
         for reason, count in reasons.most_common(_REASONS):
             say(f"{count:>6}  {reason}")
@@ -138,4 +138,4 @@ def list_cases(
         put("".join(f"{p.text}\n" for p in probes))
     else:
         put("".join(f"{p.id}  {' '.join(sorted(p.features))}\n" if features else f"{p.id}\n" for p in probes))
-    warn(counted(len(probes)), "dim")
+    warn(plural(len(probes)), "dim")

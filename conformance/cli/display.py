@@ -17,12 +17,12 @@ from rich.text import Text
 from ..judging.judgement import DECLINED, Verdict
 from ..judging.vocabulary import word
 from ..results.answer import Answer
-from ..results.support import counted
 from ..running.conclusion import answer_on
 from ..running.events import CaseJudged, CasesFilled, Event, SampleTried, TargetBegun
 from ..running.run import Plan, Run, TargetRun
 from ..running.screen import FAILS, KNOWN, NEW, RUNS, VALIDATION, Remark, Shelf, hits_of, screen_of
 from ..targets.target import Target
+from ..text import plural
 from ..workers.worker import one_line
 from .terminal import single
 
@@ -161,18 +161,18 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
         for verdict in (Verdict.NOT_RUN, Verdict.NOT_JUDGED):
             left_out = [result for result in target.results if result.verdict is verdict]
             if left_out:
-                text = f"{counted(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
+                text = f"{plural(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
                 _entry(console, Text(verdict.value.replace("-", " "), "bold red"), [Text(text)])
         for mishap in target.mishaps:
             text = f"{mishap}; that is the suite's fault or the operator's, and no word on the target"
             _entry(console, Text("broke off", "bold red"), [Text(text)])
         missing = target.missing(run.plan.require)
         if missing:
-            text = f"does not support what is required in {counted(len(missing))}, e.g. {missing[0].case}"
+            text = f"does not support what is required in {plural(len(missing))}, e.g. {missing[0].case}"
             _entry(console, Text("missing", "bold red"), [Text(text)])
         special = target.special(run.plan.require_special)
         if special:
-            text = f"loses special values, which are required, in {counted(len(special))}, e.g. {special[0].case}"
+            text = f"loses special values, which are required, in {plural(len(special))}, e.g. {special[0].case}"
             _entry(console, Text("required", "bold red"), [Text(text)], special[0].repeat)
 
 

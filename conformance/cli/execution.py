@@ -18,11 +18,11 @@ import typer
 from ..judging.vocabulary import NO_FAILURE
 from ..probes.drawn import fresh_profile
 from ..results.hits import in_words
-from ..results.support import counted, listed
 from ..results.writer import RunWriter, fresh_folder
 from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
+from ..text import listed, plural
 from ..workers.job import ClusterError
 from .ci import Output, as_json, github_marks, on_github, write_files
 from .display import RunDisplay, could_not_start, summarize
@@ -72,7 +72,7 @@ def carry_out(
     Thread(target=_load_report).start()  # while the target starts, which takes as long
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
     with progress_lines(silent=wanted.silent or not nodes or sys.stdout.isatty()) as progress:
-        progress(f"running and judging {counted(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
+        progress(f"running and judging {plural(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
         finished, page = _finished(plan, writer, wanted, named)
     if not wanted.json:
         summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)

@@ -18,8 +18,8 @@ from ..judging.judgement import DECLINED, Verdict
 from ..models.content import ModelError
 from ..results.records import Finding
 from ..results.result import Result
-from ..results.support import listed
 from ..running.run import Run, TargetRun
+from ..text import listed
 from .terminal import fail, progress_lines, warn, why
 
 

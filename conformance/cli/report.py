@@ -17,6 +17,7 @@ from ..judging.judgement import Verdict
 from ..probes.selection import UnknownName
 from ..running.loop import verdicts_now
 from ..targets.target import TargetError, table_names
+from ..text import plural
 from ..workers.process import TargetUnavailable
 from .application import app
 from .command import Runs, command_given, place_given, targets_of
@@ -74,7 +75,7 @@ def report(
     except OSError as error:
         fail(why(error))
     results = sum(len(run.results) for run in readable)
-    say(f"{len(readable)} run{'' if len(readable) == 1 else 's'}, {results:,} results")
+    say(f"{plural(len(readable), 'run')}, {plural(results, 'result')}")
     say(f"report: {page}")
     raise typer.Exit(int(len(readable) < len(runs)))
 

@@ -35,7 +35,8 @@ from ..probes.probe import Probe
 from ..results.records import Bias, Finding
 from ..results.result import Result
 from ..results.signed_errors import biases, digits_text
-from ..results.support import listed, refused_words
+from ..results.support import refused_words
+from ..text import listed
 from .conditions import condition_of, message_kind, telling_of, told, would_show
 from .refusals import refusals
 

@@ -27,7 +27,7 @@ from ..judging.judgement import RANDOM_WEIGHTS
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.walk import Located
-from ..results.support import listed
+from ..text import listed
 from .capture import CapturedInputs, capture
 from .connected_nodes import ConnectedNodes, connected_nodes
 from .drawing import drawn

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
+from ..text import plural
 from .hits import Hit, hits_of
-from .support import Lack, ResultsAlike, ShortFinding, counted, support_of
+from .support import Lack, ResultsAlike, ShortFinding, support_of
 
 _RIGHT = frozenset({Verdict.PASS})
 
@@ -205,7 +206,7 @@ def _conclusion(counts: _Counts, look: str, chosen: bool) -> tuple[str, str, str
         return "conforms", f"Conforms in {look}", f"yes in {look}, a small sample: {right}; run core"
     if chosen:
         return "conforms", f"{counts.judged:,} of {counts.judged:,} correct", right
-    return "conforms", f"Conforms in {counted(counts.judged)}", f"yes: {right}"
+    return "conforms", f"Conforms in {plural(counts.judged)}", f"yes: {right}"
 
 
 def _all_right(counts: _Counts) -> str:
@@ -222,7 +223,7 @@ def _departing(counts: _Counts, chosen: bool) -> tuple[str, str, str]:
     if counts.compared:
         mixed = 0 < counts.new < counts.failed
         badge += f", {counts.new:,} new" if mixed else f" ({'none' if counts.new else 'all'} known)"
-    checked = f"{counts.failed:,} of {counted(counts.judged, 'checked case')}"
+    checked = f"{counts.failed:,} of {plural(counts.judged, 'checked case')}"
     words = [f"{checked} {'fails' if counts.failed == 1 else 'fail'}", *counts.open]
     if chosen and counts.declined:
         words.append(f"{counts.declined:,} not supported")
@@ -258,9 +259,9 @@ def _since(failed: int, new: int, stale: int) -> str:
     words = []
     if new:
         missing = f"{new:,} of them not" if new < failed else "none of them" if new > 1 else "not"
-        words.append(f"{counted(max(failed, new), 'failure')}, {missing} on the list")
+        words.append(f"{plural(max(failed, new), 'failure')}, {missing} on the list")
     elif failed:
         words.append("every failure is on the list")
     if stale:
-        words.append(f"{counted(stale, 'entry', 'entries')} no longer {'fails' if stale == 1 else 'fail'}")
+        words.append(f"{plural(stale, 'entry', 'entries')} no longer {'fails' if stale == 1 else 'fail'}")
     return "; ".join(words)

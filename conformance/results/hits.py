@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from ..judging.judgement import DECLINED, FAILING, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
-from .support import ResultsAlike, ShortFinding, counted, listed
+from ..text import listed, plural
+from .support import ResultsAlike, ShortFinding
 
 _FORBIDDEN = Verdict.NOT_REJECTED.value
 
@@ -38,7 +39,7 @@ class Hit(Struct, frozen=True):
     @property
     def count(self) -> str:
         """The number of cases, and of new ones where only some are."""
-        words = counted(self.cases)
+        words = plural(self.cases)
         return f"{words}, {self.new:,} of them new" if 0 < self.new < self.cases else words
 
 
@@ -60,7 +61,7 @@ def hits_of(problems: Sequence[ShortFinding], tried: Sequence[ResultsAlike]) -> 
     if accepted:
         members = [problems[k] for k in accepted]
         cases, new = _counts(members)
-        text = f"Accepts {counted(cases, 'invalid model')}"
+        text = f"Accepts {plural(cases, 'invalid model')}"
         yield Hit(text, "", _where(*members), True, cases, new, tuple(accepted), True)
 
 

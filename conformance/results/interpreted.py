@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...reference import clauses_of
 from ...reference.documents.interpretations import QUESTIONS
 from ..judging.judgement import Verdict
+from ..text import listed
 from .records import FollowedRecord, ShownRecord
 from .result import Result
-from .support import listed
 
 _SHOWING = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 

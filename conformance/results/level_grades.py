@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from ...cases.specs.features import WORDS
 from ..judging.judgement import Verdict
+from ..text import plural
 from .records import LevelsRecord
 from .result import Result
-from .support import counted
 
 _BITS = {WORDS["quantized-8-bits"]: 8, WORDS["quantized-16-bits"]: 16}
 _HOLDING = (Verdict.PASS, Verdict.INACCURATE, Verdict.INCONCLUSIVE)
@@ -60,8 +60,8 @@ def graded_line(records: Sequence[LevelsRecord], bits: int) -> str:
         most, total = max(levels for levels, _ in held), sum(cases for _, cases in held)
         off = sum(cases for levels, cases in held if levels)
         some = f", {off:,} of them by one or more" if off else ""
-        parts.append(f"within {counted(most, 'level')} ({counted(total)}{some})")
+        parts.append(f"within {plural(most, 'level')} ({plural(total)}{some})")
     if wrong:
         most, total = max(levels for levels, _ in wrong), sum(cases for _, cases in wrong)
-        parts.append(f"wrong by up to {most:,} ({counted(total)})")
+        parts.append(f"wrong by up to {most:,} ({plural(total)})")
     return f"levels of {bits} bits: {'; '.join(parts)}"

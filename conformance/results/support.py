@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ...reference import FORMATS
 from ..judging.judgement import DECLINED, NO_CLEAN_REFUSAL, OF_FORBIDDEN, RANDOM_WEIGHTS, UNTRIED, Verdict
+from ..text import listed, plural
 from .records import Finding
 from .result import Result
 
@@ -193,16 +194,6 @@ def _span(running: Sequence[int], tried: Sequence[int]) -> str:
     return f"versions {running[0]} to {running[-1]}" if whole else f"versions {listed([str(v) for v in running])}"
 
 
-def listed(words: Sequence[str]) -> str:
-    """Words as a list in a sentence: ``a, b and c``."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def counted(count: int, noun: str = "case", many: str = "") -> str:
-    """Return a number of things: ``1 case``, ``1,781 cases``."""
-    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
-
-
 def refused_words(conditions: str) -> str:
     """The words for what is refused: what a node lacks is no thing that a target could have."""
     return f"nodes with {conditions}" if conditions.startswith("no ") else conditions
@@ -236,4 +227,4 @@ def _others(
             rest += len(problem.cases)
             places.append(place)
     if rest:
-        yield Lack(counted(rest, "other case"), places[0] if len(places) == 1 else None)
+        yield Lack(plural(rest, "other case"), places[0] if len(places) == 1 else None)

@@ -28,6 +28,7 @@ from ..results.expected.entries import (
 )
 from ..results.result import Result
 from ..targets.target import Target
+from ..text import plural
 from .run import Run
 
 MOST_CASES = 30  # named one by one; beyond that an entry says what they have in common
@@ -162,7 +163,7 @@ def _new_entry(members: Sequence[Result], fault: str, runtime: str) -> tuple[str
     """
     first = members[0]
     kind = f"{first.verdict.value}{f' ({first.reason})' if first.reason else ''}"
-    count = f"{len(members)} case{'' if len(members) == 1 else 's'}"
+    count = plural(len(members))
     against = f" against {first.clause}" if first.clause else ""
     what = f"{kind}: {fault}" if fault else f"{kind}{against}"
     fields: dict[str, Any] = {

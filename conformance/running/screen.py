@@ -22,7 +22,8 @@ from ..results.interpreted import followed_interpretations, followed_line, shown
 from ..results.level_grades import graded_line, level_records
 from ..results.records import Finding
 from ..results.result import Result
-from ..results.support import counted, refused_words, short_finding, tried_of
+from ..results.support import refused_words, short_finding, tried_of
+from ..text import plural
 from ..workers.worker import one_line
 
 _WORDS = 160  # characters of what a runtime says of what it declines
@@ -150,14 +151,14 @@ def _undecided(results: Iterable[Result]) -> Iterator[Remark]:
     for reason, some in reasons.items():
         named = ", ".join([*dict.fromkeys(r.op for r in some), *dict.fromkeys(r.type for r in some)])
         text = happening(Verdict.INCONCLUSIVE.value, reason) or some[0].message or reason
-        yield Remark("inconclusive", text, f" ({counted(len(some))}, {named})")
+        yield Remark("inconclusive", text, f" ({plural(len(some))}, {named})")
 
 
 def _notes(results: Sequence[Result]) -> Iterator[Remark]:
     for flag, text in FLAGS.items():
         count = sum(flag in result.flags and not result.failing for result in results)
         if count:
-            yield Remark("note", f"{text}, within what is allowed, in {counted(count)}")
+            yield Remark("note", f"{text}, within what is allowed, in {plural(count)}")
 
 
 def _extent(findings: Sequence[Mapping[str, Any]], shared: int = 0) -> str:
@@ -171,7 +172,7 @@ def _extent(findings: Sequence[Mapping[str, Any]], shared: int = 0) -> str:
     some = [f"{new} of them new"] if 0 < new < count else []
     some += [f"{shared} of them in other findings too"] if shared else []
     names = [name for key in ("operators", "types") for f in findings for name in f[key]]
-    return ", ".join([counted(count), *some, *dict.fromkeys(names)])
+    return ", ".join([plural(count), *some, *dict.fromkeys(names)])
 
 
 def _first_lines(answer: Answer) -> list[tuple[str, str]]:

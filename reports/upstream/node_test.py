@@ -67,7 +67,7 @@ def node_test(spec: Spec) -> str:
 def _lone_node(model: onnx.ModelProto) -> onnx.NodeProto:
     if len(model.graph.node) != 1:
         raise UserError(f"a node test has one node, and this model has {len(model.graph.node)}")
-    node = model.graph.node[0]
+    node: onnx.NodeProto = model.graph.node[0]
     if node.domain not in ("", "ai.onnx"):
         raise UserError(f"onnx's node tests are about its own operators, and not about those of {node.domain}")
     return node
