@@ -5,6 +5,7 @@ from .axes.violation import Violation
 from .operators.causal_conv_with_state import CAUSAL_CONV_FAMILY, DILATED_CAUSAL_CONV_FAMILY
 from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
 from .operators.extended_lstm.family import EXTENDED_FAMILY
+from .operators.linear_attention.family import LINEAR_ATTENTION_FAMILY
 from .own import OwnFamily, OwnSpec
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
@@ -54,7 +55,14 @@ __all__ = [
     "register",
 ]
 
-for _family in (RECURRENT, EXTENDED_FAMILY, DYNAMIC_QUANTIZE_FAMILY, CAUSAL_CONV_FAMILY, DILATED_CAUSAL_CONV_FAMILY):
+for _family in (
+    RECURRENT,
+    EXTENDED_FAMILY,
+    DYNAMIC_QUANTIZE_FAMILY,
+    CAUSAL_CONV_FAMILY,
+    DILATED_CAUSAL_CONV_FAMILY,
+    LINEAR_ATTENTION_FAMILY,
+):
     if {*_family.operators} <= {*operator_names()}:  # of an operator that the installed onnx lacks there are no cases
         register(_family)
 load_operators()

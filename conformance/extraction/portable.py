@@ -191,7 +191,10 @@ def _model(
         if operator.kind_of(name) == "T":
             return helper.make_tensor_value_info(name, kind, shape)
         allowed = operator.types_of(name)
-        own = subject.inputs[name].element if name in subject.inputs else None
+        alike = (
+            n for n in (name, *subject.inputs) if n in subject.inputs and operator.kind_of(n) == operator.kind_of(name)
+        )
+        own = next((subject.inputs[n].element for n in alike), None)
         given = own if own in allowed else element if element in allowed else allowed[0]
         return helper.make_tensor_value_info(name, _onnx_type(given), shape)
 

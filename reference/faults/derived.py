@@ -187,8 +187,16 @@ def _of_attributes(document: Document) -> None:
         for value, taken in [*((value, usual) for value in others), *((usual, value) for value in others[:1])]:
             id = f"{prefix}.{in_ids(name)}.{in_ids(value)}-as-{in_ids(taken)}"
             words = f"Takes {name} {value} for {taken}."
+            if not _can_be_taken(version, name, value, taken):
+                continue
             change = partial(_taking, name, value, taken)
             fault(id, topic_of_name(op, name, "equations"), words, change, operators=(op,))
+
+
+def _can_be_taken(version: OperatorVersion, name: str, value: str, taken: str) -> bool:
+    """Tell whether a node with one value of an attribute has all inputs that another value needs."""
+    needed = (each for each in version.rules.needed.values() if each.attribute == name)
+    return all(value in each.values or taken not in each.values for each in needed)
 
 
 def _taking(name: str, value: str, taken: str, c: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..documents.operators import OperatorVersion
+from ..documents.operators import Needed, OperatorVersion
 from ..documents.sizes import ShapeError, sizes_of_shapes
 from ..faults.computing import Computed
 from ..faults.derived import await_derived, topic_of_name
@@ -232,11 +232,16 @@ def breaches(
         value = chosen(attribute)
         if value is None and attribute not in written:
             yield "attributes", f"attribute {attribute} is missing, which says {name}"
-        elif value is not None and value < 1:
+        elif isinstance(value, int) and value < 1:
             yield topic_of_name(op, attribute, "attributes"), f"{attribute} is {value}: it counts from 1"
     for name, needed in version.rules.needed.items():
         value = chosen(needed.attribute)
         if value in needed.values and name not in inputs:
             yield "inputs", f"input {name} is missing, which {needed.attribute} {value!r} needs"
-        elif needed.refused and value not in needed.values and name in inputs:
+        elif needed.refused and value in _others(version, needed) and name in inputs:
             yield "inputs", f"input {name} has no meaning with {needed.attribute} {value!r}"
+
+
+def _others(version: OperatorVersion, needed: Needed) -> frozenset[str]:
+    """The values of an attribute with which an input has no meaning: one that there is not is another breach."""
+    return frozenset(version.rules.choices.get(needed.attribute, ())) - {*needed.values}

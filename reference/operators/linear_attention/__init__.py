@@ -1,1 +1,137 @@
-"""LinearAttention: its document, equations, error bounds and faults."""
+"""LinearAttention: linear, gated and delta-rule attention, with a state (d_k, d_v) for each key-value head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...documents.interpretations import Interpretations
+from ...documents.operators import Document, Needed, NodeRules
+from ...documents.tensors import ONE, Extent, TensorForm, by_name
+from ...faults.fault import Fault
+from ...numbers.accuracy import WIDER_PRESETS, any_of
+from ...recurrent.node import Node
+from ..described import Described, DescribedOperator
+from ..operator import Classes
+from ..written import Diagnostic, Written
+from .bounds import bound, costs_of, returned_radius
+from .recurrence import RULES, Array, Attention, advance, retrieve_in_order
+
+_B, _T = Extent("batch_size"), Extent("seq_length")
+_HEADS, _D_K, _D_V = Extent("kv_num_heads"), Extent("d_k"), Extent("d_v")
+_KEYS, _VALUES = (Extent(size, factor="kv_num_heads") for size in ("d_k", "d_v"))
+
+_SHORT, _LARGE = 20, 1 << 20
+"""Steps, and elements of keys times elements of values over all steps, up to which a proof tries faults on a case."""
+
+FORMS = by_name([
+    TensorForm("query", ((_B, _T, Extent("d_k", factor="q_num_heads")),), axes=("row", "step", "element")),
+    TensorForm("key", ((_B, _T, _KEYS),), axes=("row", "step", "element")),
+    TensorForm("value", ((_B, _T, _VALUES),), axes=("row", "step", "element")),
+    TensorForm("past_state", ((_B, _HEADS, _D_K, _D_V),), kind="S", axes=("row", "head", "key", "value")),
+    TensorForm("decay", ((_B, _T, _HEADS), (_B, _T, _KEYS)), axes=("row", "step", "element")),
+    TensorForm("beta", ((_B, _T, _HEADS), (_B, _T, ONE)), axes=("row", "step", "head")),
+    TensorForm("output", ((_B, _T, Extent("d_v", factor="q_num_heads")),), axes=("row", "step", "element")),
+    TensorForm("present_state", ((_B, _HEADS, _D_K, _D_V),), kind="S", axes=("row", "head", "key", "value")),
+])  # fmt: skip
+
+NODE_RULES = NodeRules(
+    choices={"update_rule": RULES},
+    needed={
+        "decay": Needed("update_rule", ("gated", "gated_delta")),
+        "beta": Needed("update_rule", ("delta", "gated_delta")),
+    },
+    sizes={"q_num_heads": "q_num_heads", "kv_num_heads": "kv_num_heads"},
+)
+
+
+class Changed(Struct, frozen=True):
+    """Equations of a node that faults have changed, the innermost first."""
+
+    changes: tuple[Callable[[Attention], Attention], ...]
+
+    def __call__(self, c: Described) -> dict[str, Array]:
+        return attention_of(c).run()
+
+
+def attention_of(c: Described) -> Attention:
+    """Return the node of a computation, with what faults change of it."""
+    inputs, attributes = c.inputs, c.attributes
+    node = Attention(
+        query=inputs["query"],
+        key=inputs["key"],
+        value=inputs["value"],
+        q_num_heads=int(attributes["q_num_heads"]),
+        kv_num_heads=int(attributes["kv_num_heads"]),
+        past_state=inputs.get("past_state"),
+        decay=inputs.get("decay"),
+        beta=inputs.get("beta"),
+        update_rule=str(attributes["update_rule"]),
+        scale=float(attributes.get("scale", 0.0)),
+        chunk_size=int(attributes.get("chunk_size", 64)),
+    )
+    for change in getattr(c.equations, "changes", ()):
+        node = change(node)
+    return node
+
+
+class LinearAttention(DescribedOperator):
+    """See :class:`..described.DescribedOperator`."""
+
+    document = Document(
+        "LinearAttention", "", Path(__file__).with_name("clauses.toml"), tensors=FORMS, rules=NODE_RULES
+    )
+    topics: Mapping[str, str] = {"present_state": "present-state"}
+
+    def equations(self, c: Described) -> dict[str, Array]:
+        return attention_of(c).run()
+
+    def evaluate_in_order(
+        self, node: Node, inputs: Mapping[str, Array], interpretations: Interpretations | None = None
+    ) -> dict[str, Array]:
+        """See :meth:`..operator.Operator.evaluate_in_order`."""
+        attention = attention_of(self.resolve(node, inputs, interpretations))
+        outputs = replace(attention, advance=partial(advance, retrieve=retrieve_in_order)).run()
+        return {name: outputs[name] for name in node.outputs}
+
+    def radii(self, c: Described, outputs: Mapping[str, Array], accuracy: str) -> dict[str, Array]:
+        radii = bound(attention_of(c), costs_of(accuracy, c.format.name))
+        errors = {"output": radii.output_radius, "present_state": radii.state_radius}
+        return {
+            name: returned_radius(value, errors[name], accuracy, c.format_of(name).name)
+            for name, value in outputs.items()
+        }
+
+    def classes(self, accuracy: str, type: str) -> Classes:
+        wider = tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy)
+        return Classes((accuracy,), wider, widest=any_of(wider) if len(wider) > 1 else "")
+
+    def worthwhile(self, fault: Fault, node: Node, inputs: Mapping[str, Array]) -> bool:
+        """Faults that need many steps are tried on all cases, others on short ones: these show what longer ones do."""
+        batch, steps, _ = inputs["query"].shape
+        sizes = inputs["key"].shape[2] * inputs["value"].shape[2]
+        needs_steps = any(part in fault.id for part in (".chunks.", ".state.", ".tails."))
+        return bool(batch * steps * sizes <= _LARGE and (needs_steps or steps <= _SHORT))
+
+    def check(self, c: Described) -> None:
+        message = _uneven(c.attributes["q_num_heads"], c.attributes["kv_num_heads"])
+        if message:
+            raise self.illegal("heads", message)
+
+    def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
+        yield from super().diagnostics(written)
+        message = _uneven(written.chosen("q_num_heads"), written.chosen("kv_num_heads"))
+        if message:
+            yield Diagnostic("heads", message)
+
+
+def _uneven(queries: Any, keys: Any) -> str:
+    """Return what is wrong with two numbers of heads beside each other; empty where that is nothing."""
+    if isinstance(queries, int) and isinstance(keys, int) and keys > 0 and queries > 0 and queries % keys:
+        return f"q_num_heads {queries} is no multiple of kv_num_heads {keys}"
+    return ""

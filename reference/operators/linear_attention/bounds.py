@@ -44,12 +44,13 @@ float32, and 0.97 in half types, where rounding the result is most of it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from ...numbers.accuracy import ACCURACY_CLASSES, accuracy_class, budget
-from ...numbers.bounded import Bounded
 from ...numbers.formats import FORMATS, Format
 from .recurrence import Array, Attention, Operands, Step, advance, outer, pack, retrieve, step_of
 
@@ -104,8 +105,8 @@ def costs_of(accuracy: str, type: str) -> Costs:
     if len(_names(accuracy)) > 1:
         joined = [costs_of(name, type) for name in _names(accuracy)]
         relative = ("sums", "held", "operands", "floor", "flushed")
-        most = (max(getattr(costs, field) for costs in joined) for field in relative)
-        return Costs(*most, largest=min(costs.largest for costs in joined))
+        most = {field: max(getattr(costs, field) for costs in joined) for field in relative}
+        return Costs(**most, largest=min(costs.largest for costs in joined))
     chosen = accuracy_class(accuracy)
 
     def coarser(name: str | None) -> Format:
@@ -195,22 +196,23 @@ def _run(operands: Operands, lengths: list[int], costs: Costs) -> tuple[_Local, 
     """Return the local errors, the outputs (B, T, R, d_v) and the last state."""
     batch, steps, reads, _ = operands.query.shape
     heads, d_v = operands.past.shape[1], operands.past.shape[3]
-    dtype = np.float32 if operands.past.size >= _LEAST_SINGLE else np.float64
+    dtype: np.dtype[Any] = np.dtype(np.float32 if operands.past.size >= _LEAST_SINGLE else np.float64)
     outputs = np.zeros((batch, steps, reads, d_v))
     local = _Local(
         np.zeros((len(lengths), batch, steps, heads, d_v)), np.zeros((len(lengths), batch, steps, reads, d_v)), {}
     )
     state = operands.past
     # Of each chunk length M, and the greatest of its elements in every head (B, H).
-    majorants = [(np.abs(state).astype(dtype), _greatest(state)) for _ in lengths]
+    majorants: list[tuple[Array, Array]] = [(np.abs(state).astype(dtype), _greatest(state)) for _ in lengths]
     exponents = _exponent_errors(operands, lengths, costs)
     for t in range(steps):
         step = step_of(operands, t, state)
         after, outputs[:, t], written = advance(step)
         sizes = _sizes(step, written, outputs[:, t], costs, first=t == 0)
         size, top = np.abs(state).astype(dtype), _greatest(state)
-        added = outer(sizes.key, sizes.written).astype(dtype)
-        decay, most = step.decay[..., None].astype(dtype), step.decay.max(axis=-1, initial=0)
+        added: Array = outer(sizes.key, sizes.written).astype(dtype)
+        decay: Array = step.decay[..., None].astype(dtype)
+        most: Array = step.decay.max(axis=-1, initial=0)
         ends = local.states.setdefault(t, [])
         for index, length in enumerate(lengths):
             position = t % length + 1
@@ -225,7 +227,7 @@ def _run(operands: Operands, lengths: list[int], costs: Costs) -> tuple[_Local, 
             _step_errors(local, (index, t), (step, sizes), decayed, greatest, error_of_decay, position, costs)
             if position == length or t == steps - 1:
                 share = (position + 2) * costs.sums + 2 * costs.held + 3 * costs.operands
-                end = dtype(share) * majorant + error_of_decay[..., None].astype(dtype) * decayed
+                end: Array = dtype.type(share) * majorant + error_of_decay[..., None].astype(dtype) * decayed
                 end += costs.floor * (4 + greatest)[..., None, None]
                 end[greatest >= costs.largest] = np.inf
                 ends.append((index, end))
@@ -386,24 +388,21 @@ def is_exact(attention: Attention, operands: Operands, costs: Costs) -> bool:
     return bool((1 + operands.query.shape[-1] * size["query"]) * state <= costs.exact_below)
 
 
-def rounded(value: Array, radius: Array, accuracy: str, type: str) -> Bounded:
-    """Return an output as it is returned in its type: rounded once, if float32 does not hold it already; in doubt where
-    its bound is infinite or a conforming implementation may have left the type's range."""
-    allowed, form = budget(accuracy, type), FORMATS[type]
-    least = form.least_normal if accuracy_flushes(accuracy) else form.least_subnormal
+def returned_radius(value: Array, radius: Array, accuracy: str, type: str) -> Array:
+    """Return the error bound of an output as it is returned in its type: rounded once more, if that is narrower than
+    float32. Infinite where a conforming implementation may have left the type's range."""
+    form = FORMATS[type]
+    least = form.least_normal if _flushes(accuracy) else form.least_subnormal
     with np.errstate(all="ignore"):
         exact = radius == 0
         if form.precision < _SINGLE.precision:
-            radius = radius + _SLACK * form.unit * (np.abs(value) + radius) + least
             exact &= form.nearest(value).astype(np.float64) == value
+            radius = radius + _SLACK * form.unit * (np.abs(value) + radius) + least
         radius = np.where(exact, 0.0, radius)
-        doubt = ~(np.abs(value) + radius < form.largest)
-    if not doubt.any():
-        return Bounded(value, radius, allowed)
-    return Bounded(np.where(doubt, 0.0, value), np.where(doubt, 0.0, radius), allowed, doubt)
+        return np.where(np.abs(value) + radius < form.largest, radius, np.inf)
 
 
-def accuracy_flushes(accuracy: str) -> bool:
+def _flushes(accuracy: str) -> bool:
     """Tell whether a class, or one of several joined, takes subnormal numbers for zero."""
     return any(name in ACCURACY_CLASSES and ACCURACY_CLASSES[name].flushes for name in _names(accuracy))
 

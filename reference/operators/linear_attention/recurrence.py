@@ -98,26 +98,34 @@ def retrieve(state: Array, key: Array) -> Array:
     return product
 
 
+def retrieve_in_order(state: Array, key: Array) -> Array:
+    """Return the same, one product after the other: the same digits on every machine."""
+    total = np.zeros((*key.shape[:-1], state.shape[-1]))
+    for i in range(key.shape[-1]):
+        total += key[..., i, None] * state[..., i, :]
+    return total
+
+
 def outer(key: Array, written: Array) -> Array:
     """Return k w' of every head, (B, H, d_k, d_v)."""
     product: Array = key[..., None] * written[..., None, :]
     return product
 
 
-def read(state: Array, step: Step) -> Array:
+def read(state: Array, step: Step, retrieve: Callable[[Array, Array], Array] = retrieve) -> Array:
     """Return scale q' S, (B, R, d_v), of a state that each output head reads for its group."""
     output: Array = step.scale * retrieve(state[:, step.heads], step.query)
     return output
 
 
-def advance(step: Step) -> Written:
+def advance(step: Step, retrieve: Callable[[Array, Array], Array] = retrieve) -> Written:
     """Return what one step makes, by the document's equations."""
     decayed = step.decay[..., None] * step.state
     written = step.value
     if step.beta is not None:
         written = step.beta[..., None] * (step.value - retrieve(decayed, step.key))
     state = decayed + outer(step.key, written)
-    return Written(state, read(state, step), written)
+    return Written(state, read(state, step, retrieve), written)
 
 
 def step_of(operands: Operands, t: int, state: Array) -> Step:
@@ -145,6 +153,9 @@ def run_steps(operands: Operands, advance: Advance = advance) -> tuple[Array, Ar
     return outputs, state
 
 
+Scan = Callable[[Operands, Advance], tuple[Array, Array]]
+
+
 def unpack(packed: Array, heads: int) -> Array:
     """Return a packed tensor (B, T, heads * d) as (B, T, heads, d) in float64."""
     batch, steps, width = packed.shape
@@ -164,8 +175,8 @@ class Attention:
         The inputs as they are given; None for those that are left out.
     q_num_heads, kv_num_heads, update_rule, scale, chunk_size
         The attributes, with their defaults.
-    prepare, advance
-        Changes of the unpacked operands, and the equations of one step: what faults replace.
+    prepare, advance, scan
+        Changes of the unpacked operands, the equations of one step, and the loop over steps: what faults replace.
     """
 
     query: Array
@@ -181,6 +192,7 @@ class Attention:
     chunk_size: int = 64
     prepare: Callable[[Operands], Operands] = lambda operands: operands
     advance: Advance = advance
+    scan: Scan = run_steps
 
     @property
     def reads(self) -> int:
@@ -206,8 +218,9 @@ class Attention:
         if decays(self.update_rule) and self.decay is not None:
             exponent = np.broadcast_to(unpack(self.decay, H), exponent.shape)
         beta = None
-        if corrects(self.update_rule) and self.beta is not None:
-            beta = np.broadcast_to(self.beta.astype(np.float64), (batch, steps, H))
+        if corrects(self.update_rule):
+            given = np.ones(1) if self.beta is None else self.beta.astype(np.float64)
+            beta = np.broadcast_to(given, (batch, steps, H))
         past = np.zeros((batch, H, d_k, self.d_v))
         if self.past_state is not None:
             past = self.past_state.astype(np.float64)
@@ -219,7 +232,7 @@ class Attention:
 
     def run(self) -> dict[str, Array]:
         """Return both outputs in float64, by name."""
-        outputs, state = run_steps(self.operands(), self.advance)
+        outputs, state = self.scan(self.operands(), self.advance)
         return {"output": pack(outputs), "present_state": state}
 
     def prepared(self, change: Callable[[Operands], Operands]) -> Attention:

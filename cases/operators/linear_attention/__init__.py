@@ -1,0 +1,1 @@
+"""Cases of LinearAttention: fields, numbers, rows, invalid models."""

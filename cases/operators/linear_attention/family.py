@@ -1,0 +1,118 @@
+"""The family of LinearAttention's cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ....reference import Node
+from ...simple.family import SimpleFamily
+from .numbers import draw
+from .rows import AXES, EDGES, SMOKE
+from .spec import LinearAttentionSpec
+from .violations import VIOLATIONS
+
+Array = NDArray[Any]
+
+_HEAVY = 1 << 18
+"""Multiplications of one step from the state before, times steps, from which on sizes of a case are made smaller."""
+
+_LONG = 3
+"""Steps beyond which keys have norm 1 under a delta rule: the state grows without end otherwise."""
+
+
+class LinearAttentionFamily(SimpleFamily):
+    """See :class:`..simple.family.SimpleFamily`."""
+
+    operators = ("LinearAttention",)
+    spec = LinearAttentionSpec
+    axes = AXES
+    carried = MappingProxyType({"past_state": "present_state"})
+    sequence = "seq_length"
+    edges = (*SMOKE, *EDGES)
+    forbidden = VIOLATIONS
+
+    def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
+        """See :meth:`..specs.family.Family.profile`: ``smoke`` has rows of its own, and one invalid model in eight."""
+        cases = tuple(super().profile(name, op, version))
+        if name != "smoke":
+            return cases
+        rows = {self.settled(replace(self.spec(), **row)) for row in SMOKE}
+        core = tuple(super().profile("core", op, version))
+        chosen = (spec for spec in core if replace(spec, seed=0) in rows)
+        broken = [spec for spec in core if spec.illegal][::8]
+        return tuple(dict.fromkeys((*cases, *chosen, *broken)))
+
+    def legal(self, spec: LinearAttentionSpec) -> LinearAttentionSpec:
+        """See :meth:`..simple.family.SimpleFamily.legal`."""
+        if spec.numbers == "integers":
+            spec = _exact(spec)
+        if not spec.gated:
+            spec = replace(spec, decays="mild", decay_form=0)
+        if not spec.delta:
+            spec = replace(spec, betas="unit", beta_form=0)
+        elif spec.keys == "free" and spec.seq_length > _LONG:
+            spec = replace(spec, keys="unit")
+        if "past_state" in spec.absent:
+            # A state that begins and stays at zero shows nothing.
+            spec = replace(spec, type_S="", betas="unit" if spec.betas == "zero" else spec.betas)
+        if spec.type_S == spec.type:
+            spec = replace(spec, type_S="")
+        return _lighter(spec)
+
+    def draw(self, spec: LinearAttentionSpec, name: str, shape: tuple[int, ...], key: str) -> Array:
+        """See :func:`.numbers.draw`."""
+        return draw(spec, name, shape, key)
+
+    def node_features(self, node: Node, inputs: Mapping[str, Array]) -> frozenset[str]:
+        """See :meth:`..simple.family.SimpleFamily.node_features`: heads, groups, steps and the shapes of decay too."""
+        features = set(super().node_features(node, inputs))
+        queries, keys = (int(node.attributes[name]) for name in ("q_num_heads", "kv_num_heads"))
+        batch, steps, _ = inputs["query"].shape
+        decay = inputs.get("decay")
+        there = {
+            "several-heads": queries > 1,
+            "grouped": queries > keys,
+            "several-steps": steps > 1,
+            "several-rows": batch > 1,
+            "decay-per-key": decay is not None and decay.shape[2] != keys,
+            "long": steps > 64,
+        }
+        return frozenset(features | {feature for feature, is_there in there.items() if is_there})
+
+
+def _exact(spec: LinearAttentionSpec) -> LinearAttentionSpec:
+    """A case of small integers: no decay, which is never exact, and a scale that is written down, a power of two."""
+    rule = {"gated": "linear", "gated_delta": "delta"}.get(spec.rule, spec.rule)
+    scale = spec.scale if spec.scale in (0.25, 1.0) else 0.5
+    return replace(
+        spec,
+        update_rule=rule,
+        keys="one-hot" if rule == "delta" else "free",
+        scale=scale,
+        d_k=max(spec.d_k, 4),
+        betas="unit",
+    )
+
+
+def _lighter(spec: LinearAttentionSpec) -> LinearAttentionSpec:
+    """The case with smaller sizes, where it would take long: those of models are written down (`edges`)."""
+
+    def work(one: LinearAttentionSpec) -> int:
+        return max(one.seq_length, 1) * max(one.batch_size, 1) * one.q_num_heads * one.d_k * one.d_v
+
+    if spec.kv_num_heads >= 16 or (spec.group == 1 and spec.d_k in (64, 272)):
+        return spec
+    for changes in ({"batch_size": 1}, {"group": 2}, {"group": 1}, {"kv_num_heads": 1}, {"d_v": 5}, {"d_k": 16}):
+        if work(spec) <= _HEAVY:
+            break
+        lighter = {name: min(value, getattr(spec, name)) for name, value in changes.items()}
+        spec = replace(spec, **lighter)
+    return spec
+
+
+LINEAR_ATTENTION_FAMILY = LinearAttentionFamily()

@@ -1,0 +1,65 @@
+"""The case of LinearAttention as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...simple.spec import SimpleSpec
+
+
+@dataclass(frozen=True)
+class LinearAttentionSpec(SimpleSpec):
+    """Its own fields: sizes, attributes, and kinds of numbers.
+
+    group
+        Query heads of each key-value head.
+    decay_form, beta_form
+        Which of the shapes that the document prints: 0 for one element a head, 1 for one each key, or a single one.
+    type_S
+        Type of the states; empty for that of the other tensors.
+    keys
+        ``unit``: of norm 1; ``alike``, ``positive`` and ``one-hot``: of norm 1 and so; ``free``: between -1 and 1.
+    decays, betas
+        Kinds of their numbers, see `_DECAYS` and `_BETAS`.
+    numbers
+        ``integers`` for small ones, in which no implementation rounds anything.
+    """
+
+    batch_size: int = 2
+    seq_length: int = 5
+    kv_num_heads: int = 2
+    group: int = 2
+    d_k: int = 4
+    d_v: int = 3
+    update_rule: str | None = None
+    scale: float | None = None
+    chunk_size: int | None = None
+    type_S: str = ""  # noqa: N815 - the document's letter
+    decay_form: int = 0
+    beta_form: int = 0
+    decays: str = "mild"
+    betas: str = "unit"
+    keys: str = "unit"
+
+    op = "LinearAttention"
+    version = 27
+
+    @property
+    def q_num_heads(self) -> int:
+        """Number of query heads."""
+        return self.kv_num_heads * self.group
+
+    @property
+    def rule(self) -> str:
+        """The update rule, its default where it is left out."""
+        return self.update_rule or "gated_delta"
+
+    @property
+    def delta(self) -> bool:
+        """Tell whether the rule is one of the delta rules."""
+        return self.rule in ("delta", "gated_delta")
+
+    @property
+    def gated(self) -> bool:
+        """Tell whether the rule has a decay."""
+        return self.rule in ("gated", "gated_delta")

@@ -1,0 +1,144 @@
+"""Changes of a node of LinearAttention, of which its faults are made, and how they are registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...faults.fault import family, fault
+from ..described import Described, with_equations
+from . import Changed, attention_of
+from .recurrence import Advance, Attention, Operands, Step, Written, corrects, decays, outer, read
+
+Array = NDArray[Any]
+TYPES = ("float32", "float16", "bfloat16")
+
+Change = Callable[[Attention], Attention]
+
+
+def changed(c: Described, change: Change) -> Described:
+    """The computation of a node with a change; itself where that changes nothing."""
+    node = attention_of(c)
+    if change(node) is node:
+        return c
+    return with_equations(c, Changed((*getattr(c.equations, "changes", ()), change)))
+
+
+def attention_fault(
+    id: str, clause: str, words: str, change: Change | None = None, **fields: Any
+) -> Callable[[Any], Any]:
+    """Register a change of a node as a fault of this operator, whose name its id begins with; without the change,
+    return a decorator of one."""
+
+    def register(change: Change) -> Change:
+        given = {"operators": ("LinearAttention",), "types": TYPES, **fields}
+        fault(f"linearattention.{id}", clause, words, partial(changed, change=change), **given)
+        return change
+
+    if change is not None:
+        register(change)
+    return register
+
+
+def attention_family(
+    id: str, numbers: tuple[int, ...], clause: str, words: str, change: Callable[[Attention, int], Attention]
+) -> None:
+    """Register changes of a node that differ in a number as faults."""
+
+    def numbered(c: Described, number: int) -> Described:
+        return changed(c, partial(lambda node, number: change(node, number), number=number))
+
+    family(f"linearattention.{id}", numbers, clause, words, numbered, operators=("LinearAttention",), types=TYPES)
+
+
+def with_operands(c: Attention, applies: bool = True, **changes: Callable[[Operands], Any]) -> Attention:
+    """The node with some of its unpacked operands replaced, each by what a function makes of all of them."""
+    if not applies:
+        return c
+    return c.prepared(lambda o: replace(o, **{name: change(o) for name, change in changes.items()}))
+
+
+def with_exponents(c: Attention, change: Callable[[Array], Array]) -> Attention:
+    """The node with other exponents of its decay, (B, T, H, d_k)."""
+    if not decays(c.update_rule):
+        return c
+    changed = with_operands(c, exponent=lambda o: change(o.exponent))
+    return with_operands(changed, decay=lambda o: np.exp(o.exponent))
+
+
+def with_factors(c: Attention, change: Callable[[Array], Array]) -> Attention:
+    """The node with decays that are another function of the exponents."""
+    return with_operands(c, decays(c.update_rule), decay=lambda o: change(o.exponent))
+
+
+def with_rates(c: Attention, change: Callable[[Array], Array]) -> Attention:
+    """The node with another beta, (B, T, H)."""
+    return with_operands(c, corrects(c.update_rule), beta=lambda o: None if o.beta is None else change(o.beta))
+
+
+def shifted(array: Array, by: int) -> Array:
+    """An array (B, T, ...) with every step's elements a step later (1) or earlier (-1); the edge stays."""
+    steps = array.shape[1]
+    return array[:, np.clip(np.arange(steps) - by, 0, max(steps - 1, 0))]
+
+
+def interleaved(array: Array) -> Array:
+    """Heads (B, T, H, d), unpacked as if the packed axis were (d, H)."""
+    batch, steps, heads, width = array.shape
+    return array.reshape(batch, steps, width, heads).swapaxes(2, 3)
+
+
+def first_of(array: Array, axis: int) -> Array:
+    """An array with the first element along an axis in place of all."""
+    return np.repeat(array.take([0] if array.shape[axis] else [], axis), array.shape[axis], axis)
+
+
+def unit_rows(rows: Array) -> Array:
+    """Rows divided by their norm."""
+    lengths: Array = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return np.asarray(rows / np.maximum(lengths, 1e-6))
+
+
+def by_rule(c: Attention, rule: str, other: str) -> Attention:
+    """The node with one rule taken for another, which makes do with the inputs that are there."""
+    return replace(c, update_rule=other) if c.update_rule == rule else c
+
+
+def with_step(c: Attention, step: Advance, applies: bool = True) -> Attention:
+    """The node with other equations of a step."""
+    return replace(c, advance=step) if applies else c
+
+
+def finished(step: Step, decayed: Array, written: Array) -> Written:
+    """A step that writes, and reads after that, as it should."""
+    state = decayed + outer(step.key, written)
+    return Written(state, read(state, step), written)
+
+
+def rate(step: Step) -> Any:
+    return 1.0 if step.beta is None else step.beta[..., None]
+
+
+def scanned(
+    c: Attention, change: Callable[[Array, Array, Operands], tuple[Array, Array]], applies: bool = True
+) -> Attention:
+    """The node with its results changed before they are packed."""
+    if not applies:
+        return c
+    before = c.scan
+
+    def scan(o: Operands, step: Advance) -> tuple[Array, Array]:
+        return change(*before(o, step), o)
+
+    return replace(c, scan=scan)
+
+
+def some_steps(o: Operands, chosen: slice) -> Operands:
+    """The operands of some steps."""
+    taken = {name: getattr(o, name)[:, chosen] for name in ("query", "key", "value", "exponent", "decay")}
+    return replace(o, beta=None if o.beta is None else o.beta[:, chosen], **taken)

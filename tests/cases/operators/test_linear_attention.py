@@ -1,0 +1,110 @@
+"""Cases of LinearAttention: all are built, each invalid one is invalid, and exact ones are exact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxspec.cases import build_case
+from onnxspec.cases.operators.linear_attention.family import LINEAR_ATTENTION_FAMILY
+from onnxspec.cases.operators.linear_attention.spec import LinearAttentionSpec
+from onnxspec.reference import IllegalNode, Node, expect, operator_names, operator_of, resolve
+
+OP = "LinearAttention"
+
+pytestmark = pytest.mark.skipif("LinearAttention" not in operator_names(), reason="the installed onnx lacks its schema")
+
+
+@pytest.fixture(scope="module")
+def core() -> tuple[Any, ...]:
+    return tuple(LINEAR_ATTENTION_FAMILY.profile("core", OP, 27))
+
+
+def test_profiles_have_their_sizes(core: tuple[Any, ...]) -> None:
+    smoke = tuple(LINEAR_ATTENTION_FAMILY.profile("smoke", OP, 27))
+    legal = [spec for spec in core if not spec.illegal]
+    assert all(spec in core for spec in smoke)
+    assert {spec.id for spec in smoke} <= {spec.id for spec in core}
+    assert 30 <= len(smoke) <= 80
+    assert 250 <= len(legal) <= 350
+    assert len({spec.id for spec in core}) == len(core)
+    rules = Counter(spec.rule for spec in legal)
+    assert min(rules.values()) > 25
+    assert {spec.session for spec in legal} >= {"one", "chain", "cut"}
+
+
+def test_every_case_is_built_and_resolved(core: tuple[Any, ...]) -> None:
+    for spec in core:
+        case = build_case(spec)
+        if spec.illegal:
+            assert case.trial.violation is not None
+            continue
+        for feed in case.trial.feeds:
+            resolve(case.trial.node, feed.inputs)
+
+
+def test_invalid_models_are_of_many_kinds(core: tuple[Any, ...]) -> None:
+    broken = [spec for spec in core if spec.illegal]
+    topics = Counter(spec.illegal.partition(".")[0] for spec in broken)
+    assert set(topics) == {"attributes", "heads", "inputs", "outputs", "shapes", "types", "update-rule"}
+    assert len(broken) >= 45
+    assert any(spec.dimensions == "all-symbolic" for spec in broken)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "clause"),
+    [
+        ({"q_num_heads": 0}, "attributes"),
+        ({"update_rule": "Gated"}, "update-rule"),
+        ({"update_rule": "linear"}, "inputs"),
+    ],
+)
+def test_illegal_nodes_name_their_clause(attributes: dict[str, Any], clause: str) -> None:
+    spec = LinearAttentionSpec()
+    inputs = LINEAR_ATTENTION_FAMILY.inputs(spec)
+    node = Node(OP, 27, {**spec.node.attributes, **attributes}, ("output", "present_state"))
+    with pytest.raises(IllegalNode) as raised:
+        resolve(node, inputs)
+    assert raised.value.clause == f"linearattention.{clause}"
+
+
+def test_heads_that_do_not_divide_name_their_clause() -> None:
+    for illegal in ("heads.uneven", "heads.fewer-than-kv"):
+        spec = next(s for s in LINEAR_ATTENTION_FAMILY.invalid_cases(OP, 27) if s.illegal == illegal)
+        trial = build_case(spec).trial
+        with pytest.raises(IllegalNode, match="no multiple") as raised:
+            resolve(Node(OP, 27, trial.node.attributes, trial.node.outputs), trial.feeds[0].inputs)
+        assert raised.value.clause == "linearattention.heads"
+
+
+def test_cases_of_integers_have_no_radius(core: tuple[Any, ...]) -> None:
+    exact = [spec for spec in core if spec.numbers == "integers" and not spec.illegal and spec.type == "float32"]
+    assert len(exact) > 15
+    for spec in exact:
+        case = build_case(spec)
+        for feed in case.trial.feeds:
+            numbers = {e.output: e.number for e in expect(case.trial.node, feed.inputs, {})}
+            if spec.type_S in ("", "float32"):
+                assert not any(number.radius.any() for number in numbers.values()), spec.id
+
+
+def test_a_sequence_cut_in_two_is_the_sequence() -> None:
+    whole = LinearAttentionSpec(seq_length=9, seed=3)
+    cut = LINEAR_ATTENTION_FAMILY.settled(LinearAttentionSpec(seq_length=9, seed=3, session="cut"))
+    operator = operator_of(OP)
+    expected = operator.evaluate(whole.node, LINEAR_ATTENTION_FAMILY.inputs(whole))
+    outputs = [operator.evaluate(cut.node, LINEAR_ATTENTION_FAMILY.inputs(cut, run)) for run in (0, 1)]
+    joined = np.concatenate([each["output"] for each in outputs], axis=1)
+    np.testing.assert_allclose(joined, expected["output"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(outputs[1]["present_state"], expected["present_state"], rtol=1e-5, atol=1e-6)
+
+
+def test_random_cases_are_legal() -> None:
+    for key in range(40):
+        spec = LINEAR_ATTENTION_FAMILY.random_case(OP, str(key), 27)
+        if spec is not None:
+            case = build_case(spec)
+            resolve(case.trial.node, case.trial.feeds[0].inputs)
