@@ -87,6 +87,13 @@ _of("causalconvwithstate.present-state.first", "present-state", "Returns the fir
 _of("causalconvwithstate.present-state.of-input", "present-state",
     "Takes positions of input alone, and zeros where it is shorter than k - 1.",
     _state(lambda c, numbers: _of_input(c)))
+_of("causalconvwithstate.present-state.zero-of-short", "present-state",
+    "Returns zeros for present_state where input is shorter than k - 1.",
+    _state(lambda c, numbers: present_state(c, numbers) * float(numbers.shape[2] - lag_of(c) >= lag_of(c))))
+_of("causalconvwithstate.present-state.rows", "present-state", "Returns the first row's present_state for all rows.",
+    _state(lambda c, numbers: _first_row(present_state(c, numbers))))
+_of("causalconvwithstate.output.rows", "equations", "Returns the first row's output for all rows.",
+    _output(lambda c, numbers: _first_row(activated(c, sums(c, numbers)))))
 _of("causalconvwithstate.present-state.unchanged", "present-state", "Returns past_state as it came.",
     _state(lambda c, numbers: numbers[:, :, : lag_of(c)] if "past_state" in c.inputs else present_state(c, numbers)))
 _of("causalconvwithstate.present-state.of-output", "present-state", "Takes the last positions of output.",
@@ -102,6 +109,10 @@ def _whole_blocks(size: int) -> NDArray[np.bool_]:
 
 def _first_repeated(bias: NDArray[Any] | None) -> NDArray[Any] | None:
     return None if bias is None else np.repeat(bias[:1], len(bias))
+
+
+def _first_row(array: Array) -> Array:
+    return np.repeat(array[:1], len(array), axis=0)
 
 
 def _in_blocks(output: Array, axis: int) -> Array:
