@@ -1,4 +1,4 @@
-"""Two runs of one target: what broke between them, what was mended, and what else is no longer as it was.
+"""Two runs of one target: new failures, fixes and other changes.
 
 Cases are compared by their ids, which stand for the same model and the same bytes as long as the digests agree. What
 one run has not tried is not compared.
@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 
 from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
 from ..conformance.results.result import Result
+from ..conformance.text import plural
 from ..reference import ACCURACY_CLASSES
 from .findings import Finding, findings_of
 from .run import Run
@@ -101,8 +102,8 @@ class Changes(Struct, frozen=True):
     def verdict(self) -> str:
         """The answer in a line."""
         if not self.compared:
-            return "unknown, the runs have no case in common"
-        parts = [f"{n:,} {words}" for kind, words in _WORDS if (n := self.count(kind))]
+            return "unknown: the runs have no case in common"
+        parts = [plural(n, word, words) for kind, word, words in _WORDS if (n := self.count(kind))]
         parts += [f"accuracy in {m.type} is down from {m.grade_was} to {m.grade_now}" for m in self.lost]
         if not parts:
             return f"the same in all {self.compared:,} cases"
@@ -116,19 +117,19 @@ class Changes(Struct, frozen=True):
 
 
 _WORDS = (
-    (BROKE, "broke"),
-    (LOST, "no longer supported"),
-    (MENDED, "mended"),
-    (GAINED, "newly supported"),
-    (CHANGED, "changed otherwise"),
+    (BROKE, "new failure", "new failures"),
+    (LOST, "no longer supported", "no longer supported"),
+    (MENDED, "fixed", "fixed"),
+    (GAINED, "newly supported", "newly supported"),
+    (CHANGED, "other change", "other changes"),
 )
 
 HEADINGS = {
-    BROKE: "Broke",
+    BROKE: "New failures",
     LOST: "No longer supported",
-    MENDED: "Mended",
+    MENDED: "Fixed",
     GAINED: "Newly supported",
-    CHANGED: "Changed otherwise",
+    CHANGED: "Other changes",
 }
 """The kinds of changes, what matters most first, and what each is called."""
 
@@ -154,7 +155,7 @@ class Comparison:
         worse = [changes for changes in self.targets if changes.worse]
         if worse:
             return "Yes" if len(worse) == len(self.targets) else f"Yes, {len(worse)} of {len(self.targets)} targets"
-        return "No" if any(changes.compared for changes in self.targets) else "Nobody knows: they share no case"
+        return "No" if any(changes.compared for changes in self.targets) else "Unknown: they share no case"
 
 
 def compare(old: Run, new: Run) -> Comparison:
@@ -201,7 +202,7 @@ def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> I
     changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
     if changed:
         names = ", ".join(changed[:8])
-        yield f"The cases themselves differ for {names}: those of the same id are compared, the others stand apart."
+        yield f"The cases differ for {names}: cases with the same id are compared, others are listed apart."
     for before, after in pairs:
         if before.name != after.name:
             yield f"The targets have different names: {before.name}, then {after.name}."

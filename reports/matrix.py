@@ -59,6 +59,7 @@ class Table(Struct, frozen=True):
 
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
     """Return one table per operator, in order of name; a case stands in the row of every feature that it uses."""
+    subjects = [subject for subject in subjects if not subject.info["unavailable"]]
     tallies: dict[tuple[str, str, int], Tally] = {}
     versions: dict[str, set[tuple[int, str]]] = {}
     features: defaultdict[str, set[str]] = defaultdict(set)

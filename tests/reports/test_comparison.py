@@ -66,7 +66,7 @@ def test_cases_of_one_run_only_decide_nothing(tmp_path: Path) -> None:
 
 
 def test_runs_without_a_common_case_are_not_called_the_same(tmp_path: Path) -> None:
-    assert compared(tmp_path, [result("a")], [result("b")]).verdict == "unknown, the runs have no case in common"
+    assert compared(tmp_path, [result("a")], [result("b")]).verdict == "unknown: the runs have no case in common"
 
 
 def graded(path: Path, grade: dict[str, str], worst: float) -> Path:
@@ -141,14 +141,14 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 def test_every_form_tells_the_same(pair: tuple[str, str]) -> None:
     text = RUNNER.invoke(app, ["diff", *pair])
     assert text.exit_code == 1
-    assert "worse: 1 broke, 1 mended" in text.stdout
+    assert "worse: 1 new failure, 1 fixed" in text.stdout
     assert "onnxspec run --target onnxruntime --case a" in text.stdout
     markdown = RUNNER.invoke(app, ["diff", *pair, "--format", "markdown"])
     assert markdown.exit_code == 1
-    assert "**Worse: 1 broke, 1 mended.**" in markdown.stdout
+    assert "**Worse: 1 new failure, 1 fixed.**" in markdown.stdout
     page = RUNNER.invoke(app, ["diff", *pair, "-f", "html"])
     assert page.exit_code == 1
-    assert "Worse: 1 broke, 1 mended." in page.stdout
+    assert "Worse: 1 new failure, 1 fixed." in page.stdout
     plain = RUNNER.invoke(app, ["diff", *pair, "-f", "json"])
     content = json.loads(plain.stdout)
     assert content["worse"] is True
@@ -166,7 +166,7 @@ def test_nothing_worse_ends_with_0_and_what_cannot_be_read_with_2(pair: tuple[st
 
 def test_a_report_on_two_runs_of_one_target_has_the_same_section(pair: tuple[str, str], tmp_path: Path) -> None:
     page = write_report([Path(pair[0]), Path(pair[1])], tmp_path / "report").read_text(encoding="utf-8")
-    assert "Worse: 1 broke, 1 mended." in page
+    assert "Worse: 1 new failure, 1 fixed." in page
     rows = [result("a", target="other")]
     other = write_run(tmp_path / "other", rows, sample_info(rows, "other"))
     page = write_report([Path(pair[0]), other], tmp_path / "second").read_text(encoding="utf-8")
