@@ -289,7 +289,7 @@ def suspects(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def listed_faults(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result | Failure) -> list[Fault]:
-    """Return the faults that the entries about a failure name, in their order."""
+    """Return the faults that the entries about a failure name, in the order of the table."""
     failure = Failure.of(of_case)
     about = [entry for entry in entries if entry.faults and replace(entry, faults=()).expects(probe, failure)]
     found: dict[str, Fault] = {}
@@ -297,7 +297,9 @@ def listed_faults(entries: Iterable[Entry], probe: Probe, of_case: Judgement | R
         named = fault_named(pattern)
         several = [named] if named is not None else [f for id, f in FAULTS.items() if fnmatchcase(id, pattern)]
         found |= {fault.id: fault for fault in several}
-    return [fault for fault in found.values() if fault.applies(probe.op, probe.version)]
+    places = {id: number for number, id in enumerate(FAULTS)}
+    ordered = sorted(found.values(), key=lambda fault: places.get(fault.id.partition("@")[0], len(places)))
+    return [fault for fault in ordered if fault.applies(probe.op, probe.version)]
 
 
 def matching(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result | Failure) -> Entry | None:
