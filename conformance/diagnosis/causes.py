@@ -29,13 +29,12 @@ from ..workers.job import ClusterError, TargetUnavailable
 from ..workers.process import TargetProcess
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
-from .explainer import Explainer, refuting_arithmetic
+from .explainer import refuting_arithmetic
 from .explanations import (
     Explaining,
     Memory,
     agreeing,
     altering,
-    explains,
     leaving_open,
     looks_at,
     refuting,
@@ -275,9 +274,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
             # What holds for one size, and for no larger one, is something else.
             few = any(2 * sum(explain(thought, one) for one in kind) < len(kind) for kind in fresh.kinds)
             return replace(cause, refuted=constant or few)
-        if thought is not None:
-            return cause
-        return _by_several(cause, fresh, subject, budget)
+        return replace(cause, searched=thought is None and budget.left > 0)
     # A kernel has its arithmetic in every case: what passes that it would show refutes it.
     if name.fault.within and any(would_show(name.fault, probe) for probe in cause.passing):
         return replace(cause, faults=(name.fault.id,), refuted=True)
@@ -343,29 +340,6 @@ class _Paid:
             self._budget.spend(HYPOTHESIS)
             self._asked[key] = one, self._explain(fault, one)
         return self._asked[key][1]
-
-
-def _by_several(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:
-    """The cause with several faults that explain its smallest case together, if they foretell fresh ones."""
-    if budget.left <= 0:
-        return cause
-    explainer = Explainer(subject.accuracy, int(min(_EFFORT, budget.left / HYPOTHESIS)), share=1)
-    ids = explainer.explain(cause.shrunk.one)
-    budget.spend(HYPOTHESIS * explainer.spent)
-    cause = replace(cause, searched=explainer.exhausted(cause.shrunk.one))
-    faults = [d for d in map(fault_named, ids) if isinstance(d, Fault)]
-    if not faults or len(fresh.failing) < ENOUGH:
-        return cause
-    holds = explains(faults, subject.accuracy)
-    left_open = leaving_open(subject.accuracy)
-    if any(is_constant(d, fresh.failing, left_open) for d in faults) or not all(map(holds, fresh.failing)):
-        return cause
-    what = "; ".join(d.summary.rstrip(".") for d in faults)
-    return replace(cause, what=what, faults=ids, foretold=len(fresh.failing))
-
-
-_EFFORT = 6000
-"""Number of faults, and pairs of them, that are tried on a smallest case at most."""
 
 
 def _beside(finding: Finding, subject: Subject) -> list[Fault]:

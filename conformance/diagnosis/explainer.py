@@ -345,11 +345,7 @@ def _passed(results: Iterable[Result], probes: Mapping[str, Probe]) -> dict[str,
 
 
 class Explainer:
-    """Explains one failing case after the other: what explained earlier ones is tried first.
-
-    spent
-        How many hypotheses have been tried.
-    """
+    """Explains one failing case after the other: what explained earlier ones is tried first."""
 
     def __init__(
         self, accuracy: str, effort: int, entries: Sequence[Entry] = (), each: int = 0, share: int | None = None
@@ -361,11 +357,6 @@ class Explainer:
         self._entries = entries
         self._search.share = share or self._search.share
         self._each = each
-        self.spent = 0.0
-
-    def exhausted(self, one: Tried) -> bool:
-        """Tell whether all that there is was tried on a case, in vain."""
-        return one.probe.id in self._search.exhausted
 
     def explain(self, one: Tried) -> tuple[str, ...]:
         """The ids of the faults that explain a case together; none where it does not fail, or nothing does."""
@@ -377,7 +368,7 @@ class Explainer:
         slight = judgement.verdict is Verdict.INACCURATE
         own = view_of(one.prepared.trials, one.outcomes, judgement).own
         failing_case = failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
-        self._search.effort = before = max(self._search.effort, self._each)
+        self._search.effort = max(self._search.effort, self._each)
         faults: Explanation | None = None
         if failing_case is not None:
             if listed := listed_faults(self._entries, probe, judgement):
@@ -385,5 +376,4 @@ class Explainer:
                 followed = {probe.op: judgement.interpretations or {}}
                 faults = Search(self._search.accuracy, math.inf, followed).by_listed(failing_case, listed)
             faults = faults or self._search.explain(failing_case)
-        self.spent += before - self._search.effort
         return tuple(fault.id for fault in faults or ())

@@ -100,8 +100,6 @@ class Search(Fitting):
         self._fruitless: dict[str, list[FailingCase]] = defaultdict(list)
         self._in_vain: Counter[str] = Counter()
         self._asked: set[str] = set()
-        # Cases on which all that there is was tried, in vain.
-        self.exhausted: set[str] = set()
         # Faults that were known when a case was last looked at in vain.
         self._known_then: dict[str, int] = {}
         # What explained the cases by which faults became known just as well as they did.
@@ -307,8 +305,6 @@ class Search(Fitting):
             if choices:
                 return choices
         self._vague.update(d for faults, _ in vague for d in faults)
-        if not vague:
-            self.exhausted.add(failing_case.case)
         return vague
 
     def _stages(self, failing_case: FailingCase) -> Iterator[Iterable[Explanation]]:
