@@ -19,8 +19,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from ...reference.errors import UserError
 from ..models.content import ModelContent
-from ..models.scope import Scope, key_called, key_of
-from ..models.walk import all_nodes
+from ..models.scope import Scope, all_nodes, key_called, key_of
 from ..targets.target import parse_target
 from ..workers.process import Job, TargetProcess, TargetUnavailable
 from .portable import Array, PortableNode

@@ -7,7 +7,7 @@ inferred as a model of its own, whose inputs are what it sees from outside.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import onnx
 import onnx.shape_inference
@@ -22,6 +22,12 @@ from .tensor_type import Type, type_from
 _LONGEST_WAY = 1000
 """Operators that are followed back to where a shape is lost."""
 
+_MOST_EXPANDED = 100_000
+"""Nodes of all calls inside a function: onnx infers through each call anew, so towers of calls would never end."""
+
+_LONGEST_VECTOR = 1 << 20
+"""Extent of a vector of whole numbers up to which onnx may follow each of them, as it does with shapes."""
+
 _SMALL = 4096
 """Bytes of a constant from outside that shape inference gets to see: shapes and axes, no weights."""
 
@@ -35,32 +41,51 @@ def infer_types(scope: Scope) -> dict[str, Type]:
         # Of other domains' operators onnx knows nothing; those that quantize give what ONNX's own do.
         if meant := quantizes(node.domain, node.op_type):
             node.domain, node.op_type = "", meant
-    graph.initializer.extend(scope.initializers.values())
+    graph.initializer.extend(t for t in scope.initializers.values() if not _is_long(t.data_type, t.dims))
     graph.input.extend(scope.declared.values())
     for name in scope.bindings:
         _hand_in(graph, scope, name)
     if scope.parent is not None:
         for name in sorted(_seen_from_outside(scope)):
             _hand_in(graph, scope, name)
+    _bound_vectors(graph)
     model = ModelProto(graph=graph, ir_version=max(scope.model.content.proto.ir_version, 4))
     for domain, version in scope.opsets.items():
         model.opset_import.add(domain=domain, version=version)
-    model.functions.extend(scope.model.content.proto.functions)
+    if scope.model.expanded <= _MOST_EXPANDED:
+        model.functions.extend(scope.model.content.proto.functions)
     with contextlib.suppress(Exception):  # of an opset that is not known, or of a model that is broken elsewhere
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     types = {value.name: type_from(value.type, True) for value in (*graph.value_info, *graph.output, *graph.input)}
-    for tensor in graph.initializer:
+    for tensor in (*graph.initializer, *scope.initializers.values()):
         types[tensor.name] = Type(tensor.data_type, tuple(extent if extent >= 0 else None for extent in tensor.dims))
     return types
 
 
+def _bound_vectors(graph: GraphProto) -> None:
+    """Leave open the extent of vectors of whole numbers that are too long to be followed."""
+    for value in graph.input:
+        kind = value.type.tensor_type
+        if _is_long(kind.elem_type, [extent.dim_value for extent in kind.shape.dim]):
+            kind.shape.dim[0].ClearField("dim_value")
+
+
+def _is_long(element: int, shape: Sequence[int]) -> bool:
+    """Tell whether a tensor is a vector of whole numbers that is too long to be followed."""
+    return element in (TensorProto.INT64, TensorProto.INT32) and len(shape) == 1 and shape[0] > _LONGEST_VECTOR
+
+
 def undetermined(scope: Scope, name: str) -> str:
     """Return why the shape of a name is not known: the first operator or input on the way that loses it."""
-    for _ in range(_LONGEST_WAY):
+    seen = set[tuple[int, str]]()
+    while len(seen) < _LONGEST_WAY:
         origin = scope.origin_of(name)
         if origin is None:
             return f"nothing gives {shown_name(name)}"
         home, name = origin
+        if (id(home), name) in seen:
+            break
+        seen.add((id(home), name))
         if name not in home.producers:
             return f"{home.kind} declares none for its input {shown_name(name)}"
         number, _ = home.producers[name]

@@ -6,7 +6,8 @@ call to call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,6 +36,17 @@ def shown_name(text: str) -> str:
 def graphs_of(attribute: AttributeProto) -> list[GraphProto]:
     """Return the graphs that an attribute holds."""
     return [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+
+
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Yield nodes, and those of the graphs inside them."""
+    left = list(nodes)
+    while left:
+        node = left.pop()
+        yield node
+        for attribute in node.attribute:
+            for graph in graphs_of(attribute):
+                left += graph.node
 
 
 FunctionKey = tuple[str, str, str]
@@ -77,6 +89,21 @@ class Model:
         self.functions = {key_of(function): function for function in proto.functions}
         self.opsets = {domain_of(o.domain): o.version for o in proto.opset_import}
         self.calls = 0
+
+    @cached_property
+    def expanded(self) -> float:
+        """The most nodes of a call, with those of the calls inside it; infinite where calls go in a circle."""
+        counts: dict[FunctionKey, float] = {}
+
+        def count(key: FunctionKey) -> float:
+            if key not in counts:
+                counts[key] = math.inf  # until it is known: for calls in a circle
+                nodes = [*all_nodes(self.functions[key].node)]
+                calls = [key_called(node) for node in nodes if self.function_of(node) is not None]
+                counts[key] = len(nodes) + sum(map(count, calls))
+            return counts[key]
+
+        return max(map(count, self.functions), default=0)
 
     def function_of(self, node: NodeProto) -> FunctionProto | None:
         """Return the local function that a node calls, None for an operator."""

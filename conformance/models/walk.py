@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from .scope import FunctionKey, Scope, domain_of, graphs_of, key_of
+from .scope import FunctionKey, Scope, all_nodes, domain_of, key_of
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,3 @@ def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> froz
                 holding.add(caller)
                 pending.append(caller)
     return frozenset(holding)
-
-
-def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Yield nodes, and those of the graphs inside them."""
-    left = list(nodes)
-    while left:
-        node = left.pop()
-        yield node
-        for attribute in node.attribute:
-            for graph in graphs_of(attribute):
-                left += graph.node

@@ -157,6 +157,32 @@ def test_functions_in_a_circle_and_without_end_are_not_followed() -> None:
     assert "more than 2000 times" in result.unreadable
 
 
+def test_calls_that_shape_inference_would_follow_without_end_are_left_out() -> None:
+    """onnx infers through each call anew: forty functions that call the next one twice would take it years."""
+    tower = []
+    for k in range(40):
+        calls = [helper.make_node(f"F{k + 1}", ["X"], [name], domain="local") for name in ("a", "Y")]
+        tower.append(helper.make_function("local", f"F{k}", ["X"], ["Y"], calls, [helper.make_opsetid("local", 1)]))
+    last = helper.make_node("Neg", ["X"], ["Y"])
+    tower.append(helper.make_function("local", "F40", ["X"], ["Y"], [last], [helper.make_opsetid("", 14)]))
+    call = helper.make_node("F0", ["X"], ["x"], domain="local")
+    lstm = recurrent("LSTM", ("x", "W", "R"))
+    result = check_model(model_of([call, lstm], X, RIGHT, domains={"local": 1}, functions=tower))
+    assert [unchecked.rule for unchecked in result.unchecked] == ["lstm.types", "lstm.shapes"]
+
+
+def test_a_long_vector_of_starts_is_not_followed() -> None:
+    """A tensor that claims a billion numbers, beside a Slice in a branch."""
+    inner = [helper.make_node("Slice", ["X", "starts", "starts"], ["x"]), recurrent("LSTM", ("x", "W", "R"))]
+    other = branch([helper.make_node("Identity", ["X"], ["same"])], "same")
+    node = helper.make_node("If", ["c"], ["Y"], name="If", then_branch=branch(inner, "Y"), else_branch=other)
+    model = model_of([node], {**X, "c": ()}, RIGHT, kinds={"c": TensorProto.BOOL})
+    model.graph.initializer.append(
+        TensorProto(name="starts", data_type=TensorProto.INT64, dims=[10**9], raw_data=bytes(8))
+    )
+    assert [name for name, _ in check_model(model).nodes] == ["/If:then_branch/rnn"]
+
+
 @pytest.mark.parametrize("node_domain", ["", "ai.onnx"])
 @pytest.mark.parametrize("model_domain", ["", "ai.onnx"])
 def test_the_default_domain_has_two_names(node_domain: str, model_domain: str) -> None:
