@@ -23,11 +23,12 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
     """Return the JSON text for the page's table; it is safe inside a ``script`` element.
 
     A row is an array in the order of ``_row``; empty values at its end are left out. What many rows share is numbered:
-    labels (feature groups, clauses) and texts (messages, and commands with ``{}`` for the case).
+    labels (feature groups, clauses, as numbers of names) and texts (messages, and commands with ``{}`` for the case).
     """
     lengths = [len(result.message) for run in runs for result in run.results if result.message]
     longest = LONGEST_TEXT if sum(lengths) <= LONGEST_MESSAGES else LONGEST_MESSAGES // len(lengths)
     labels: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+    names: dict[str, int] = {}
     texts = {"": 0}
     rows = []
     for subject in subjects:
@@ -54,7 +55,8 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
         },
         "findings": [[finding.number, shortened(finding.title, 400)] for finding in findings],
         "texts": list(texts),
-        "labels": [[list(map(shortened, texts)) for texts in pair] for pair in labels],
+        "labels": [[[names.setdefault(shortened(t), len(names)) for t in texts] for texts in pair] for pair in labels],
+        "names": list(names),
         "rows": rows,
     }
     text = msgspec.json.encode(content).decode()

@@ -10,10 +10,11 @@
   const INVALID = "forbidden models";
 
   /* ---- Rows, in the order of table.py ---- */
+  const labels = data.labels.map((pair) => pair.map((places) => places.map((place) => data.names[place])));
   const rows = data.rows.map(([id, target, op, type, verdict, label, command, ms = 0, worst = -1, expected = 0,
     message = 0, where = "", remarks, findings]) => {
     const [icon, tone, failing, rank] = data.verdicts[verdict];
-    const [groups, clauses] = data.labels[label];
+    const [groups, clauses] = labels[label];
     return {
       case: id, target, op, type, verdict, groups, clauses, ms, worst, where, icon, failing,
       message: data.texts[message], command: data.texts[command].replaceAll("{}", id),
@@ -49,7 +50,7 @@
   const form = byId("filters"), table = byId("table"), body = table.tBodies[0], more = byId("more");
   const natural = new Intl.Collator("en", { numeric: true }), number = new Intl.NumberFormat("en");
   const distinct = (values) => [...new Set(values)].sort(natural.compare).map((value) => [value, value || "none"]);
-  const groups = distinct(data.labels.flatMap(([names]) => names)).map(([name]) => [name, data.words[name] ?? name]);
+  const groups = distinct(labels.flatMap(([names]) => names)).map(([name]) => [name, data.words[name] ?? name]);
   const operators = distinct(rows.map((row) => row.op)), types = distinct(rows.map((row) => row.type));
   const targets = data.targets.map((label, place) => [String(place), label]);
   const ranks = new Map(rows.map((row) => [row.verdict, data.verdicts[row.verdict][3]]));

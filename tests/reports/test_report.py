@@ -164,7 +164,10 @@ def test_the_table_has_every_result(sample: Path, tmp_path: Path) -> None:
     for row, got in zip(rows, data["rows"], strict=True):
         got = [*got, *[None] * (14 - len(got))]
         assert got[1:5] == [0, f"LSTM-{row['version']}", row["type"], row["verdict"]]
-        assert data["labels"][got[5]] == [row["features"], row["clauses"]]
+        assert [[data["names"][n] for n in part] for part in data["labels"][got[5]]] == [
+            row["features"],
+            row["clauses"],
+        ]
         assert data["texts"][got[6]].replace("{}", row["case"]) == row["repeat"]
         assert got[7] == pytest.approx(row["seconds"] * 1000)
         assert (got[8] or -1) == pytest.approx(-1 if row["worst"] is None else row["worst"], rel=5e-3)
@@ -192,7 +195,7 @@ def test_commands_that_differ_from_the_usual_are_kept(tmp_path: Path) -> None:
 def test_without_feature_groups_the_clauses_give_them(tmp_path: Path) -> None:
     rows = [result("a", clauses=["lstm.clip.gates", "lstm.clip.h", "lstm.state.last"], features=[])]
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
-    assert page.data["labels"][0][0] == ["clip", "state"]
+    assert page.data["names"][:2] == ["clip", "state"]
     assert "clip" in page.text("matrix")
 
 
