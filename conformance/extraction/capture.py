@@ -183,8 +183,10 @@ class _Thread:
             return self._whole.graph
         holder: NodeProto = self._body(scope.owner.scope).node[scope.owner.number]
         if not scope.owner.attribute:
-            return next(f for f in self._whole.functions if key_of(f) == key_called(holder))
-        return next(a.g for a in holder.attribute if a.name == scope.owner.attribute)
+            function: FunctionProto = next(f for f in self._whole.functions if key_of(f) == key_called(holder))
+            return function
+        graph: GraphProto = next(a.g for a in holder.attribute if a.name == scope.owner.attribute)
+        return graph
 
     def result(self, arrays: Mapping[str, Array | None]) -> CapturedInputs:
         """Return the captured inputs, from the outputs of the model."""

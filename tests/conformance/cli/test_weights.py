@@ -154,9 +154,9 @@ def test_weights_that_are_made_up_are_named(
     lines = done.out.splitlines()
     data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; R and B from the model, W made up"
     assert f"  /gru  GRU-14  ({data})" in lines
-    assert "  Of these cases: the one judged is right, with random weights" in lines
+    assert "  Of these cases: the one checked case is correct, with random weights" in lines
     page = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
-    assert "the one judged is right, with random weights" in page
+    assert "the one checked case is correct, with random weights" in page
     assert "R and B from the model, W made up" in page
     outcome = onnxspec.run("onnx-reference", case=f"{tmp_path}/run/cases/gru")
     assert "with random weights" in str(outcome)
