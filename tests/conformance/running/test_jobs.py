@@ -41,7 +41,6 @@ def test_a_run_is_the_same_for_any_number_of_jobs(
         done = inside("run", "--target", f"backend:{target}", *cases, "--jobs", jobs, "--out", folder)
         assert done.code == 1
         assert bool(shared) == (jobs > 1)
-        assert jobs == 1 or shared >= {"judged", "_answers", "_answered"}  # judging, diagnosis, experiments
         lines = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
         described = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         runs.append(_but_for_time([read_results(folder), lines, described]))
