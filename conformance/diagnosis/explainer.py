@@ -42,6 +42,10 @@ __all__ = [
 # interpretations. To start it, and to write what it shows, costs as much as some thousands.
 _EFFORT, _EACH = 4000, 12
 
+_FEW, _TABLE, _PRODUCTS = 4, 1500, 50_000
+"""Failing cases up to which each has an effort of its own: so many hypotheses, times what one costs by the case's
+multiplications. A run of a model has few cases, and no other one can show what is wrong."""
+
 _UNHARMED = 6
 """Cases that passed in which a fault is looked for that explains a failing one: the smallest of its clause."""
 
@@ -68,6 +72,7 @@ def diagnose(
     arithmetics: Arithmetics | None = None,
     facts: Sequence[Fault] = (),
     mishap: Mishap = unheard,
+    share: int | None = None,
 ) -> Diagnosis:
     """Explain what can be explained.
 
@@ -79,8 +84,11 @@ def diagnose(
         Faults that the target has.
     mishap
         Told of what the suite's own code or an operator's raises, which costs the case its diagnosis.
+    share
+        The part of the effort, one in so many, that one case may take; a tenth without it.
     """
     search = Search(accuracy, effort, followed, unharmed, suspects, arithmetics)
+    search.share = share or search.share
 
     def asked(failing_case: FailingCase, by: Callable[..., Explanation | None]) -> Explanation | None:
         try:
@@ -155,7 +163,11 @@ def explained(
     listed = _as_listed(failing, entries, results, probes, as_listed)
     failing = [case for case in failing if case.case not in listed]
     patterns = suspects(entries)
-    diagnosis = diagnose(failing, accuracy, effort, *evidence, patterns, arithmetics, shown, mishap)
+    few = len(failing) if 0 < len(failing) <= _FEW else None
+    if few is not None:
+        costs = (1 + case.observation(accuracy).size // _PRODUCTS for case in failing)
+        effort = max(effort, _TABLE * sum(costs))
+    diagnosis = diagnose(failing, accuracy, effort, *evidence, patterns, arithmetics, shown, mishap, few)
     return {**accepted, **by_class, **listed, **diagnosis.of}
 
 

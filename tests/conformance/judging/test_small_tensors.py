@@ -12,13 +12,15 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.conformance.diagnosis.explainer import Explainer
+from onnxspec.conformance.diagnosis.explainer import explained
 from onnxspec.conformance.extraction.cases import cases_of_model
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.directory import probe_directories
 from onnxspec.conformance.probes.stream import Tried
 from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.result import result_of
 from onnxspec.reference import Node, evaluate
 from onnxspec.reference.kernels.kernel import rounded, run_kernel
 from onnxspec.reference.kernels.style import Style
@@ -81,7 +83,11 @@ def test_coarse_arithmetic_on_the_same_nodes_stays_inaccurate(tmp_path: Path, H:
     assert (stored.verdict, stored.accuracy is None) == (Verdict.INACCURATE, False)
 
 
-def test_a_lost_bias_has_the_plainest_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("H", SIZES)
+def test_a_lost_bias_has_the_plainest_name_in_a_run_of_one_node(tmp_path: Path, H: int) -> None:
     """All weights of a model are constants, so what is said of constants alone says no more."""
-    one = seen(tmp_path / "node", 8, 0.3, without_bias)
-    assert Explainer("standard", 6000).explain(one) == ("bias.ignored",)
+    one, kept = seen(tmp_path / "node", H, 0.3, without_bias), Kept()
+    kept.offer(one)
+    result = result_of(one.probe, "staged", one.judgement, 0.0, None)
+    names = explained([result], {one.probe.id: one.probe}, kept, "standard")
+    assert names == {one.probe.id: ("bias.ignored",)}
