@@ -230,6 +230,7 @@ def _nearest(name: str, layouts: Sequence[Layout], theirs: Array) -> TensorDiffe
 
 
 def _difference(name: str, layout: Layout, theirs: Array) -> TensorDifference:
+    share = max(TOLERANCES.get(array.dtype.name, TOLERANCES["float32"]) for array in (layout.array, theirs))
     ours, theirs = layout.array.astype(np.float64), theirs.astype(np.float64)
     if not ours.size:
         return TensorDifference(name, layout.words, 0.0, 0.0, True)
@@ -239,8 +240,7 @@ def _difference(name: str, layout: Layout, theirs: Array) -> TensorDifference:
     error = np.where(np.isnan(error), np.inf, error)
     finite = np.abs(ours[np.isfinite(ours)])
     largest = float(finite.max(initial=0.0))
-    narrow = min((layout.array.dtype.name, str(theirs.dtype.name)), key=lambda t: -TOLERANCES.get(t, 0.0))
-    tolerance = TOLERANCES.get(narrow, TOLERANCES["float32"]) * max(largest, np.finfo(np.float32).tiny)
+    tolerance = share * max(largest, float(np.finfo(np.float32).tiny))
     wrong = np.argwhere(error > tolerance)
     where = tuple(int(k) for k in wrong[0]) if len(wrong) else ()
     return TensorDifference(name, layout.words, float(error.max()), largest, not len(wrong), where)

@@ -41,6 +41,7 @@ from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.probes.stream import Tried
 from onnxspec.conformance.proof.proof import prove
 from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.running.run import Plan
 from onnxspec.conformance.showing.evidence import evidence_of
@@ -403,7 +404,8 @@ def test_what_a_target_is_known_for_no_other_case_has_to_show() -> None:
     probe = SpecProbe(spec)
     one = Tried(probe, probe.prepare(), (shipped(spec),), judged(spec))
     assert Explainer("standard", 1000).explain(one) == ()
-    known = Explainer("standard", 1000, ["extended.output.zero-point-*", "extended.gates.*"])
+    faults = ("extended.output.zero-point-*", "extended.gates.*")
+    known = Explainer("standard", 1000, [Entry(reason="known", op="ExtendedLSTM", faults=faults)])
     assert known.explain(one) == ("extended.output.zero-point-one-up",)
 
 
