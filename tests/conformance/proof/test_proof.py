@@ -138,14 +138,14 @@ def test_the_command_writes_its_table_and_tells_survivors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "table.csv"
-    words = ["onnxspec", "prove", "--case", "rnn-14.float32.forward.lengths-ragged.*", "--jobs", "1"]
+    words = ["onnxspec", "prove", "--profile", "smoke", "--op", "RNN-14", "--type", "float64", "--jobs", "1"]
     words += ["--fault", "lengths.ignored", "--fault", "clip.ignored", "--out", str(out)]
     monkeypatch.setattr("sys.argv", words)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1
     printed = capsys.readouterr()
-    assert "clip.ignored survives in RNN float32" in printed.err
+    assert "clip.ignored survives in RNN float64" in printed.err
     with out.open(newline="") as file:
         rows = {row["fault"]: row for row in csv.DictReader(file)}
     assert int(rows["lengths.ignored"]["cases"]) >= 1
@@ -157,7 +157,7 @@ def test_the_command_writes_its_table_and_tells_survivors(
     [
         (("--op", "RNN", "--fault", "gru.linear-before-reset.ignored"), "none of the chosen cases can show gru."),
         (("--op", "RNN", "--fault", "extended.pre-activation.clipped"), "a fault in ExtendedLSTM"),
-        (("--case", "rnn-14.float32.forward.lengths-ragged.*", "--fault", "accepts.shapes"), "forbidden models"),
+        (("--profile", "smoke", "--op", "RNN-14", "--fault", "accepts.shapes"), "forbidden models"),
         (("--op", "RNN", "--out", "nowhere/table.csv"), "there is no folder nowhere"),
         (("--op", "RNN", "--out", "."), "is a folder"),
     ],
