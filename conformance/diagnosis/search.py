@@ -164,9 +164,10 @@ class Search(Fitting):
         known failures that was written from such an explanation is then read as it was written."""
         self.known[failing_case.op] = [*faults]
         active = self._active(failing_case, faults)
-        if len(active) <= _AT_ONCE and self._holds(failing_case, active):
-            return active
-        return self.by_known(failing_case)
+        # Of two that alter outputs, either may come first.
+        orders = itertools.permutations(active) if len(active) <= _AT_ONCE else ()
+        together = next((ordered for ordered in orders if self._holds(failing_case, ordered)), None)
+        return together or self.by_known(failing_case)
 
     def by_known(self, failing_case: FailingCase) -> Explanation | None:
         """The faults among those known of the operator that explain a case."""
