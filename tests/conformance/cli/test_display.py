@@ -195,7 +195,7 @@ def test_what_nothing_explains_is_said_to_be_so() -> None:
 def test_what_is_known_is_told_with_its_reason_and_without_a_command() -> None:
     spec = next(s for s in SPECS if s.clip)
     assert lines([(spec, WRONG, "clip is ignored", ("clip.ignored",))])[1:] == [
-        f"  known        Ignores clip (1 case, {spec.op}, float32)",
+        f"  known        Consistent with: ignores clip (1 case, {spec.op}, float32)",
         "               Listed as known: clip is ignored",
     ]
 
