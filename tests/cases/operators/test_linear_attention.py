@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases import build_case
+from onnxspec.cases import build_case, clauses_exercised
 from onnxspec.cases.operators.linear_attention.family import LINEAR_ATTENTION_FAMILY
 from onnxspec.cases.operators.linear_attention.spec import LinearAttentionSpec
-from onnxspec.reference import IllegalNode, Node, expect, operator_names, operator_of, resolve
+from onnxspec.reference import IllegalNode, Node, clauses_of, expect, operator_names, operator_of, resolve
 
 OP = "LinearAttention"
 
@@ -44,6 +44,11 @@ def test_every_case_is_built_and_resolved(core: tuple[Any, ...]) -> None:
             continue
         for feed in case.trial.feeds:
             resolve(case.trial.node, feed.inputs)
+
+
+def test_every_clause_has_a_case(core: tuple[Any, ...]) -> None:
+    tried = {clause.id for spec in core for clause in clauses_exercised(spec)}
+    assert tried == {clause.id for clause in clauses_of(OP, 27)}
 
 
 def test_invalid_models_are_of_many_kinds(core: tuple[Any, ...]) -> None:
