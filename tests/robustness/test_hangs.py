@@ -166,7 +166,7 @@ def test_a_run_with_hangs_ends_and_is_gone_on_with(onnxspec: Command, hanging: l
     verdicts = {r["case"]: r["verdict"] for r in results}
     assert len(verdicts) == len(results)
     counts = {verdict: [*verdicts.values()].count(verdict) for verdict in verdicts.values()}
-    assert counts["timed-out"] in (2, 3, 4)
+    assert 10 <= counts["timed-out"] <= 20
     assert counts["not-run"] >= 3
     assert counts["pass"] > 30
     first = next(line for line in done.out.splitlines() if line.startswith("hanging"))
