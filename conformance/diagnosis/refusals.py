@@ -241,7 +241,7 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
 
 
 def _words(word: str, others: Sequence[str]) -> str:
-    """The features that were refused together: ``bfloat16 (tried only with layout 1 and no bias B)``."""
+    """The features that were refused together: ``bfloat16 (tried only with layout 1 and no bias)``."""
     shown = list(others)
     if len(shown) > _TOLD:
         shown = [*shown[: _TOLD - 1], f"{len(shown) - _TOLD + 1} more features"]

@@ -29,11 +29,11 @@ class BiasAxis(Axis):
         ),
     )
     required = {"basic": ("bias",)}
-    words = {"bias": "bias B"}
+    words = {"bias": "bias"}
     columns = ("bias",)
     marked = "bias"
     conditions = {True: (of_values(words["bias"], "bias", True),)}
-    absences = {False: of_values("no bias B", "bias", False)}
+    absences = {False: of_values("no bias", "bias", False)}
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         return {"bias": Domain((False, True), often=(True, True, False))}

@@ -311,7 +311,7 @@ def test_a_condition_that_was_not_tried_says_so(on: Any) -> None:
         results.append(result_of(probe, "staged", one_of(probe, target).judgement, 0.0, None))
     (finding,) = findings_of(results, probes)
     assert not finding["tried"]
-    assert finding["title"] == "crashed (seen only with bias B)"
+    assert finding["title"] == "crashed (seen only with bias)"
 
 
 def _need(name: str, *more: Any, **given: Any) -> Need:
@@ -398,11 +398,11 @@ def test_a_condition_of_small_numbers_is_one_of_cases_with_small_numbers(on: Any
     specs = [*lstm, *gru]
     findings = _findings(target, specs)
     by_words = {f["conditions"]: f for f in findings}
-    assert set(by_words) == {"small numbers", "bias B"}
+    assert set(by_words) == {"small numbers", "bias"}
     assert by_words["small numbers"]["operators"] == ["LSTM"]
-    assert by_words["bias B"]["operators"] == ["GRU"]
+    assert by_words["bias"]["operators"] == ["GRU"]
     assert {*by_words["small numbers"]["cases"]} == {s.id for s in lstm if s.data == "small"}
-    assert {*by_words["bias B"]["cases"]} == {s.id for s in gru if s.bias}
+    assert {*by_words["bias"]["cases"]} == {s.id for s in gru if s.bias}
 
 
 def test_a_failure_that_comes_and_goes_is_asked_for_as_often_as_it_takes(on: Any) -> None:

@@ -193,7 +193,7 @@ def test_what_must_be_absent_is_a_condition() -> None:
     target = _where(lambda node, feeds: len(node.input) < 4 or not node.input[3], "gru.linear-before-reset.ignored")
     findings, results, probes = findings_on(target, _small("GRU"))
     (finding,) = findings
-    assert (finding["conditions"], finding["passing"]) == ("no bias B", 0)
+    assert (finding["conditions"], finding["passing"]) == ("no bias", 0)
     assert finding["title"].startswith("Ignores linear_before_reset")
     assert false_sentences(findings, results, probes, _truth("gru.linear-before-reset.ignored")) == []
 
