@@ -58,7 +58,7 @@ def typed(value: object, kind: type[T]) -> T:
 
 def parse(text: str | bytes) -> Any:
     """Return the value of a text: dictionaries, lists, texts, finite floats, integers of at most 64 bits, booleans and
-    None. Raise MalformedJson for everything else, and for bytes that are no UTF-8."""
+    None. Raise MalformedJson for everything else, for a key that stands twice, and for bytes that are no UTF-8."""
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
@@ -115,4 +115,12 @@ def _constant(name: str) -> NoReturn:
     raise MalformedJson(f"{name} is no JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise MalformedJson(f"the key {next(key for key in keys if keys.count(key) > 1)[:80]!a} stands twice")
+    return values
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_unique)

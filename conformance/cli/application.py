@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "generate": ("directories", "Write cases as ONNX test-case directories, with a manifest."),
     "explain": ("explain", "Show one case, step by step."),
     "fuzz": ("fuzz", "Search for failures beyond the profiles, and make each as small as it can be."),
-    "merge": ("merge", "Put the shards of a run together, or several runs."),
+    "merge": ("merge", "Put the shards of a run together."),
     "prove": ("prove", "Prove that the suite catches faults and accuses nobody."),
     "report": ("report", "Put several runs side by side in one report."),
     "site": ("report", "Write a static site: which runtime computes what rightly, and since which release."),

@@ -13,7 +13,7 @@ import ml_dtypes
 from msgspec import Meta, Struct
 
 from ...cases import ABILITIES
-from ..border.strict_json import MalformedJson, decode
+from ..border.strict_json import MalformedJson, parse, typed
 from . import worker
 from .job import Array, Job, Outcome
 
@@ -88,7 +88,7 @@ _MESSAGE: Any = Message
 def message_of(header: bytes) -> Message:
     """Return the message of a header. Raise worker.ProtocolError with the defect."""
     try:
-        message: Message = decode(header, _MESSAGE)
+        message: Message = typed(parse(header), _MESSAGE)
     except MalformedJson as error:
         raise worker.ProtocolError(f"a frame that makes no sense: {worker.one_line(str(error), 300)}") from None
     if isinstance(message, Ready):

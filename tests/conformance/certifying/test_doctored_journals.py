@@ -136,7 +136,7 @@ def unfilled(folder: Path) -> Callable[[Rows], Rows]:
 
     def edit(rows: Rows) -> Rows:
         named = [row.get("case", row.get("result", {}).get("case")) for row in rows]
-        return [r for r, case in zip(rows, named, strict=True) if r["record"] != "filled" and case not in filled]
+        return [r for r, case in zip(rows, named, strict=True) if r["record"] != "cases" and case not in filled]
 
     return edit
 

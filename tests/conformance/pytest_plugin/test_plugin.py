@@ -33,7 +33,7 @@ from onnxspec.reference import CELLS, operator_of
 
 from ..checking.nodes import one_node
 from ..cli.test_weights import missing, pointer_for_model, with_weights_fed
-from ..miniatures import pick
+from ..miniatures import needs_cell_output, pick
 
 pytest_plugins = "pytester"
 
@@ -204,6 +204,7 @@ def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
     assert "First difference" in done.stdout
 
 
+@needs_cell_output
 def test_new_failures_are_told_once_a_cause_at_the_end(project: pytest.Pytester) -> None:
     few = [*SUITE, "--onnxspec-target", "onnx-reference", "--onnxspec-op", "GRU-14", "--onnxspec-type", "float32"]
     result = project.runpytest_inprocess(*few, "--onnxspec-profile", "smoke", "--onnxspec-expected", "none", "-q")
