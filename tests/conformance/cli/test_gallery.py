@@ -29,7 +29,7 @@ def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(run: Pat
     assert (done.exit_code, done.stderr) == (0, "")
     page = tmp_path / "site" / "gallery.md"
     text = page.read_text(encoding="utf-8")
-    (entry,) = re.findall(r"### Ignores sequence\\_lens[^\n]*\n\n(.*?)(?=\n### |\Z)", text, re.DOTALL)
+    (entry,) = re.findall(r"### Consistent with: ignores sequence\\_lens[^\n]*\n\n(.*?)(?=\n### |\Z)", text, re.DOTALL)
     assert "**wrong** in " in entry
     assert "Clause `lstm.lengths" in entry
     assert re.search(r"\nonnxspec explain \S+ --target onnx-reference\n", entry)
