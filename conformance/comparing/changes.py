@@ -183,6 +183,12 @@ def _gate_orders(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
                 f"reorder the blocks of {_listed(names)} to {', '.join(letters)}, as the document of {op} has them",
                 _with_inputs(partial(_reordered, names=names, order=order, letters=letters)),
             )
+        for d, direction in enumerate(("forward", "backward") if len(inputs["W"]) == 2 else ()):
+            yield Change(
+                f"the {direction} direction's blocks in the order {', '.join(order)}",
+                f"reorder the {direction} direction's blocks of {_listed(present)} to {', '.join(letters)}",
+                _with_inputs(partial(_reordered_in, direction=d, names=present, order=order, letters=letters)),
+            )
 
 
 def _reordered(inputs: Arrays, names: list[str], order: str, letters: str) -> dict[str, Array]:
@@ -195,6 +201,25 @@ def _reordered(inputs: Arrays, names: list[str], order: str, letters: str) -> di
         starts = (0, len(letters)) if name == "B" else (0,)
         result[name] = np.concatenate([blocks[start + place] for start in starts for place in places], axis=1)
     return result
+
+
+def _reordered_in(inputs: Arrays, direction: int, names: list[str], order: str, letters: str) -> dict[str, Array]:
+    """One direction's blocks that stand in some order, in the document's order."""
+    changed = _reordered(inputs, names, order, letters)
+    for name, array in changed.items():
+        array[1 - direction] = inputs[name][1 - direction]
+    return changed
+
+
+def remarks_on(node: RecurrentNode, inputs: Arrays) -> Iterator[str]:
+    """Yield signs in a node's weights that an export lost some of them, which no change can bring back."""
+    if "B" in inputs and inputs["B"].any():
+        halves = zip(("Wb, the first", "Rb, the second"), np.split(inputs["B"], 2, axis=1), strict=True)
+        for name, half in halves:
+            if not half.any():
+                yield f"{node.name}: {name} half of B, is 0 everywhere"
+    if len(inputs["W"]) == 2 and np.array_equal(inputs["W"][0], inputs["W"][1]):
+        yield f"{node.name}: both directions have the same W"
 
 
 def _biases(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from .changes import Change, at, changes_of, exchanged
+from .changes import Change, at, changes_of, exchanged, remarks_on
 from .split import Array, Arrays, ComparisonError, Evaluator, RecurrentNode, SplitModel, evaluator
 
 TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
@@ -85,12 +86,15 @@ class Comparison:
         Number of changes tried.
     first
         Name of the recurrent node whose own outputs are the first to differ; empty if none was given or all agree.
+    remarks
+        Signs of lost weights, where no change explains the results.
     """
 
     tensors: tuple[TensorDifference, ...]
     matches: tuple[Match, ...]
     tried: int
     first: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -161,7 +165,8 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
         else:
             matches.append(Match(words, remedy, max(differences)))
     matches.sort(key=lambda match: match.difference)
-    return Comparison(tensors, tuple(matches), tried, first)
+    signs = [] if matches else [remarks_on(n, inputs) for n, inputs in zip(split.nodes, values.before, strict=True)]
+    return Comparison(tensors, tuple(matches), tried, first, tuple(chain.from_iterable(signs)))
 
 
 def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
@@ -263,6 +268,7 @@ def lines_of(comparison: Comparison) -> list[str]:
     for match in comparison.matches:
         lines.append(f"  {match.words} (largest difference {match.difference:.2g})")
         lines.append(f"    {match.remedy}")
+    lines += [f"  {remark}" for remark in comparison.remarks]
     if not comparison.matches and not comparison.first:
         lines.append("  give outputs of the recurrent nodes, too, to see which node is the first to differ")
     return lines
