@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from onnx import helper
 
 from ..reference import Node, document_of, operator_version
 from .axes.violation import Draft, Violation
+from .simple.model import in_places
 from .specs.case import Case, Feed, Trial
 from .specs.family import Family
 from .specs.tensor import element_type
@@ -160,18 +161,10 @@ def _model(node: Node, inputs: Mapping[str, Array]) -> bytes:
         shape = [sizes.get(e.size, str(e)) if e.times == 1 else str(e) for e in form.shape()]
         return helper.make_tensor_value_info(name, element_type(types[form.kind]), shape)
 
-    given, asked = _in_places(operator.inputs, inputs), _in_places(operator.outputs, node.outputs)
+    given, asked = in_places(operator.inputs, inputs), in_places(operator.outputs, node.outputs)
     made = helper.make_node(node.op_type, given, asked, "node", domain=node.domain or None, **node.attributes)
     fed = [helper.make_tensor_value_info(n, element_type(a.dtype), a.shape) for n, a in inputs.items()]
     graph = helper.make_graph([made], "case", fed, [shown(name) for name in node.outputs])
     opsets = [helper.make_opsetid("", _BESIDE), helper.make_opsetid(node.domain, node.since_version)]
     model = helper.make_model(graph, producer_name="onnxspec", opset_imports=opsets, ir_version=8)
     return bytes(model.SerializeToString(deterministic=True))
-
-
-def _in_places(formal: Sequence[str], own: Collection[str]) -> list[str]:
-    """Names that are there, each in its place; of a forbidden model some may be none of the operator's."""
-    places = [name if name in own else "" for name in dict.fromkeys((*formal, *own))]
-    while places and not places[-1]:
-        places.pop()
-    return places

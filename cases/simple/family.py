@@ -64,7 +64,7 @@ class SimpleFamily(Family):
     larger: Mapping[str, int] = MappingProxyType({})
 
     def legal(self, spec: Any) -> Any:
-        """Return the case with values that go together; an operator says what else cannot be."""
+        """Return the legal case nearest to a spec; operators override this for their own constraints."""
         return spec
 
     def shape(self, spec: Any, form: TensorForm) -> tuple[int, ...]:
@@ -131,7 +131,7 @@ class SimpleFamily(Family):
                 yield spec
 
     def _breaks(self, spec: Any) -> bool:
-        """Tell whether a violation can be made, and the document forbids what comes of it."""
+        """Tell whether a violation can be made and the document forbids the resulting model."""
         try:
             draft = self._draft(spec)
         except (KeyError, IndexError, ValueError):
@@ -321,7 +321,7 @@ def _core(family: SimpleFamily, op: str, version: int) -> tuple[tuple[Any, ...],
 
     names = ("session", "weights", "absent", *operator_version(op, version).attributes)
     changes = [{}, *({name: value} for name in names if name in axes for value in axes[name])]
-    changes.append({"session": "other-weights", "seed": 1})  # what keeps weights shows nowhere else
+    changes.append({"session": "other-weights", "seed": 1})  # only this session shows that a target keeps old weights
     small = (family.settled(replace(plain, type=type, **change)) for type in axes["type"] for change in changes)
     rows = [*covering_rows(axes, legal, f"{op}-{version}"), *family.edges]
     specs = (family.settled(replace(plain, seed=number + 1, **row)) for number, row in enumerate(rows))

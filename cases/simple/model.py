@@ -72,7 +72,7 @@ def node_model(
         shape = [dimension(extent, value_of(extent)) for extent in form.shape(layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
-    given, asked = _in_places(operator.inputs, inputs), _in_places(operator.outputs, node.outputs)
+    given, asked = in_places(operator.inputs, inputs), in_places(operator.outputs, node.outputs)
     made = helper.make_node(node.op_type, given, asked, "node", domain=node.domain or None, **node.attributes)
     graph = helper.make_graph(
         [made],
@@ -90,8 +90,11 @@ def node_model(
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _in_places(formal: Sequence[str], own: Collection[str]) -> list[str]:
-    """Names that are there, each in its place; of a forbidden model some may be none of the operator's."""
+def in_places(formal: Sequence[str], own: Collection[str]) -> list[str]:
+    """Return the names of a node's inputs or outputs, empty where an optional one is left out.
+
+    An invalid model may have names that the operator does not define; they come last.
+    """
     places = [name if name in own else "" for name in dict.fromkeys((*formal, *own))]
     while places and not places[-1]:
         places.pop()

@@ -30,8 +30,8 @@ def form_violations(op: str, version: OperatorVersion) -> tuple[Violation, ...]:
 def _attributes(op: str, version: OperatorVersion) -> Iterator[Violation]:
     yield unknown_attribute("unknown", f"{version.name} does not define")
     for name, kind in version.attributes.items():
-        what = f"attribute {name} is no {kind}"
-        yield Violation(f"attributes.{in_ids(name)}-kind", "check", what, set_to(name, _OF_ANOTHER_KIND[kind]))
+        description = f"attribute {name} is no {kind}"
+        yield Violation(f"attributes.{in_ids(name)}-kind", "check", description, set_to(name, _OF_ANOTHER_KIND[kind]))
     for name, values in version.rules.choices.items():
         topic = topic_of_name(op, name, "attributes")
         unknown = {"unknown": "unknown", "upper-case": values[-1].upper(), "empty": ""}
@@ -43,8 +43,8 @@ def _attributes(op: str, version: OperatorVersion) -> Iterator[Violation]:
         if name not in version.defaults:
             missing = _without_attribute(name)
             yield Violation(f"attributes.{in_ids(name)}-missing", "load", f"there is no {name}", missing)
-        what, topic = f"{name} is 0, which says {size}", topic_of_name(op, name, "attributes")
-        yield Violation(f"{topic}.{in_ids(name)}-zero", "load", what, set_to(name, 0))
+        description, topic = f"{name} is 0, which says {size}", topic_of_name(op, name, "attributes")
+        yield Violation(f"{topic}.{in_ids(name)}-zero", "load", description, set_to(name, 0))
 
 
 def _without_attribute(name: str) -> Callable[[Draft], None]:
@@ -60,9 +60,9 @@ def _inputs(version: OperatorVersion) -> Iterator[Violation]:
             yield Violation(f"inputs.{in_ids(name)}-missing", "check", f"there is no {name}", without_input(name))
     for name, needed in version.rules.needed.items():
         value = needed.values[0]
-        what = f"there is no {name}, which {needed.attribute} {value!r} needs"
+        description = f"there is no {name}, which {needed.attribute} {value!r} needs"
         base = {needed.attribute: value}
-        yield Violation(f"inputs.{in_ids(name)}-needed", "load", what, without_input(name), base)
+        yield Violation(f"inputs.{in_ids(name)}-needed", "load", description, without_input(name), base)
     yield Violation("inputs.surplus", "check", f"there are {len(version.inputs) + 1} inputs", _one_more_input)
 
 
@@ -75,10 +75,10 @@ def _one_more_input(draft: Draft) -> None:
 def _outputs(version: OperatorVersion) -> Iterator[Violation]:
     for name in version.outputs:
         if name in version.required_outputs:
-            what = f"output {name} is missing"
-            yield Violation(f"outputs.{in_ids(name)}-missing", "check", what, _without_output(name))
-    what = f"there are {len(version.outputs) + 1} outputs"
-    yield Violation("outputs.surplus", "check", what, lambda draft: draft.outputs.append("surplus"))
+            description = f"output {name} is missing"
+            yield Violation(f"outputs.{in_ids(name)}-missing", "check", description, _without_output(name))
+    description = f"there are {len(version.outputs) + 1} outputs"
+    yield Violation("outputs.surplus", "check", description, lambda draft: draft.outputs.append("surplus"))
 
 
 def _without_output(name: str) -> Callable[[Draft], None]:
@@ -88,13 +88,13 @@ def _without_output(name: str) -> Callable[[Draft], None]:
 def _types(version: OperatorVersion) -> Iterator[Violation]:
     for type in _NO_TYPE:
         if type not in version.types:
-            what = f"all tensors are {type}"
-            yield Violation(f"types.all-{type}", "check", what, _in_type(type, version.inputs))
+            description = f"all tensors are {type}"
+            yield Violation(f"types.all-{type}", "check", description, _in_type(type, version.inputs))
     for name in version.inputs[1:]:
         alone = [other for other in version.inputs if version.kind_of(other) == version.kind_of(name)] == [name]
         type = "int32" if alone else "float16"
-        what = f"{name} is {type} beside tensors of float32"
-        yield Violation(f"types.{in_ids(name)}", "check", what, _in_type(type, (name,)))
+        description = f"{name} is {type} beside tensors of float32"
+        yield Violation(f"types.{in_ids(name)}", "check", description, _in_type(type, (name,)))
 
 
 def _in_type(type: str, names: tuple[str, ...]) -> Callable[[Draft], None]:
@@ -122,9 +122,9 @@ def _shapes(version: OperatorVersion) -> Iterator[Violation]:
         for axis, extents in enumerate(version.tensors[name].options(most)):
             if all(_said_elsewhere(version, name, extent) for extent in extents):
                 words = " or ".join(map(str, extents))
-                what = f"dimension {axis} of {name} is longer by one than {words}"
+                description = f"dimension {axis} of {name} is longer by one than {words}"
                 longer = sized(name, axis, lambda n: n + 1)
-                yield Violation(f"shapes.{in_ids(name)}-axis-{axis}", "load", what, longer)
+                yield Violation(f"shapes.{in_ids(name)}-axis-{axis}", "load", description, longer)
 
 
 def _said_elsewhere(version: OperatorVersion, name: str, extent: Extent) -> bool:

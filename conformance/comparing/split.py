@@ -129,11 +129,10 @@ class Evaluator:
 
     def __init__(self, split: SplitModel, given: Arrays, process: TargetProcess) -> None:
         self._split, self._process = split, process
-        self._given = {**split.constants, **given}
         self._models: dict[tuple[tuple[str, ...], tuple[str, ...]], bytes] = {}
         self.before: list[dict[str, Array]] = []
         """For each recurrent node, its inputs by formal name in the model as it is."""
-        self._known = [dict(self._given)]
+        self._known = [{**split.constants, **given}]
         for node in split.nodes:
             values = dict(self._known[-1])
             inputs = self._inputs(node, values)
@@ -184,21 +183,17 @@ class Evaluator:
         for node in reversed(self._split.model.graph.node):
             if any(name in wanted and name not in values for name in node.output):
                 kept.append(node)
-                wanted.update(node.input)
-                wanted.update(outer for a in node.attribute for graph in _graphs(a) for outer in _names(graph))
+                wanted.update(_read(node))
         return kept[::-1]
 
     def _needed(self, names: Sequence[str], values: Arrays) -> tuple[str, ...]:
-        nodes = self._nodes(names, values)
-        read = [name for node in nodes for name in node.input]
-        read += [n for node in nodes for a in node.attribute for graph in _graphs(a) for n in _names(graph)]
-        return tuple(n for n in dict.fromkeys(read) if n in values and n not in self._split.constants)
+        read = dict.fromkeys(name for node in self._nodes(names, values) for name in _read(node))
+        return tuple(name for name in read if name in values and name not in self._split.constants)
 
     def _part(self, names: Sequence[str], needed: Sequence[str], values: Arrays) -> bytes:
         whole = self._split.model
         nodes = self._nodes(names, values)
-        read = {name for node in nodes for name in node.input}
-        read |= {n for node in nodes for a in node.attribute for graph in _graphs(a) for n in _names(graph)}
+        read = {name for node in nodes for name in _read(node)}
         part = ModelProto()
         part.CopyFrom(whole)
         del part.graph.node[:], part.graph.input[:], part.graph.output[:], part.graph.initializer[:]
@@ -217,14 +212,14 @@ def _graphs(attribute: onnx.AttributeProto) -> Iterator[GraphProto]:
     yield from attribute.graphs
 
 
-def _names(graph: GraphProto) -> Iterator[str]:
-    """Names that a graph reads, those of the graph around it among them."""
-    for node in graph.node:
-        yield from node.input
-        for attribute in node.attribute:
-            for inner in _graphs(attribute):
-                yield from _names(inner)
-    yield from (value.name for value in graph.output)
+def _read(node: NodeProto) -> Iterator[str]:
+    """Yield the names that a node reads, in the graphs that it holds too."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in _graphs(attribute):
+            for inner in graph.node:
+                yield from _read(inner)
+            yield from (value.name for value in graph.output)
 
 
 def evaluated(node: Node, inputs: Arrays) -> dict[str, Array]:
