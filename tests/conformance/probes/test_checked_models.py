@@ -17,7 +17,7 @@ from onnxspec.cases.directories.fairness import data_sets_of
 from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.probes.directory import probe_directories
 
-from ...quark_producer import as_extended, quantize
+from ...quark import quark_node
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
 from ..miniatures import read_results
 
@@ -71,8 +71,7 @@ def test_the_companion_of_a_foreign_model(layout: int, tmp_path: Path) -> None:
 
 
 def test_a_quantized_model() -> None:
-    q = quantize(CaseSpec("LSTM", 14, direction="bidirectional", bias=True))
-    assert refused([("extended", as_extended(q))]) == []
+    assert refused([("extended", quark_node().model())]) == []
 
 
 def test_a_backend_that_checks_what_it_prepares_runs_the_nodes_of_a_model(
