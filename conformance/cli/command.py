@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +12,7 @@ import typer
 
 from ..probes.wrapped import named_target
 from ..targets.target import Target
-from ..workers.job import ClusterError
 from ..workers.pool import processors
-from ..workers.process import TargetProcess
 from . import completion
 from .terminal import fail
 
@@ -117,20 +114,3 @@ def targets_of(names: Iterable[str], file: Path | None) -> list[Target]:
         target = named_target(name, file)
         by_name[target.name] = target
     return list(by_name.values())
-
-
-@contextlib.contextmanager
-def process_at(scheduler: str | None) -> Iterator[Callable[..., TargetProcess]]:
-    """The maker of a target's process: a process of its own here, or the machines of a cluster. Ends the command with
-    a line where there is no such cluster."""
-    if scheduler is None:
-        yield TargetProcess
-        return
-    from ..cluster.connection import cluster_at  # which only clusters need
-
-    with contextlib.ExitStack() as stack:
-        try:
-            cluster = stack.enter_context(cluster_at(scheduler))
-        except ClusterError as error:
-            fail(str(error), 3)
-        yield cluster.process

@@ -23,12 +23,12 @@ from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..text import listed, plural
-from ..workers.job import ClusterError
 from .ci import Output, as_json, github_marks, on_github, write_files
 from .display import RunDisplay, could_not_start, summarize
 from .terminal import console_on, fail, progress_lines, put, say, warn, why
 
 if TYPE_CHECKING:
+    from ..cluster.connection import Cluster
     from ..extraction.cases import NodeCase
 
 
@@ -40,40 +40,31 @@ def fresh_run() -> Path:
         fail(f"cannot keep results in runs: {why(error)}")
 
 
-def writer_in(folder: Path, resume: bool) -> RunWriter:
-    """Return the open writer of a folder. Ends the command where it cannot be opened."""
-    try:
-        writer = RunWriter(folder, resume=resume)
-    except OSError as error:
-        fail(f"cannot keep results in {folder}: {why(error)}")
-    if resume and not writer.loaded.headers and not writer.loaded.size:
-        warn(f"nothing to go on with in {folder}: a new run starts", "dim")
-    return writer
-
-
-def carry_out(
+def execute_plan(
     plan: Plan,
-    writer: RunWriter,
-    update: bool,
+    folder: Path,
     wanted: Output,
     nodes: Sequence[NodeCase] = (),
+    cluster: Cluster | None = None,
     *,
+    resume: bool = False,
     named: bool = True,
+    update: bool = False,
 ) -> NoReturn:
-    """Run, report and say what came of it; whatever ends it early, say how to go on. Raises typer.Exit.
+    """Run a plan here or on a cluster, and report. If it is interrupted, print how to resume it. Raise typer.Exit.
 
-    update
-        Whether the targets' lists of known failures are written anew.
     nodes
         Where a model is run, its recurrent nodes.
     named
-        Whether the user named the folder: then it stays though there was nothing to run on, so that --resume finds it.
+        Whether the user named the folder: then it stays though no target is installed, so that --resume finds it.
+    update
+        Whether the targets' lists of known failures are written anew.
     """
     Thread(target=_load_report).start()  # while the target starts, which takes as long
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
     with progress_lines(silent=wanted.silent or not nodes or sys.stdout.isatty()) as progress:
         progress(f"running and judging {plural(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
-        finished, page = _finished(plan, writer, wanted, named)
+        finished, page = _finished(plan, folder, wanted, cluster, resume=resume, named=named)
     if not wanted.json:
         summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
     if nodes and not wanted.silent:
@@ -88,34 +79,58 @@ def carry_out(
     if wanted.json:
         put(as_json(finished, page))
     elif not wanted.quiet:
-        say("", f"results: {writer.folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
+        say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
     raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
-def _finished(plan: Plan, writer: RunWriter, wanted: Output, named: bool) -> tuple[Run, Path]:
-    """The run once it is through, and its page. Ends the command where something cuts it off."""
-    folder, console = writer.folder, console_on(sys.stdout)
+def _finished(
+    plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None, *, resume: bool, named: bool
+) -> tuple[Run, Path]:
+    """Return the run, once it is through, and its page. End the command if it is interrupted or the disk is full."""
+    obtained = f"what was obtained is in {folder}; go on with: {_again(plan, folder)}"
     finished: Run | None = None
     try:
-        with writer, _interrupted_by_signals():
-            aside = console_on(sys.stderr)
-            with RunDisplay(console, plan, silent=wanted.silent, aside=aside) as display:
-                finished = execute(plan, writer, display.observe)
-            _warn_of(writer)
+        with _interrupted_by_signals():
+            finished = _executed(plan, folder, wanted, cluster, resume)
             _require_a_target(finished, named)
             from ...reports.page import write_report
 
             page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
             write_files(finished, wanted)
             return finished, page
-    except ClusterError as error:
-        fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
     except KeyboardInterrupt:
-        fail(f"interrupted; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 130)
+        fail(f"interrupted; {obtained}", 130)
     except OSError as error:
         if finished is not None:
-            summarize(finished, console)
-        fail(f"{why(error)}; what was obtained is in {folder}; go on with: {_again(plan, folder)}")
+            summarize(finished, console_on(sys.stdout))
+        fail(f"{why(error)}; {obtained}")
+
+
+def _executed(plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None, resume: bool) -> Run:
+    """Run a plan into a folder, with progress. End the command where the folder cannot be opened."""
+    if cluster is not None:
+        from ..cluster.connection import ClusterError
+        from ..cluster.shards import run_shards
+
+        try:
+            return run_shards(
+                plan, folder, cluster, resume=resume, report=lambda line: None if wanted.silent else warn(line, "dim")
+            )
+        except ClusterError as error:
+            fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
+    try:
+        writer = RunWriter(folder, resume=resume)
+    except OSError as error:
+        fail(f"cannot keep results in {folder}: {why(error)}")
+    if resume and not writer.loaded.headers and not writer.loaded.size:
+        warn(f"nothing to go on with in {folder}: a new run starts", "dim")
+    aside = console_on(sys.stderr)
+    with writer:
+        with RunDisplay(console_on(sys.stdout), plan, silent=wanted.silent, aside=aside) as display:
+            finished = execute(plan, writer, display.observe)
+        for problem in writer.problems:
+            warn(problem, "yellow")
+    return finished
 
 
 def _require_a_target(finished: Run, named: bool) -> None:
@@ -164,11 +179,6 @@ def _load_report() -> None:
         from ...reports.page import prepare
 
         prepare()
-
-
-def _warn_of(writer: RunWriter) -> None:
-    for problem in writer.problems:
-        warn(problem, "yellow")
 
 
 def _again(plan: Plan, folder: Path) -> str:

@@ -21,7 +21,7 @@ from ..results.evidence import slug
 from ..results.expected.entries import applying, expectations_of
 from ..workers.hangs import HangBudget
 from ..workers.pool import Pool
-from ..workers.process import TargetProcess, TargetUnavailable
+from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .application import app
 from .command import CORES, Ops, TargetsFile, Types, folder_named, targets_of
 from .display import could_not_start
@@ -73,7 +73,7 @@ def fuzz(
     say(f"{chosen.name}: seed {seed}, {len(known.found)} known failures in {place}")
     interrupted, description, broken = False, dict[str, Any](), None
     with TargetProcess(chosen, hangs=HangBudget()) as process, Pool(CORES) as pool:
-        hunt = Hunt(chosen, process, versions, types, seed, known, process.at_once, pool)
+        hunt = Hunt(chosen, process, versions, types, seed, known, BATCH_JOBS, pool)
         try:
             description = process.start()
             hunt.expect(applying(listed, description))

@@ -6,6 +6,7 @@ command cannot be carried out as given; 3, a target could not start; 130, interr
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,10 +35,9 @@ from .command import (
     Types,
     command_given,
     folder_named,
-    process_at,
     targets_of,
 )
-from .execution import carry_out, fresh_run, writer_in
+from .execution import execute_plan, fresh_run
 from .terminal import fail, warn, why
 
 if TYPE_CHECKING:
@@ -168,9 +168,22 @@ def run(
         excuses=not nodes,
     )
     _read_lists(plan)
-    with process_at(scheduler) as process:
-        writer = writer_in(root or fresh_run(), resume)
-        carry_out(replace(plan, process=process), writer, update_expected, output, nodes, named=out is not None)
+    with contextlib.ExitStack() as stack:
+        cluster = None
+        if scheduler is not None:
+            from ..cluster.connection import cluster_at
+
+            cluster = stack.enter_context(cluster_at(scheduler))
+        execute_plan(
+            plan,
+            root or fresh_run(),
+            output,
+            nodes,
+            cluster,
+            resume=resume,
+            named=out is not None,
+            update=update_expected,
+        )
 
 
 def _one_model(option: Path | None, argument: Path | None) -> Path | None:

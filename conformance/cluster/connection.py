@@ -1,4 +1,8 @@
-"""The way to a cluster: the address of its scheduler, who may be behind it, and clusters of this machine alone."""
+"""Connection to the scheduler of a Dask cluster, or to a cluster of this machine's processors.
+
+Tasks are Python objects, which Dask pickles: whoever reaches a scheduler can have anything executed. So beyond this
+machine only TLS is spoken, with the certificates that Dask's own configuration names.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,13 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from ..targets.target import Target
-from ..workers.hangs import HangBudget
-from ..workers.job import ClusterError
-from .machine import end_sessions
-from .process import ClusterProcess
-from .scheduler import Scheduler
+from ...reference.errors import UserError
+
+Task = TypeVar("Task")
 
 LOCAL = "local"
 """The name by which ``--scheduler`` calls a cluster of this machine's processors; ``local:N`` has N workers."""
@@ -30,15 +30,55 @@ _CONNECT_SECONDS = 10.0
 _WORKERS_SECONDS = 60.0  # a farm's machines may be starting
 
 
-@dataclass(frozen=True)
+class ClusterError(UserError):
+    """A cluster that cannot be used, or not any more."""
+
+    code = 3
+
+
 class Cluster:
-    """The machines behind a scheduler."""
+    """The workers behind a scheduler."""
 
-    scheduler: Scheduler
+    def __init__(self, distributed: Any, client: Any) -> None:
+        self._distributed, self._client = distributed, client
 
-    def process(self, target: Target, hangs: HangBudget | None = None, measure: bool = False) -> ClusterProcess:
-        """A target on these machines, in place of a process here."""
-        return ClusterProcess(self.scheduler, target, hangs, measure)
+    def results(
+        self, function: Callable[[Task], Any], tasks: Iterable[Task], target: str
+    ) -> Iterator[tuple[Task, Any]]:
+        """Yield each task with its result, as they are done. A task whose worker dies goes to another one.
+
+        target
+            Where some workers announce it as a resource, only they get the tasks.
+
+        Raise ClusterError where the scheduler is gone, or a task has ended every worker that got it.
+        """
+        futures: dict[Any, Task] = {}
+        try:
+            announced = self._client.run_on_scheduler(_resources)
+            needed = {target: 1} if target in announced else None
+            for task in tasks:
+                futures[self._client.submit(function, task, pure=False, resources=needed)] = task
+            for future in self._distributed.as_completed(list(futures)):
+                yield futures[future], future.result()
+        except self._distributed.scheduler.KilledWorker as error:
+            raise ClusterError(f"a task has ended {error.allowed_failures + 1} workers of the cluster") from None
+        except (ImportError, AttributeError) as error:
+            text = f"{type(error).__name__}: {error}"
+            raise ClusterError(f"a worker cannot load onnxspec; every worker needs the same release ({text})") from None
+        except (
+            self._distributed.CancelledError,
+            self._distributed.TimeoutError,
+            self._distributed.comm.CommClosedError,
+        ):
+            raise ClusterError("the scheduler does not answer any more") from None
+        finally:
+            with contextlib.suppress(Exception):
+                self._client.cancel(list(futures), force=True)
+
+
+def _resources(dask_scheduler: Any) -> frozenset[str]:
+    """Return the resources that workers announce."""
+    return frozenset(name for worker in dask_scheduler.workers.values() for name in worker.resources)
 
 
 @contextlib.contextmanager
@@ -53,7 +93,6 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         raise ClusterError("clusters need Dask's distributed: pip install 'onnxspec[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # workers that die are told of by results
     with contextlib.ExitStack() as stack:
-        stack.callback(end_sessions)
         if place is None:
             client = _client_of_local(distributed, count, stack)
         else:
@@ -62,7 +101,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
         except (OSError, distributed.TimeoutError):
             raise ClusterError(f"the scheduler at {address} has no workers") from None
-        yield Cluster(Scheduler(distributed, client))
+        yield Cluster(distributed, client)
 
 
 def _local(address: str) -> int:
@@ -81,7 +120,7 @@ def _client_of_local(distributed: Any, count: int, stack: contextlib.ExitStack) 
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
-        scheduler_kwargs={"allowed_failures": 1},  # where all workers are one machine's, a third death tells no more
+        scheduler_kwargs={"allowed_failures": 1},  # all workers are one machine's: a third death tells no more
         memory_limit=0,
     )
     stack.enter_context(cluster)

@@ -25,7 +25,7 @@ from ..probes.wrapped import CaseProbe
 from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
-from ..workers.job import ClusterError, TargetUnavailable
+from ..workers.job import TargetUnavailable
 from ..workers.process import TargetProcess
 from .conditions import would_show
 from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
@@ -161,7 +161,7 @@ def causes_of(findings: Sequence[Finding], subject: Subject, budget: Budget) -> 
         part = budget.part(min(1.0, 2 / (len(asked) - number)))
         try:
             causes += _apart(finding, subject, part)
-        except (TargetUnavailable, ClusterError, OSError):
+        except (TargetUnavailable, OSError):
             raise
         except Exception as error:  # whatever it is, it is ours or the operator's, and costs this finding alone
             subject.mishap(f"experiments on {finding['smallest']}", error)

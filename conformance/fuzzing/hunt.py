@@ -34,7 +34,6 @@ from ..probes.stream import Tried, tried
 from ..probes.wrapped import CaseProbe, wrapped_probes
 from ..results.expected.entries import Entry, Failure, matching
 from ..targets.target import Target
-from ..workers.job import ClusterError
 from ..workers.pool import Pool
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
 from .database import Database, Known
@@ -274,7 +273,7 @@ class Hunt:
                 failure = replace(failure, one=shrunk.one, needs=shrunk.needs, complete=shrunk.complete)
             diagnosis, cases = self._named(shrunk, deadline)
             failure = replace(failure, diagnosis=diagnosis, foretold=cases)
-        except (TargetUnavailable, ClusterError, OSError):
+        except (TargetUnavailable, OSError):
             raise
         except Exception as error:  # as above: it costs the failure its smallest case, or its name
             self._mishap(f"naming {first.id}", error)

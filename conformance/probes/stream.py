@@ -6,7 +6,6 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -60,27 +59,10 @@ def tried(
             process.hangs.last = False
 
 
-class Runs(Protocol):
-    """A runner of jobs, as a TargetProcess is one."""
-
-    def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
-        """Outcomes of jobs, in order."""
-
-
-@runtime_checkable
-class Elsewhere(Protocol):
-    """A process that is many on other machines, and has probes judged where they are run."""
-
-    def judged_in_order(self, probes: Iterable[Probe], accuracy: str) -> Iterator[Tried]:
-        """Order like :func:`in_order`."""
-
-
 def in_order(
-    process: Runs | Elsewhere, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
-) -> Iterator[Tried]:
+    process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
+) -> Generator[Tried, None, None]:
     """Try like :func:`tried`, without another try for what is put off."""
-    if isinstance(process, Elsewhere):
-        return process.judged_in_order(probes, accuracy)
     return judged_in_order(_run(process, probes), accuracy, pool or Pool())
 
 
@@ -136,7 +118,7 @@ class _Answered(Struct, frozen=True):
 _NOTHING_RAN = Judgement(Verdict.NOT_RUN, "unprepared")
 
 
-def _run(process: Runs, probes: Iterable[Probe]) -> Generator[Ran, None, None]:
+def _run(process: TargetProcess, probes: Iterable[Probe]) -> Generator[Ran, None, None]:
     """Every probe with what the target did, in order."""
     waiting: deque[tuple[Probe, Prepared | Judgement]] = deque()
 

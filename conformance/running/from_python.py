@@ -143,7 +143,6 @@ def run(
     targets_file: str | Path | None = None,
     out: str | Path | None = None,
     each: Callable[[Result], None] = lambda result: None,
-    scheduler: str | None = None,
 ) -> RunOutcome:
     """Run cases on a target, judge and diagnose the results, as ``onnxspec run`` does.
 
@@ -166,12 +165,9 @@ def run(
         A new run folder; None: nothing stays on disk. Not for a function, whose results no command could repeat.
     each
         Called with every result as it comes; some are updated at the end, when all failures are explained together.
-    scheduler
-        Address of a Dask scheduler, whose machines share the work; ``local`` for all processors of this one. Not for a
-        function, which cannot be sent.
 
     Raise UnknownName and TargetError, both ValueErrors, for unknown names; OccupiedFolder for a folder with a run;
-    ClusterError without a cluster; and TargetUnavailable if the target does not start.
+    and TargetUnavailable if the target does not start.
     """
     cases = (str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))
     ops, versions, types = (map(str, _several(given)) for given in (op, since_version, type))
@@ -182,16 +178,9 @@ def run(
     if isinstance(target, Target):
         plan = planned(selection, [target])
         plan = replace(plan, command=_COMMAND, expected=expected, targets_file=file, fills=fill)
-        with contextlib.ExitStack() as stack:
-            if scheduler is not None:
-                from ..cluster.connection import cluster_at  # which only clusters need
-
-                plan = replace(plan, process=stack.enter_context(cluster_at(scheduler)).process)
-            return _carried_out(plan, out, each)
+        return _carried_out(plan, out, each)
     if not is_runner(target):
         raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")
-    if scheduler is not None:
-        raise ValueError("a function of this process cannot be sent to a cluster: give the name of a target")
     if out is not None:
         raise ValueError(
             "out is for named targets: results of a function in this process cannot be repeated from a folder"

@@ -27,12 +27,11 @@ from ..results.result import Result, not_of
 from ..results.writer import RunMismatch
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
-from ..workers.job import ClusterError
 from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
 
-_SPEAKING = (OSError, RunMismatch, TargetUnavailable, ClusterError, DirectoryError, ExpectedFailureError)
-"""Exceptions that end a run in a line of their own: the disk, the target, the cluster, a file."""
+_SPEAKING = (OSError, RunMismatch, TargetUnavailable, DirectoryError, ExpectedFailureError)
+"""Exceptions that end a run in a line of their own: the disk, the target, a file."""
 
 _FILLED = ("core", "full")  # smoke is a look
 
@@ -56,7 +55,7 @@ class Plan:
     shrinks
         Whether each target is asked, by experiments, for the smallest case of each of its failures.
     process
-        What a target is put to work with, here or on the machines of a cluster.
+        Factory of the target's process.
     fills
         Whether random cases follow on a target that declines some (:mod:`.filling`).
     filled

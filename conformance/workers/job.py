@@ -95,10 +95,6 @@ class Outcome:
         return f"{self.message} ({self.broke_at})" if self.broke_at else self.message
 
 
-class ClusterError(Exception):
-    """The machines for a target cannot be used, or not any more; the message says why in one line."""
-
-
 class TargetUnavailable(Exception):
     """The target could not be started; the message says why in one line.
 

@@ -84,14 +84,10 @@ class _Flight:
 class TargetProcess:
     """A target at work; a context manager that leaves no process behind.
 
-    at_once
-        How many cases keep it busy.
     forks
         Whether workers that take the place of lost ones are forked, where the adapter declares that they can be
         (:mod:`.forking`); the first is started, unless another process that shares their reserve has lost one.
     """
-
-    at_once = BATCH_JOBS
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Real clusters of Dask's, on this machine: what happens to workers costs nothing of a run."""
+"""Real Dask clusters, on this machine: workers that die or come cost a run nothing but time."""
 
 from __future__ import annotations
 
@@ -8,50 +8,26 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import distributed
 import pytest
-from msgspec import structs
 
-from onnxspec.cases import CaseSpec
-from onnxspec.conformance.cluster.connection import cluster_at
-from onnxspec.conformance.cluster.process import ClusterProcess
-from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.cluster.connection import ClusterError, cluster_at
+from onnxspec.conformance.cluster.shards import run_shards
 from onnxspec.conformance.probes.selection import Selection
 from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.events import CaseJudged
-from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.running.planning import planned
+from onnxspec.conformance.running.run import Plan, Run
 from onnxspec.conformance.targets.target import Target, parse_target
-from onnxspec.conformance.workers.job import ClusterError
 
-from ..conformance.miniatures import HEEDING, command_line, naming, pick, read_results
+from ..conformance.miniatures import HEEDING, command_line, pick, read_results
 
-SPECS = [
-    CaseSpec("RNN", 14, T=T, N=N, I=2, H=3, outputs=("Y", "Y_h"), lengths=lengths)
-    for T in (2, 3, 4, 5)
-    for N in (1, 2, 3, 4)
-    for lengths in ("absent", "ragged")
-]
-POISON = SPECS[13]
-
-# Ends the worker of the cluster that its machine is: the parent of the process that watches it.
-KILLER = """
-import zoo, os, signal
-def spoil(prepared, inputs, outputs):
-    if inputs["X"].shape[:2] == (%d, %d) and "sequence_lens" in inputs:
-        watcher = os.getppid()
-        parent = int(open(f"/proc/{watcher}/stat").read().rpartition(")")[2].split()[1])
-        os.kill(parent, signal.SIGKILL)
-    return outputs
-Backend = zoo.spoiling(spoil)
-"""
 # Only where a variable says so.
 ONLY_THERE = """
 import os, zoo
@@ -59,13 +35,10 @@ assert os.environ.get("ONLY_THERE"), "no device here"
 Backend = zoo.Conforming
 """
 
-Ran = Callable[..., list[dict[str, Any]]]
-
 
 @pytest.fixture(scope="module")
 def address(kin: dict[str, str], kin_folder: Path) -> Iterator[str]:
     """The scheduler of a cluster with two workers, which come back when they are ended."""
-    (kin_folder / "killer.py").write_text(KILLER % (POISON.T, POISON.N))
     (kin_folder / "only_there.py").write_text(ONLY_THERE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", kin["PYTHONPATH"])
@@ -75,36 +48,18 @@ def address(kin: dict[str, str], kin_folder: Path) -> Iterator[str]:
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             memory_limit=0,
-            scheduler_kwargs={"allowed_failures": 0},
+            scheduler_kwargs={"allowed_failures": 2},
         ) as cluster:
             yield cluster.scheduler_address
 
 
 @pytest.fixture
-def ran(address: str, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ran:
+def plan(kin: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
-    monkeypatch.setattr("onnxspec.conformance.cluster.process.BATCH_JOBS", 4)
-
-    def results(
-        target: Target, there: bool = True, each: Callable[[int], None] = lambda number: None
-    ) -> list[dict[str, Any]]:
-        """The results of a run of all cases, with everything but seconds."""
-        plan = Plan(Selection(), tuple(SpecProbe(spec, fresh=True) for spec in SPECS), (target,), shrinks=False)
-        numbers = iter(range(len(SPECS)))
-
-        def observe(event: object) -> None:
-            if isinstance(event, CaseJudged):
-                each(next(numbers))
-
-        with RunWriter(tmp_path / f"{target.name}-{there}") as journal:
-            if not there:
-                (done,) = execute(plan, journal, observe).targets
-            else:
-                with cluster_at(address) as cluster:
-                    (done,) = execute(replace(plan, process=cluster.process), journal, observe).targets
-        return [{**structs.asdict(result), "seconds": 0} for result in done.results]
-
-    return results
+    monkeypatch.setattr("onnxspec.conformance.cluster.shards._CASES", 4)
+    ids = (*pick(12), *pick(8, lambda spec: spec.lengths == "ragged"))
+    selection = Selection(cases=tuple(dict.fromkeys(ids)))
+    return replace(planned(selection, [parse_target("backend:lengths_ignored")]), shrinks=False)
 
 
 @contextmanager
@@ -124,48 +79,46 @@ def worker(address: str, *options: str, **variables: str) -> Iterator[None]:
         started.wait(20)
 
 
-def verdicts(rows: list[dict[str, Any]]) -> dict[str, str]:
-    return {row["case"]: row["verdict"] for row in rows}
+def verdicts(run: Run) -> dict[str, str]:
+    (target,) = run.targets
+    return {result.case: result.verdict.value for result in target.results}
 
 
-def test_a_worker_that_is_killed_and_one_that_comes_cost_nothing(ran: Ran, address: str) -> None:
-    target = parse_target("backend:lengths_ignored")
-    here = ran(target, there=False)
+def test_a_worker_that_is_killed_and_one_that_comes_cost_time_only(plan: Plan, address: str, tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "here") as writer:
+        here = execute(plan, writer)
+    assert {*verdicts(here).values()} == {"pass", "wrong"}
     with distributed.Client(address) as client:
         running = list(client.run(os.getpid).values())
 
-        def disturb(number: int) -> None:
-            if number == 5:
+        def disturb(line: str) -> None:
+            if line.startswith("1 of "):
                 os.kill(running[0], signal.SIGKILL)
 
-        with worker(address):
-            assert ran(target, each=disturb) == here
-    assert {row["verdict"] for row in here} == {"pass", "wrong"}
+        with worker(address), cluster_at(address) as cluster:
+            there = run_shards(plan, tmp_path / "there", cluster, report=disturb)
+    assert verdicts(there) == verdicts(here)
+    assert there.exit_code == here.exit_code
 
 
-def test_a_target_that_one_machine_has_is_run_there(ran: Ran, address: str) -> None:
+def test_a_target_that_one_machine_has_is_run_there(plan: Plan, address: str, tmp_path: Path) -> None:
     with worker(address, "--resources", "mine=1", ONLY_THERE="1"), distributed.Client(address) as client:
         client.wait_for_workers(3, timeout=30)
-        outcome = ran(Target("mine", "backend", {"module": "only_there"}))
-    assert set(verdicts(outcome).values()) == {"pass"}
-    assert len(outcome) == len(SPECS)
-
-
-def test_a_case_that_kills_every_worker_is_found_and_the_others_are_judged(ran: Ran) -> None:
-    outcome = verdicts(ran(Target("poisoned", "backend", {"module": "killer"})))
-    assert list(outcome) == [spec.id for spec in SPECS]
-    assert {case: verdict for case, verdict in outcome.items() if verdict != "pass"} == {POISON.id: "crashed"}
+        mine = replace(plan, targets=(Target("mine", "backend", {"module": "only_there"}),))
+        with cluster_at(address) as cluster:
+            outcome = verdicts(run_shards(mine, tmp_path / "run", cluster))
+    assert {*outcome.values()} == {"pass"}
+    assert {*outcome} == {probe.id for probe in plan.probes}
 
 
 def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path: Path) -> None:
-    cases = naming(pick(150))  # enough that the run still goes on when the signal comes
-    plain = ("run", "-t", "backend:lengths_ignored", *cases, "--no-extra")
+    plain = ("run", "-t", "backend:lengths_ignored", "--op", "LSTM-14", "--no-extra")  # several shards
     words = (*plain, "--scheduler", address, "--out", str(tmp_path / "run"))
     start = command_line(*words)
     start[2] = HEEDING + start[2]
     run = subprocess.Popen(start, env=kin, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    journal = tmp_path / "run" / "results.jsonl"
-    while not (journal.exists() and journal.read_bytes().count(b"\n") > 4):
+    shards = tmp_path / "run" / "shards"
+    while not list(shards.glob("*-of-*/run.json")):
         assert run.poll() is None
         time.sleep(0.01)
     run.send_signal(signal.SIGINT)
@@ -181,10 +134,11 @@ def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path
     assert {row["case"]: row["verdict"] for row in outcome} == {row["case"]: row["verdict"] for row in here}
 
 
-def test_a_cluster_of_this_machine_s_processors() -> None:
-    with cluster_at("local:1") as cluster, cluster.process(parse_target("onnx-reference")) as process:
-        assert isinstance(process, ClusterProcess)
-        assert process.start()["runtime"] == "onnx-reference"
+def test_a_cluster_of_this_machine_s_processors(plan: Plan, tmp_path: Path) -> None:
+    with cluster_at("local:1") as cluster:
+        run = run_shards(replace(plan, targets=(parse_target("onnx-reference"),)), tmp_path / "run", cluster)
+    assert run.targets[0].description["runtime"] == "onnx-reference"
+    assert run.complete
 
 
 @pytest.mark.parametrize(

@@ -5,24 +5,22 @@ from __future__ import annotations
 import gc
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from shutil import which
 
 import dask
 import distributed
 import pytest
-from msgspec import structs
 
-from onnxspec.cases import CaseSpec
-from onnxspec.conformance.cluster.connection import cluster_at
-from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.cluster.connection import ClusterError, cluster_at
+from onnxspec.conformance.cluster.shards import run_shards
 from onnxspec.conformance.probes.selection import Selection
 from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.run import Plan
+from onnxspec.conformance.running.planning import planned
 from onnxspec.conformance.targets.target import parse_target
-from onnxspec.conformance.workers.job import ClusterError
+
+from ..conformance.miniatures import pick
 
 pytestmark = pytest.mark.skipif(which("openssl") is None, reason="certificates are made by openssl")
 
@@ -72,15 +70,13 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Files]
 
 def test_a_run_over_tls_is_the_run_here(farm: tuple[str, Files], tmp_path: Path) -> None:
     address, files = farm
-    specs = [CaseSpec("RNN", 14, T=T, N=N, I=2, H=3, outputs=("Y", "Y_h")) for T in (2, 3) for N in (1, 2, 3)]
-    plan = Plan(Selection(), tuple(SpecProbe(spec, fresh=True) for spec in specs), (parse_target("onnx-reference"),))
-    with RunWriter(tmp_path / "here") as journal:
-        (here,) = execute(plan, journal).targets
-    with dask.config.set(files), cluster_at(address) as cluster, RunWriter(tmp_path / "there") as journal:
-        (there,) = execute(replace(plan, process=cluster.process), journal).targets
-    results = [[structs.replace(result, seconds=0) for result in done.results] for done in (there, here)]
+    plan = planned(Selection(cases=tuple(pick(6))), [parse_target("onnx-reference")])
+    with RunWriter(tmp_path / "here") as writer:
+        (here,) = execute(plan, writer).targets
+    with dask.config.set(files), cluster_at(address) as cluster:
+        (there,) = run_shards(plan, tmp_path / "there", cluster).targets
+    results = [{(r.case, r.verdict, r.worst) for r in done.results} for done in (there, here)]
     assert results[0] == results[1]
-    assert len(there.results) == len(specs)
 
 
 @pytest.mark.parametrize("whose", ["nobody", "somebody else"])

@@ -1,134 +1,146 @@
-"""More than one machine, without any: tasks are pickled and carried out in this process. tests/dask has real ones."""
+"""A run by shards, without a cluster: tasks are pickled and carried out in this process. tests/dask has real ones."""
 
 from __future__ import annotations
 
 import pickle
-import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from onnxspec.cases import CaseSpec
-from onnxspec.conformance import run
-from onnxspec.conformance.cluster.batch import Batch, Reply
-from onnxspec.conformance.cluster.connection import Cluster, cluster_at
-from onnxspec.conformance.cluster.machine import carry_out
-from onnxspec.conformance.cluster.scheduler import Scheduler
-from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.cluster.connection import Cluster, ClusterError, cluster_at
+from onnxspec.conformance.cluster.shards import ShardTask, run_shard, run_shards
 from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.writer import RunWriter
+from onnxspec.conformance.results.writer import OccupiedFolder, RunMismatch, RunWriter
 from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.run import Plan
-from onnxspec.conformance.targets.target import parse_target
-from onnxspec.conformance.workers.job import ClusterError
+from onnxspec.conformance.running.planning import planned
+from onnxspec.conformance.running.run import Plan, Run
+from onnxspec.conformance.targets.target import Target, parse_target
+from onnxspec.reference.errors import UserError
 
-from ..miniatures import Finished
+from ..miniatures import Finished, pick
 
 Inside = Callable[..., Finished]
-SPECS = [  # three batches
-    CaseSpec("RNN", 14, T=T, N=2, I=2, H=3, outputs=("Y", "Y_h"), direction=direction, lengths=lengths)
-    for T in (2, 3, 4)
-    for direction in ("forward", "bidirectional")
-    for lengths in ("absent", "ragged")
-]
 
 
-class KilledWorker(Exception):
-    allowed_failures = 0
+class Here(Cluster):
+    """A cluster of this process. After `most` tasks its scheduler is gone."""
 
+    def __init__(self, most: int = 99) -> None:
+        self.most, self.tasks = most, list[str]()
 
-class Client:
-    """Dask's, as far as a cluster asks it; every task runs here, and some end the worker."""
-
-    def __init__(self, kills: Callable[[Batch], bool] = lambda batch: False) -> None:
-        self.kills = kills
-        self.sizes: list[int] = []
-
-    def submit(self, function: Callable[[Any], Any], batch: Batch, pure: bool, resources: object) -> Any:
-        sent = pickle.dumps((function, batch))
-
-        def result() -> Any:
-            self.sizes.append(len(batch.probes))
-            if self.kills(batch):
-                raise KilledWorker
-            carry, task = pickle.loads(sent)
-            return pickle.loads(pickle.dumps(carry(task)))
-
-        return SimpleNamespace(result=result)
-
-    def run_on_scheduler(self, function: Callable[..., Any]) -> Any:
-        return function(SimpleNamespace(workers={"a": SimpleNamespace(nthreads=2, resources={})}))
-
-    def run(self, function: Callable[..., Any], *arguments: object, on_error: str) -> None:
-        function(*arguments)
-
-    def cancel(self, futures: object, force: bool) -> None:
-        pass
-
-
-def cluster(client: Client) -> Cluster:
-    scheduler = SimpleNamespace(KilledWorker=KilledWorker)
-    names = SimpleNamespace(
-        scheduler=scheduler, CancelledError=OSError, TimeoutError=OSError, wait=lambda futures: None
-    )
-    return Cluster(Scheduler(names, client))
+    def results(self, function: Any, tasks: Iterable[Any], target: str) -> Iterator[tuple[Any, Any]]:
+        for task in tasks:
+            if len(self.tasks) == self.most:
+                raise ClusterError("the scheduler does not answer any more")
+            self.tasks.append(task.shard)
+            yield task, pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(task)))
 
 
 @pytest.fixture
-def results(
-    kin: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[[str, Client | None], list[dict[str, Any]]]:
-    """The results of a run, with everything but seconds."""
+def plan(kin: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
-    monkeypatch.setattr("onnxspec.conformance.cluster.process.BATCH_JOBS", 5)
-
-    def of(backend: str, client: Client | None) -> list[dict[str, Any]]:
-        target = parse_target(f"backend:{backend}")
-        plan = Plan(Selection(), tuple(SpecProbe(spec, fresh=True) for spec in SPECS), (target,), shrinks=False)
-        if client is not None:
-            plan = replace(plan, process=cluster(client).process)
-        with RunWriter(tmp_path / f"{backend}-{client is None}") as journal:
-            (ran,) = execute(plan, journal).targets
-        # What Python prints when it is aborted names its thread by an address, another one every time.
-        printed = [re.sub("0x[0-9a-f]+", "0x", result.printed) for result in ran.results]
-        rows = map(structs.asdict, ran.results)
-        return [{**row, "seconds": 0, "printed": text} for row, text in zip(rows, printed, strict=True)]
-
-    return of
+    monkeypatch.setattr("onnxspec.conformance.cluster.shards._CASES", 6)
+    ids = (*pick(6), *pick(6, lambda spec: spec.lengths == "ragged"))
+    selection = Selection(cases=tuple(dict.fromkeys(ids)))
+    return replace(planned(selection, [parse_target("backend:lengths_ignored")]), shrinks=False)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("backend", ["lengths_ignored", "aborting"])
-def test_results_are_those_of_a_run_here(backend: str, results: Callable[..., Any]) -> None:
-    here = results(backend, None)
-    assert {row["verdict"] for row in here} > {"pass"}
-    assert results(backend, Client()) == here
+def results(run: Run) -> dict[str, dict[str, Any]]:
+    """The results of a run by case, but for seconds, and for diagnoses, which rest on those of a shard."""
+    (target,) = run.targets
+    left_out = ("seconds", "diagnosis")
+    return {r.case: {k: v for k, v in structs.asdict(r).items() if k not in left_out} for r in target.results}
 
 
-def test_a_case_that_ends_its_machine_stands_alone_with_its_verdict(results: Callable[..., Any]) -> None:
-    guilty = SPECS[7].id
-    client = Client(lambda batch: guilty in [probe.id for probe in batch.probes])
-    outcome = results("conforming", client)
-    assert [row["case"] for row in outcome] == [spec.id for spec in SPECS]
-    assert {row["case"]: row["verdict"] for row in outcome if row["verdict"] != "pass"} == {guilty: "crashed"}
-    (message,) = (row["message"] for row in outcome if row["case"] == guilty)
-    assert message.startswith("ended every worker of the cluster that it came to, the last times alone")
+def test_shards_make_the_run_that_one_machine_makes(plan: Plan, tmp_path: Path) -> None:
+    plan = replace(plan, record=True)
+    with RunWriter(tmp_path / "here") as writer:
+        here = execute(plan, writer)
+    there = run_shards(plan, tmp_path / "there", Here())
+    assert results(there) == results(here)
+    assert {row["verdict"].value for row in results(here).values()} == {"pass", "wrong"}
+    assert there.exit_code == here.exit_code == 1
+    assert not (tmp_path / "there" / "shards").exists()
+    with RunWriter(tmp_path / "there", resume=True) as writer:  # a run like any other
+        assert results(execute(replace(plan, targets=there.plan.targets), writer)) == results(here)
 
 
-def test_a_machine_with_another_runtime_or_release_is_no_part_of_the_run() -> None:
-    here = cluster(Client()).process(parse_target("onnx-reference"))
-    with here:
-        description = here.start()
-        with pytest.raises(ClusterError, match="have different runtimes for onnx-reference: version"):
-            here._accept(Reply({**description, "version": "0.1"}))
+def test_what_is_required_is_asked_of_the_merged_run(plan: Plan, tmp_path: Path) -> None:
+    selection = replace(plan.selection, cases=plan.selection.cases[:2])
+    passing = planned(selection, [parse_target("onnx-reference")])
+    refused = frozenset({(f"{probe.op}-{probe.version}", probe.type) for probe in passing.probes})
+    run = run_shards(replace(passing, require=refused), tmp_path / "run", Here())
+    assert run.plan.require == refused
+
+
+def test_shards_that_are_back_are_not_run_again(plan: Plan, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(ClusterError):
+        run_shards(plan, folder, Here(most=1))
+    with pytest.raises(OccupiedFolder, match="holds shards of a run: go on with --resume"):
+        run_shards(plan, folder, Here())
+    with pytest.raises(RunMismatch, match="holds shards of another run"):
+        run_shards(replace(plan, record=True), folder, Here(), resume=True)
+    rest = Here()
+    run = run_shards(plan, folder, rest, resume=True)
+    assert rest.tasks == ["2/2"]
+    assert {*results(run)} == {probe.id for probe in plan.probes}
+    with pytest.raises(OccupiedFolder, match="already holds a run: go on without --scheduler"):
+        run_shards(plan, folder, Here(), resume=True)
+
+
+def test_files_that_a_target_names_are_sent_along(plan: Plan, tmp_path: Path) -> None:
+    from onnxspec.conformance.targets.adapters import adapter_source
+
+    adapter, known = tmp_path / "mine.py", tmp_path / "known.toml"
+    adapter.write_text(adapter_source("backend"), encoding="utf-8")
+    known.write_text(
+        '[[expected]]\nop = "LSTM"\nverdicts = ["inaccurate", "wrong"]\nreason = "known"\n', encoding="utf-8"
+    )
+    target = Target("mine", str(adapter), {"module": "lengths_ignored"}, expected=str(known))
+
+    class Far(Here):
+        def results(self, function: Any, tasks: Iterable[Any], target: str) -> Iterator[tuple[Any, Any]]:
+            todo = list(tasks)
+            adapter.rename(tmp_path / "away.py")  # another machine does not have it
+            yield from super().results(function, todo, target)
+            (tmp_path / "away.py").rename(adapter)
+
+    run = run_shards(replace(plan, targets=(target,)), tmp_path / "run", Far())
+    failing = [result for result in run.targets[0].results if result.failing]
+    assert failing
+    assert {result.why for result in failing} == {"known"}
+    assert run.exit_code == 0
+    assert str(adapter) in (tmp_path / "run" / "run.json").read_text()
+
+
+def test_a_plan_of_two_targets_or_of_a_shard_is_refused(plan: Plan, tmp_path: Path) -> None:
+    for wrong in (
+        replace(plan, targets=(*plan.targets, parse_target("onnx-reference"))),
+        planned(plan.selection, plan.targets, shard="1/2"),
+    ):
+        with pytest.raises(UserError, match="--scheduler runs one whole run of one target"):
+            run_shards(wrong, tmp_path / "run", Here())
+
+
+def test_a_worker_of_another_release_is_no_part_of_the_run(plan: Plan, tmp_path: Path) -> None:
+    tasks: list[ShardTask] = []
+
+    class Keeping(Here):
+        def results(self, function: Any, todo: Iterable[Any], target: str) -> Iterator[tuple[Any, Any]]:
+            tasks.extend(todo)
+            raise ClusterError("gone")
+            yield
+
+    with pytest.raises(ClusterError, match="gone"):
+        run_shards(plan, tmp_path / "run", Keeping())
     with pytest.raises(ClusterError, match=r"a worker has onnxspec \S+, and the run was started with 0\.1"):
-        carry_out(replace(here._blank, release="0.1"))
+        run_shard(replace(tasks[0], release="0.1"))
 
 
 @pytest.fixture
@@ -158,8 +170,3 @@ def test_a_scheduler_that_is_not_there_is_told_in_a_line(inside: Inside, nobody:
 def test_beyond_this_machine_only_tls_is_spoken(address: str, complaint: str) -> None:
     with pytest.raises(ClusterError, match=complaint), cluster_at(address):
         pass
-
-
-def test_a_function_cannot_be_sent() -> None:
-    with pytest.raises(ValueError, match="a function of this process cannot be sent to a cluster"):
-        run(lambda model, inputs: {}, scheduler="local")
