@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import to_builtins
+
 from .problem import Checked, Level, Problem
 
 SCHEMA = 1
@@ -78,21 +80,14 @@ def plain(everything: Sequence[Checked], version: str, unused: Sequence[str]) ->
 
 
 def _plain_model(checked: Checked) -> dict[str, Any]:
-    return {
-        "file": checked.file,
-        "unreadable": checked.unreadable,
-        "nodes": [{"node": node, "operator": operator} for node, operator in checked.nodes],
-        "inconclusive": [{"node": node, "operator": operator} for node, operator in checked.inconclusive],
-        "problems": [*map(_plain_problem, checked.problems)],
-        "unchecked": [
-            {"rule": u.rule, "node": u.node, "operator": u.operator, "missing": u.missing} for u in checked.unchecked
-        ],
-    }
-
-
-def _plain_problem(problem: Problem) -> dict[str, Any]:
-    values = {name: value for name, value in vars(problem).items() if name != "file"}
-    return {**values, "level": problem.level.value}
+    model: dict[str, Any] = to_builtins(checked)
+    for name in ("nodes", "inconclusive"):
+        model[name] = [{"node": node, "operator": operator} for node, operator in model[name]]
+    for entry in (*model["problems"], *model["unchecked"]):
+        del entry["file"]
+    for entry in model["unchecked"]:
+        del entry["mishap"]
+    return model
 
 
 def github_annotations(checked: Checked) -> Iterator[str]:

@@ -24,19 +24,13 @@ from ..results.records import Finding, TargetRecord
 from ..results.result import Result
 from ..targets.target import Target
 from ..text import listed, plural
+from .advice import workaround, workaround_for
+from .rule import MEASURED, rules
 from .sample_node import SampleNode
-from .workarounds import workaround, workaround_for
+from .subject import Broken, Missing, Outcome
 
 # Columns that are about the numbers that were fed, how often, or whether there is a node at all to speak of.
 _OF_DATA = frozenset(GROUPS[feature] for feature in ("rerun", "nonfinite", "numerics", "exact", "illegal"))
-
-
-@dataclass(frozen=True)
-class Note:
-    """A failure that concerns a node, and what helps; `helps` is empty where nothing is known to."""
-
-    text: str
-    helps: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,76 +48,72 @@ class MeasuredTarget:
     findings: Sequence[Finding]
     known: Sequence[Entry]
 
-    def of(self, node: SampleNode) -> list[Result]:
+    def results_like(self, node: SampleNode) -> list[Result]:
         """Return the results of a node's operator version and type."""
-        kind = node.node
-        place = kind.domain, kind.op_type, kind.since_version, node.element
-        return [r for r in self.results if (r.domain, r.op, r.version, r.type) == place]
+        meant = node.node.domain, node.node.op_type, node.node.since_version, node.element
+        return [r for r in self.results if (r.domain, r.op, r.version, r.type) == meant]
 
-    def alike(self, node: SampleNode) -> Note | None:
-        """Return a note of failures without a known condition, in cases configured like a node."""
-        explained = {case for finding in self.findings for case in finding["cases"]}
-        columns = frozenset(groups_with(node.features)) - _OF_DATA
-        tried = [r for r in self.of(node) if r.case not in explained and frozenset(r.features) == columns]
-        tried = [r for r in tried if r.verdict not in UNTRIED | {Verdict.NOT_TRIED}]
-        failed = [r for r in tried if r.verdict in FAILING or r.verdict in DECLINED]
-        if not failed:
-            return None
+
+def measured_outcomes(targets: Sequence[MeasuredTarget], node: SampleNode) -> Iterator[Outcome]:
+    """Yield the failures of targets that concern a node, and the targets that no recorded case tells of."""
+    reasons: set[str] = set()
+    for target in targets:
+        for finding in target.findings:
+            results = [result for result in target.results_like(node) if result.case in finding["cases"]]
+            if results and _concerns(finding, node):
+                reasons.add(finding["why"])
+                yield _of_finding(targets, target, finding, results, node)
+    for target in targets:
+        for entry in target.known:
+            if entry.reason not in reasons and _is_about(entry, node):
+                reasons.add(entry.reason)
+                releases = f" (of releases {entry.runtime})" if entry.runtime else ""
+                text = f"{target.name}: known of it: {entry.reason}{releases}"
+                yield _note(text, workaround_for([*entry.faults, *entry.features]))
+    for target in targets:
+        yield from _unexplained(target, node)
+    for target in targets:
+        if not target.results_like(node):
+            like = f"{node.operator}-{node.node.since_version} in {node.element}"
+            yield Missing(MEASURED, f"what {target.name} makes of it: no recorded case is of {like}")
+
+
+def _note(text: str, *helps: str) -> Broken:
+    return Broken(MEASURED, text, advice=" ".join(filter(None, (*helps, rules()[f"model.{MEASURED}"].advice))))
+
+
+def _of_finding(
+    targets: Sequence[MeasuredTarget],
+    target: MeasuredTarget,
+    finding: Finding,
+    results: Sequence[Result],
+    node: SampleNode,
+) -> Broken:
+    count = plural(len(results), "recorded case")
+    text = f"{target.name}: {finding['title']}, in {count} of this operator and type, such as {results[0].case}"
+    if finding["why"]:
+        text += f"; known: {finding['why']}"
+    elif results[0].verdict in DECLINED:
+        text += f": {results[0].message}"
+    cases = {*finding["cases"]}
+    passing = {t.name: sum(r.case in cases and r.verdict is Verdict.PASS for r in t.results) for t in targets}
+    others = [f"{name} passes {count} of these cases" for name, count in passing.items() if count]
+    return _note(text, workaround(finding, node.operator), f"{listed(others)}." if others else "")
+
+
+def _unexplained(target: MeasuredTarget, node: SampleNode) -> Iterator[Broken]:
+    """Yield the failures without a known condition, in cases configured like a node."""
+    explained = {case for finding in target.findings for case in finding["cases"]}
+    columns = frozenset(groups_with(node.features)) - _OF_DATA
+    like = [r for r in target.results_like(node) if r.case not in explained and frozenset(r.features) == columns]
+    tried = [r for r in like if r.verdict not in UNTRIED | {Verdict.NOT_TRIED}]
+    failed = [r for r in tried if r.verdict in FAILING or r.verdict in DECLINED]
+    if failed:
         counts = Counter(outcome_told(r.verdict.value, r.reason or "") for r in failed)
         smallest = min(failed, key=lambda result: (len(result.case), result.case))
         verdicts = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
         of = f"of {len(tried)} recorded cases configured like this node"
-        return Note(f"{self.name}: {of} {verdicts}; {smallest.case}: {smallest.message}")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Recorded runs."""
-
-    targets: Sequence[MeasuredTarget]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the targets."""
-        return [target.name for target in self.targets]
-
-    def notes(self, node: SampleNode) -> Iterator[Note]:
-        """Yield the failures that concern a node."""
-        told: set[str] = set()
-        for target in self.targets:
-            for finding in target.findings:
-                results = [result for result in target.of(node) if result.case in finding["cases"]]
-                if results and _concerns(finding, node):
-                    told.add(finding["why"])
-                    yield self._note(target, finding, results, node)
-        for target in self.targets:
-            for entry in target.known:
-                if entry.reason not in told and _is_about(entry, node):
-                    told.add(entry.reason)
-                    releases = f" (of releases {entry.runtime})" if entry.runtime else ""
-                    helps = workaround_for([*entry.faults, *entry.features])
-                    yield Note(f"{target.name}: known of it: {entry.reason}{releases}", helps)
-        yield from filter(None, (target.alike(node) for target in self.targets))
-
-    def untried(self, node: SampleNode) -> Iterator[str]:
-        """Yield what runs cannot say, for want of a case of a node's operator version and type."""
-        kind = f"{node.operator}-{node.node.since_version} in {node.element}"
-        for target in self.targets:
-            if not target.of(node):
-                yield f"what {target.name} makes of it: no recorded case is of {kind}"
-
-    def _note(self, target: MeasuredTarget, finding: Finding, results: Sequence[Result], node: SampleNode) -> Note:
-        count = plural(len(results), "recorded case")
-        text = f"{target.name}: {finding['title']}, in {count} of this operator and type, such as {results[0].case}"
-        if finding["why"]:
-            text += f"; known: {finding['why']}"
-        elif results[0].verdict in DECLINED:
-            text += f": {results[0].message}"
-        cases = {*finding["cases"]}
-        passing = {t.name: sum(r.case in cases and r.verdict is Verdict.PASS for r in t.results) for t in self.targets}
-        others = [f"{name} passes {count} of these cases" for name, count in passing.items() if count]
-        helps = [workaround(finding, node.operator), f"{listed(others)}." if others else ""]
-        return Note(text, " ".join(filter(None, helps)))
+        yield _note(f"{target.name}: {of} {verdicts}; {smallest.case}: {smallest.message}")
 
 
 def _concerns(finding: Finding, node: SampleNode) -> bool:
@@ -148,8 +138,8 @@ def _is_about(entry: Entry, node: SampleNode) -> bool:
     )
 
 
-def read_measured(folders: Sequence[Path]) -> Measured:
-    """Read recorded runs. Raises UserError."""
+def read_measured(folders: Sequence[Path]) -> list[MeasuredTarget]:
+    """Read the targets of recorded runs. Raises UserError."""
     results: list[Result] = []
     records: list[TargetRecord] = []
     for folder in folders:
@@ -167,7 +157,7 @@ def read_measured(folders: Sequence[Path]) -> Measured:
         findings = [finding for record in own for finding in record["findings"] if _says_when(finding)]
         known = [entry for record in own for entry in _known_of(record)]
         targets.append(MeasuredTarget(name, [r for r in results if r.target == name], findings, known))
-    return Measured(targets)
+    return targets
 
 
 def _says_when(finding: Finding) -> bool:

@@ -17,10 +17,10 @@ from ..models.tensor_type import Type
 from .codec import Codec, attribute, codecs_before, codecs_behind, readers
 from .subject import Broken, Input, Missing, NodeSubject, Outcome
 
-SCALE, ZERO_POINT, COUNT = BROKEN = ("scale", "zero-point-type", "scale-count")
+SCALE, ZERO_POINT, COUNT = ("scale", "zero-point-type", "scale-count")
 """Rules of the documents of QuantizeLinear and DequantizeLinear."""
 
-SIGN, SUMMED, BIAS, PAIR, STATE = OPEN = ("scale-sign", "summed-axis", "bias-scale", "pair", "state-levels")
+SIGN, SUMMED, BIAS, PAIR, STATE = ("scale-sign", "summed-axis", "bias-scale", "pair", "state-levels")
 """Parameters that those allow, and integers cannot have or nobody can mean."""
 
 _NEAR = 1e-5

@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from onnx import NodeProto
-
 from ..models.scope import Scope, domain_of
 from ..models.tensor_type import Dimension
 from .layouts import sequence_axes
-from .operators import judged_operators
+from .operators import operator_judged, version_in
 from .subject import Input, NodeSubject
 
 _MOST_NODES = 1000
@@ -55,7 +53,7 @@ def reshaped_before(X: Input, extents: Set[int]) -> Iterator[Reshaped]:
             continue
         scope, number = producer
         node = scope.nodes[number]
-        if (id(scope), number) in seen or _is_recurrent(node):
+        if (id(scope), number) in seen or operator_judged(node):
             continue
         seen.add((id(scope), number))
         if (reshaped := _reshaped(scope, number)) is not None:
@@ -70,7 +68,7 @@ def reshaped_behind(subject: NodeSubject) -> Iterator[tuple[str, Reshaped]]:
             reshaped = _reshaped(subject.scope, number)
             if reshaped is not None and reshaped.fixed:
                 behind = _nodes_behind(subject.scope, subject.scope.nodes[number].output[0])
-                if not any(_is_recurrent(subject.scope.nodes[other]) for other in behind):
+                if not any(operator_judged(subject.scope.nodes[other]) for other in behind):
                     yield formal, reshaped
                 break
 
@@ -83,12 +81,8 @@ def _nodes_behind(scope: Scope, name: str) -> Iterator[int]:
             if number not in seen:
                 seen.add(number)
                 yield number
-                if not _is_recurrent(scope.nodes[number]):
+                if operator_judged(scope.nodes[number]) is None:
                     pending += [output for output in scope.nodes[number].output if output]
-
-
-def _is_recurrent(node: NodeProto) -> bool:
-    return (domain_of(node.domain), node.op_type) in judged_operators()
 
 
 def _reshaped(scope: Scope, number: int) -> Reshaped | None:
@@ -137,10 +131,10 @@ def _batches(scope: Scope) -> frozenset[str]:
     """Return the open sizes that are batches: by their name, or since a recurrent node takes them for one."""
     symbols = set()
     for node in scope.nodes:
-        if _is_recurrent(node) and node.input:
+        operator = operator_judged(node)
+        if operator is not None and node.input:
             layout = next((a.i for a in node.attribute if a.name == "layout"), 0)
-            judged = judged_operators()[domain_of(node.domain), node.op_type]
-            version = judged.version(scope.opsets.get(domain_of(node.domain), 1))
+            version = version_in(operator, scope.opsets.get(domain_of(node.domain), 1))
             axes = sequence_axes(version.tensors, layout) if version is not None else None
             shape = scope.type_of(node.input[0]).shape
             if axes is not None and shape is not None and len(shape) == 3:

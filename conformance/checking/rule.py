@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from ...reference import Clause, clauses_of, versions_of
+from ...cases import family_of
+from ...reference import Clause, Operator, clauses_of, versions_of
 from ...reference.documents.clauses import ILLEGAL
-from . import quantization
-from .operators import CheckedOperator, judged_operators
+from . import advice
+from .operators import judged_operators
 from .problem import Level
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED = "batch-fixed", "time-frozen", "sizes-claimed", "measured"
 SHAPE_FIXED, BATCH_IN_TIME = "shape-fixed", "batch-in-time"
-
-_OF_NO_CLAUSE = {
-    **dict.fromkeys((BATCH_FIXED, TIME_FROZEN, SHAPE_FIXED, BATCH_IN_TIME, SIZES_CLAIMED), Level.WARNING),
-    **dict.fromkeys(quantization.BROKEN, Level.ERROR),
-    **dict.fromkeys(quantization.OPEN, Level.WARNING),
-    MEASURED: Level.NOTE,
-}
 
 
 @dataclass(frozen=True)
@@ -44,8 +31,6 @@ class Rule:
         What to do about a node that breaks it.
     runtimes
         What runtimes were measured to do where the document leaves it open.
-    examples
-        Ways to break it, in words of which the model is the subject.
     """
 
     id: str
@@ -54,37 +39,26 @@ class Rule:
     text: str
     advice: str
     runtimes: str = ""
-    examples: tuple[str, ...] = ()
-
-
-@cache
-def _advice() -> Mapping[str, Mapping[str, str]]:
-    table: dict[str, dict[str, str]] = tomllib.loads(
-        Path(__file__).with_name("advice.toml").read_text(encoding="utf-8")
-    )
-    return table
-
-
-def _advice_about(topic: str) -> Mapping[str, str]:
-    """Return the advice on a rule of a topic, or on the next wider topic that has some."""
-    while topic not in _advice() and "." in topic:
-        topic = topic.rpartition(".")[0]
-    return _advice().get(topic, _advice()["any"])
 
 
 @cache
 def rules() -> Mapping[str, Rule]:
     """Return every rule, by id."""
     table: dict[str, Rule] = {}
-    for judged in dict.fromkeys(judged_operators().values()):
-        for clause in clauses_of(judged.name):
-            if _illegal(clause) or _open(judged, clause):
-                table[clause.id] = _of_clause(judged, clause)
-    for topic, level in _OF_NO_CLAUSE.items():
-        advice = _advice()[topic]
-        examples = (advice["example"],) if "example" in advice else ()
-        table[f"model.{topic}"] = Rule(f"model.{topic}", level, None, advice["text"], advice["do"], examples=examples)
+    for operator in dict.fromkeys(judged_operators().values()):
+        for clause in clauses_of(operator.document.name):
+            if _illegal(clause) or _open(operator, clause):
+                table[clause.id] = _of_clause(operator, clause)
+    for topic, entry in advice.table("advice").items():
+        if "level" in entry:
+            table[f"model.{topic}"] = Rule(f"model.{topic}", Level(entry["level"]), None, entry["text"], entry["do"])
     return table
+
+
+def _advice_about(topic: str) -> Mapping[str, str]:
+    """Return the advice on a rule of a topic."""
+    found: Mapping[str, str] = advice.entry("advice", topic) or advice.table("advice")["any"]
+    return found
 
 
 def _illegal(clause: Clause) -> bool:
@@ -92,50 +66,59 @@ def _illegal(clause: Clause) -> bool:
     return any(feature.startswith(ILLEGAL) for feature in clause.needs | clause.or_needs)
 
 
-def _open(judged: CheckedOperator, clause: Clause) -> bool:
+def _open(operator: Operator, clause: Clause) -> bool:
     """Tell whether it leaves open what some nodes do, of some versions: what is open for all of them is no news of
     one."""
-    some = clause.needs or (clause.interpretation and clause.versions != versions_of(judged.name))
+    some = clause.needs or (clause.interpretation and clause.versions != versions_of(operator.document.name))
     return clause.status in ("undefined", "convention") and bool(some)
 
 
-def _of_clause(judged: CheckedOperator, clause: Clause) -> Rule:
-    topic = clause.id.removeprefix(f"{judged.prefix}.")
-    advice = _advice_about(topic)
+def _of_clause(operator: Operator, clause: Clause) -> Rule:
+    about = _advice_about(clause.id.removeprefix(f"{operator.document.prefix}."))
     # Runtimes were measured with ONNX's own operators.
-    runtimes = ("" if judged.domain else advice.get("runtimes", "")) or "; ".join(clause.implementers)
+    runtimes = ("" if operator.document.domain else about.get("runtimes", "")) or "; ".join(clause.implementers)
     level = Level.ERROR if clause.may_fail else Level.WARNING
-    topics = {topic, *(f.removeprefix(ILLEGAL) for f in clause.needs | clause.or_needs if f.startswith(ILLEGAL))}
-    examples = [e for t in sorted(topics) for e in judged.broken.get(f"{judged.prefix}.{t}", ())]
-    return Rule(
-        clause.id, level, clause, clause.text, clause.advice or advice["do"], runtimes, tuple(dict.fromkeys(examples))
-    )
+    return Rule(clause.id, level, clause, clause.text, clause.advice or about["do"], runtimes)
+
+
+def examples_of(rule: Rule) -> list[str]:
+    """Return ways to break a rule, in words of which the model is the subject."""
+    if rule.clause is None:
+        entry = advice.table("advice")[rule.id.removeprefix("model.")]
+        return [entry["example"]] if "example" in entry else []
+    document = next(o.document for o in judged_operators().values() if rule.id.startswith(f"{o.document.prefix}."))
+    features = (f for f in rule.clause.needs | rule.clause.or_needs if f.startswith(ILLEGAL))
+    clauses = {rule.id, *(f"{document.prefix}.{feature.removeprefix(ILLEGAL)}" for feature in features)}
+    family, versions = family_of(document.name), versions_of(document.name)
+    violations = (violation for version in versions for violation in family.violations(document.name, version))
+    return list(dict.fromkeys(v.summary for v in violations if v.clause(document.name) in clauses))
 
 
 @cache
-def rule_broken(judged: CheckedOperator, topic: str) -> Rule:
+def rule_broken(operator: Operator, topic: str) -> Rule:
     """Return the rule that a node breaks by a violation of a topic.
 
     A topic is that of the clause, or of what clause tables call a model that breaks one.
     """
-    own = f"{judged.prefix}.{topic}"
-    if own in rules():
-        return rules()[own]
-    by_feature = [c for c in clauses_of(judged.name) if f"{ILLEGAL}{topic}" in c.needs | c.or_needs]
+    document = operator.document
+    id = f"{document.prefix}.{topic}"
+    if id in rules():
+        return rules()[id]
+    by_feature = [c for c in clauses_of(document.name) if f"{ILLEGAL}{topic}" in c.needs | c.or_needs]
     if by_feature:
         return rules()[by_feature[0].id]
     wider = topic.rpartition(".")[0]
     if wider:
-        return rule_broken(judged, wider)
+        return rule_broken(operator, wider)
     # Its clause table says nothing of what its description has.
-    described = f"{judged.operator.document.title} has inputs, outputs and attributes as they are described."
-    return Rule(own, Level.ERROR, None, described, _advice_about(topic)["do"])
+    described = f"{document.title} has inputs, outputs and attributes as they are described."
+    return Rule(id, Level.ERROR, None, described, _advice_about(topic)["do"])
 
 
-def rules_open(judged: CheckedOperator, since_version: int, features: frozenset[str]) -> list[Rule]:
+def rules_open(operator: Operator, since_version: int, features: frozenset[str]) -> list[Rule]:
     """Return the rules of clauses that leave open what a node with these features does."""
     return [
         rules()[clause.id]
-        for clause in clauses_of(judged.name, since_version, features)
-        if _open(judged, clause) and not _illegal(clause)
+        for clause in clauses_of(operator.document.name, since_version, features)
+        if _open(operator, clause) and not _illegal(clause)
     ]

@@ -14,7 +14,7 @@ from ..checking.check import check_model
 from ..checking.formatters import github_annotations, lines_of, plain, summary
 from ..checking.measured import read_measured
 from ..checking.problem import Checked, Level
-from ..checking.rule import MEASURED, Rule, rules
+from ..checking.rule import MEASURED, Rule, examples_of, rules
 from ..checking.sarif import sarif
 from ..checking.suppression import read_suppressions, suppressed, unused
 from ..probes.selection import UnknownName
@@ -62,15 +62,16 @@ def check(
     if form not in _FORMS:
         fail(f"there is no format {form!r}; one of {', '.join(_FORMS)}")
     entries = read_suppressions(suppress) if suppress is not None else []
-    recorded = read_measured(measured) if measured else None
+    recorded = read_measured(measured or [])
     everything = []
     for model in models:
         checked = suppressed(check_model(model, measured=recorded), entries)
         everything.append(checked)
         if form == "text":
             _show(checked)
-            if recorded is not None and _compared(checked):
-                say(f"  measured: no recorded failure of {listed(recorded.names)} concerns these nodes")
+            if recorded and _compared(checked):
+                names = listed([target.name for target in recorded])
+                say(f"  measured: no recorded failure of {names} concerns these nodes")
         elif form == "github":
             put("".join(f"{line}\n" for line in github_annotations(checked)))
     idle = [str(entry) for entry in unused(everything, entries)]
@@ -126,7 +127,7 @@ def _explained(rule: Rule) -> list[str]:
     if rule.clause is not None:
         versions = ", ".join(map(str, rule.clause.versions))
         lines += ["", f"status: {rule.clause.status}; versions {versions}", f"source: {rule.clause.source}"]
-    if rule.examples:
-        lines += ["", "broken by a model in which", *(f"  {example}" for example in rule.examples)]
+    if examples := examples_of(rule):
+        lines += ["", "broken by a model in which", *(f"  {example}" for example in examples)]
     lines += ["", f"what to do: {rule.advice}"]
     return [*lines, f"runtimes: {rule.runtimes}"] if rule.runtimes else lines

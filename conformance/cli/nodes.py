@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from ..checking.workarounds import workaround
+from ..checking.advice import workaround
 from ..extraction.capture import CaptureError
 from ..extraction.cases import NodeCase, cases_of_model, read_nodes
 from ..judging.judgement import DECLINED, Verdict

@@ -18,7 +18,7 @@ from ...reference.documents import Extent
 from ...reference.documents.tensors import Shape
 from ..checking.check import check_node
 from ..checking.general import layout_of, shapes_of
-from ..checking.operators import judged_operators
+from ..checking.operators import operator_judged
 from ..checking.problem import Level
 from ..checking.sizes import sizes_known
 from ..checking.subject import NodeSubject
@@ -100,10 +100,10 @@ class PortableNode:
 def portable(located: Located) -> PortableNode:
     """Take a node out of its model. Raises NotPortable for one that is illegal or that there is no document of."""
     domain = domain_of(located.node.domain)
-    judged = judged_operators().get((domain, located.node.op_type))
-    if judged is None:
+    operator = operator_judged(located.node)
+    if operator is None:
         raise NotPortable(f"there is no document of {domain}::{located.node.op_type} here")
-    checked = check_node(located, judged)
+    checked = check_node(located, operator)
     broken = next((p for p in checked.problems if p.level is Level.ERROR), None)
     if broken is not None:
         raise NotPortable(f"is illegal by {broken.rule}: {broken.message}")
@@ -124,7 +124,7 @@ def portable(located: Located) -> PortableNode:
             default = _default(subject, name)
             if default is not None and default.ndim == len(formal[name]):
                 defaults[name] = default
-    sizes = sizes_known(subject, formal, {n: s.value for n, s in judged.operator.sizes_said(subject).items()})
+    sizes = sizes_known(subject, formal, {n: s.value for n, s in operator.sizes_said(subject).items()})
     for name, array in (*constants.items(), *defaults.items()):
         for extent, actual in zip(formal[name], array.shape, strict=True):
             size = extent.solved(actual, sizes)

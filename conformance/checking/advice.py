@@ -1,0 +1,48 @@
+"""Advice on models: what to do about each rule, and how to avoid what a target gets wrong or does not support."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...cases.specs.features import WORDS
+from ...reference import operator_of
+from ..results.records import Finding
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@cache
+def table(name: str) -> Mapping[str, Any]:
+    """Return the table of that name beside this module."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def entry(name: str, topic: str) -> Any:
+    """Return the entry of a table on a topic, or on the next wider topic that has one; None without."""
+    while topic not in table(name) and "." in topic:
+        topic = topic.rpartition(".")[0]
+    return table(name).get(topic)
+
+
+def workaround(finding: Finding, op: str) -> str:
+    """Return the change of a model that helps nodes of an operator with a finding; empty where none is known."""
+    prefix = f"{operator_of(op).document.prefix}."
+    clauses = [clause.removeprefix(prefix) for clause in finding["clauses"] if clause.startswith(prefix)]
+    return workaround_for([*finding["conditions"].partition(" (")[0].split(" and "), *clauses])
+
+
+def workaround_for(topics: Iterable[str]) -> str:
+    """Return the change that helps with the first of some topics that is known; empty where none is.
+
+    A topic is a feature or its words, or a clause without its operator.
+    """
+    features = {words: feature for feature, words in WORDS.items()}
+    found = (entry("workarounds", features.get(topic, topic).replace(" ", "-")) for topic in topics)
+    return next(filter(None, found), "")
