@@ -42,7 +42,7 @@ def read_waivers(content: bytes, place: str) -> tuple[WaiverRecord, ...]:
         text = content.decode("utf-8").replace("\r\n", "\n")
     except ValueError as error:
         raise RecordError(f"{place}: {error}") from None
-    document = TomlDocument(text, place, RecordError, entry="waiver {number}")
+    document = TomlDocument(text, place, RecordError)
     rows = document.tables("waiver")
     if len(rows) > MOST:
         raise RecordError(f"{place}: holds {MOST} waivers at most")

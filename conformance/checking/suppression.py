@@ -25,7 +25,7 @@ from ..probes.selection import UnknownName
 from .problem import Checked, Problem
 from .rule import rules
 
-Text = Annotated[str, Meta(min_length=1, pattern=r"\S", description="a text that is not empty")]
+Text = Annotated[str, Meta(pattern=r"\S")]
 
 
 class Suppression(Struct, frozen=True, kw_only=True):
@@ -51,8 +51,9 @@ class Suppression(Struct, frozen=True, kw_only=True):
 
 def read_suppressions(path: Path) -> list[Suppression]:
     """Read the entries of a file. Raises UserError."""
-    document = TomlDocument.read(path, UserError, entry="entry {number} of suppress")
-    entries = [document.record(Suppression, ("suppress", n)) for n in range(len(document.tables("suppress")))]
+    document = TomlDocument.read(path, UserError)
+    tables = document.tables("suppress")
+    entries = [document.typed(table, Suppression, ("suppress", n)) for n, table in enumerate(tables)]
     for number, entry in enumerate(entries):
         if not any(fnmatchcase(id, entry.rule) for id in rules()):
             raise document.wrong(("suppress", number, "rule"), str(UnknownName("rule", entry.rule, list(rules()))))

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...reference import FORMATS, operator_names
-from ..border.typed_toml import line_of
+from ..border.typed_toml import table_lines
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
 from ..results.expected.entries import (
@@ -142,12 +142,13 @@ def updated_text(
 def _blocks(text: str, count: int) -> tuple[str, list[str]]:
     """The text before the first entry, and each entry with the comments directly above it."""
     lines = text.split("\n")
-    begins = []
-    for number in range(count):
-        line = (line_of(text, ("expected", number)) or 1) - 1
+    begins = [line - 1 for line in table_lines(text, "expected")]
+    if len(begins) != count:
+        raise ExpectedFailureError("--update-expected: each entry of the list must begin with a line [[expected]]")
+    for number, line in enumerate(begins):
         while line > 0 and lines[line - 1].lstrip().startswith("#"):
             line -= 1
-        begins.append(line)
+        begins[number] = line
     if not begins:
         return text, []
     ends = [*begins[1:], len(lines)]

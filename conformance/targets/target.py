@@ -95,9 +95,9 @@ _ABOUT = {"quark": "com.amd.quark"}
 """Adapters that are there for the operators of another domain than ONNX's own."""
 
 _WITHOUT_ZERO = r"^[^\0]*\Z"  # no path, name or variable holds a zero character
-Name = Annotated[str, Meta(min_length=1, pattern=_WITHOUT_ZERO, description="a string that is not empty")]
-Variable = Annotated[str, Meta(pattern=r"^[^=\0]+\Z", description="the name of a variable")]
-Bytes = Annotated[int, Meta(gt=0, lt=1 << 62, description="a positive whole number of bytes")]
+Name = Annotated[str, Meta(min_length=1, pattern=_WITHOUT_ZERO)]
+Variable = Annotated[str, Meta(pattern=r"^[^=\0]+\Z")]
+Bytes = Annotated[int, Meta(gt=0, lt=1 << 62)]
 
 
 class TargetError(UserError):
@@ -233,17 +233,13 @@ def _nearest(text: str, named: Collection[str]) -> list[str]:
 class _Keys(Struct, kw_only=True):
     """The keys of a table of a targets file."""
 
-    adapter: Annotated[Name, Meta(description="one of the adapters, or the path of a .py file")]
+    adapter: Name
     provider: Name | None = None
-    options: Annotated[dict[str, Any], Meta(description="a table")] = {}
+    options: dict[str, Any] = {}
     interpreter: Name | None = None
-    command: (
-        Annotated[tuple[Name, ...], Meta(min_length=1, description="a list of strings that are not empty")] | None
-    ) = None
-    environment: dict[Variable, Annotated[str, Meta(pattern=_WITHOUT_ZERO, description="a string")]] = {}
-    time_limit: Annotated[
-        float, Meta(gt=0, le=_LONGEST, description=f"a positive number of seconds up to {_LONGEST:,}")
-    ] = TIME_LIMIT
+    command: Annotated[tuple[Name, ...], Meta(min_length=1)] | None = None
+    environment: dict[Variable, Annotated[str, Meta(pattern=_WITHOUT_ZERO)]] = {}
+    time_limit: Annotated[float, Meta(gt=0, le=_LONGEST)] = TIME_LIMIT
     memory_limit: Bytes | None = None
     output_limit: Bytes = OUTPUT_LIMIT
     accuracy: Name = ACCURACY
@@ -256,7 +252,7 @@ class _Table:
     def __init__(self, document: TomlDocument, path: Path, name: str) -> None:
         self._document, self._name = document, name
         self._folder = path.parent
-        self._keys = document.record(_Keys, (name,))
+        self._keys = document.typed(document.content[name], _Keys, (name,))
 
     def target(self) -> Target:
         """Return the target of the table."""

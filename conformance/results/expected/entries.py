@@ -64,11 +64,9 @@ class Failure:
         return Failure(of_case.verdict, of_case.clause, tuple(getattr(of_case, "diagnosis", ())), of_case.flags)
 
 
-Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
-Texts = Annotated[tuple[str, ...], Meta(min_length=1, description="a list of texts")]
-Versions = Annotated[
-    tuple[int | str, ...], Meta(min_length=1, description="a list of whole numbers, or ranges like '7-14'")
-]
+Text = Annotated[str, Meta(min_length=1)]
+Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
+Versions = Annotated[tuple[int | str, ...], Meta(min_length=1)]
 
 
 class Entry(Struct, frozen=True):
@@ -144,7 +142,7 @@ class _About(Struct, frozen=True):
     provider: Text = ""
     program: Text = ""
     runtime: Text = ""
-    options: Annotated[dict[str, Any], Meta(description="a table, as in targets.toml")] = {}
+    options: dict[str, Any] = {}
 
 
 def applying(entries: Iterable[Entry], description: Mapping[str, Any]) -> tuple[Entry, ...]:

@@ -166,17 +166,17 @@ def test_suppressions(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[[suppress]]\n", "rule: is missing"),
-        ('[[suppress]]\nrule = "lstm.shapes"\nnode = "*"\n', "reason: is missing"),
+        ("[[suppress]]\n", "missing required field `rule`"),
+        ('[[suppress]]\nrule = "lstm.shapes"\nnode = "*"\n', "missing required field `reason`"),
         (
             '[[suppress]]\nrule = "lstm.shape"\nnode = "*"\nreason = "x"\n',
-            ":2: entry 1 of suppress: rule: unknown rule",
+            ":1: entry 1 of suppress: rule: unknown rule",
         ),
         (
             '[[suppress]]\nrule = "*"\nnode = "*"\nreason = "x"\nnodes = "y"\n',
-            ":5: entry 1 of suppress: nodes: unknown key",
+            ":1: entry 1 of suppress: nodes: unknown key",
         ),
-        ("suppressed = 1\n", ":1: suppressed: unknown key"),
+        ("suppressed = 1\n", ": [suppressed] unknown key"),
         ("nonsense", "is not TOML"),
     ],
 )

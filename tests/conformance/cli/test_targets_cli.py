@@ -41,7 +41,7 @@ def test_it_lists_what_is_known_and_what_is_there(
     python = Path("venv/bin/python")
     assert f"    to install: python3 -m venv venv && {python} -m pip install numpy onnxruntime\n" in tables
     assert "  two\n    adapter external, no-such-program\n    not started: --all does\n" in tables
-    assert "  three\n    not here: targets.toml:8: [three] adapter: there is no adapter 'nothing'" in tables
+    assert "  three\n    not here: targets.toml:7: [three] adapter: there is no adapter 'nothing'" in tables
     assert "OpenVINOExecutionProvider; it has" in tables
     assert "pip install numpy onnxruntime-openvino" in tables
     assert "backend:package.module" in tables

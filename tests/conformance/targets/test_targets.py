@@ -388,18 +388,18 @@ def test_a_table_is_read_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("x = 1", "x: must be a table"),
-        ("[x]", "[x] adapter: is missing"),
+        ("x = 1", "[x] Expected `object`, got `int`"),
+        ("[x]", "[x] Object missing required field `adapter`"),
         ('[x]\nadapter = "onxruntime"', "[x] adapter: there is no adapter 'onxruntime'; nearest: onnxruntime"),
         ('[x]\nadapter = "none.py"', "[x] adapter: there is no file"),
         ('[x]\nadapter = "onnxruntime"\ntimelimit = 3', "[x] timelimit: unknown key; did you mean 'time_limit'?"),
-        ('[x]\nadapter = "onnxruntime"\ntime_limit = 0', "[x] time_limit: must be a positive number"),
-        ('[x]\nadapter = "onnxruntime"\ntime_limit = nan', "[x] time_limit: must be a positive number"),
-        ('[x]\nadapter = "onnxruntime"\ntime_limit = true', "[x] time_limit: must be a positive number"),
-        ('[x]\nadapter = "onnxruntime"\nmemory_limit = "8G"', "[x] memory_limit: must be a positive whole number"),
-        ('[x]\nadapter = "onnxruntime"\ncommand = "ssh box"', "[x] command: must be a list of strings"),
+        ('[x]\nadapter = "onnxruntime"\ntime_limit = 0', "[x] time_limit: Expected `float` > 0.0"),
+        ('[x]\nadapter = "onnxruntime"\ntime_limit = nan', "a number is not finite"),
+        ('[x]\nadapter = "onnxruntime"\ntime_limit = true', "[x] time_limit: Expected `float`"),
+        ('[x]\nadapter = "onnxruntime"\nmemory_limit = "8G"', "[x] memory_limit: Expected `int | null`"),
+        ('[x]\nadapter = "onnxruntime"\ncommand = "ssh box"', "[x] command: Expected `array | null`"),
         ('[x]\nadapter = "onnxruntime"\ncommand = ["a"]\ninterpreter = "b"', "[x] command: stands beside interpreter"),
-        ('[x]\nadapter = "onnxruntime"\nenvironment = { A = 1 }', "[x] environment.A: must be a string"),
+        ('[x]\nadapter = "onnxruntime"\nenvironment = { A = 1 }', "[x] environment[...]: Expected `str`"),
         ('[x]\nadapter = "onnxruntime"\noptions = { a = 1979-05-27 }', "[x] options.a: must be"),
         ('[x]\nadapter = "onnxruntime"\naccuracy = "loose"', "[x] accuracy: there is no class 'loose'; one of strict"),
         ('[x]\nadapter = "onnx-reference"\nprovider = "P"', "[x] provider: adapter 'onnx-reference' has no providers"),
@@ -417,40 +417,40 @@ def test_a_wrong_table_names_file_and_key(text: str, complaint: str, tmp_path: P
     assert "\n" not in str(caught.value)
 
 
-def test_an_adapter_that_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_adapter_that_is_no_text_is_an_error_with_the_line_of_its_table(tmp_path: Path) -> None:
     file = tmp_path / "targets.toml"
     (tmp_path / "mine.py").write_bytes(b"# caf\xe9\n")
     file.write_text('[x]\nadapter = "mine.py"\n')
-    with pytest.raises(TargetError, match=r"targets\.toml:2: \[x\] adapter: .*mine\.py' is no text in UTF-8"):
+    with pytest.raises(TargetError, match=r"targets\.toml:1: \[x\] adapter: .*mine\.py' is no text in UTF-8"):
         parse_target("x", file)
 
 
 @pytest.mark.parametrize(
-    ("key", "line"),
+    "key",
     [
-        ('time_limit = "long"', 8),
-        ("options.threads = 1979-05-27", 8),
-        ("options.threads = [1,  # one\n  # two\n  1979-05-27]", 8),
-        ("\n\nenvironment = {A = 1}", 10),
-        ('command = [\n  "ssh",\n  1\n]', 8),
-        ('"accuracy" = """\nloose\n"""', 8),
-        ("[x.environment]\nB = '1'\nA = 1", 10),
-        ('command = ["ssh", "box", "python3", "-c", "{source}"]', 8),
+        'time_limit = "long"',
+        "options.threads = 1979-05-27",
+        "options.threads = [1,  # one\n  # two\n  1979-05-27]",
+        "\n\nenvironment = {A = 1}",
+        'command = [\n  "ssh",\n  1\n]',
+        '"accuracy" = """\nloose\n"""',
+        "[x.environment]\nB = '1'\nA = 1",
+        'command = ["ssh", "box", "python3", "-c", "{source}"]',
     ],
 )
-def test_a_wrong_key_is_told_with_its_line(key: str, line: int, tmp_path: Path) -> None:
+def test_a_wrong_key_is_an_error_with_the_line_of_its_table(key: str, tmp_path: Path) -> None:
     file = tmp_path / "targets.toml"
     file.write_text(f'# head\n[y]\nadapter = "onnxruntime"\ntime_limit = 3\n\n[x]\nadapter = "onnxruntime"\n{key}\n')
     with pytest.raises(TargetError) as caught:
         parse_target("x", file)
-    assert str(caught.value).startswith(f"{file}:{line}: [x] ")
+    assert str(caught.value).startswith(f"{file}:6: [x] ")
     assert parse_target("y", file).time_limit == 3
 
 
 def test_a_missing_key_is_told_with_the_line_of_its_table(tmp_path: Path) -> None:
     file = tmp_path / "targets.toml"
     file.write_text('[y]\nadapter = "onnxruntime"\n\n[x]\ntime_limit = 3\n')
-    with pytest.raises(TargetError, match=r"targets.toml:4: \[x\] adapter: is missing"):
+    with pytest.raises(TargetError, match=r"targets.toml:4: \[x\] Object missing required field `adapter`"):
         parse_target("x", file)
 
 
