@@ -1,9 +1,9 @@
-"""Faults: the reference with one thing wrong, each a named violation of a clause.
+"""Faults: the reference with one change each, which violates a clause.
 
-They prove the suite (each must be caught) and diagnose targets (which one explains this failure?). A fault changes a
-computation (:mod:`.computing`; of a cell, :class:`~.recurrence.Computation`): what is computed from, or by which
-equations. Such a fault is a row: :func:`fault`. A fault that depends on more than the computation, or that changes
-outputs, is a function of the conforming :class:`Compute` and a computation: :func:`fault_of_run`.
+Faults prove the suite (each must be caught) and diagnose targets (which fault explains this failure?). Most faults
+change a computation (:mod:`.computing`; of a cell, :class:`~.recurrence.Computation`), its inputs or its equations, and
+are rows: :func:`fault`. A fault that changes outputs, or depends on attributes or memory, is a function of the
+conforming :class:`Compute` and a computation: :func:`fault_of_run`.
 """
 
 from __future__ import annotations
@@ -24,44 +24,42 @@ from .memory import Memory
 
 Outputs = dict[str, NDArray[Any]]
 
-# Types in which something can show: roundings of the others may be as large.
+# Types in which a fault can show: in the others, roundings may be as large.
 WIDE = ("float32", "float64")
 ALL_BUT_BFLOAT16 = (*WIDE, "float16")
 
-# The number in memory that nobody has written to: one like any other, the same on every machine, but no result's.
+# The value of memory that a faulty implementation never wrote: the same on every machine, and not a likely result.
 UNINITIALIZED = 0.5 + 2.0**-40
 
 LAYERS = ("arithmetic", "operands", "computation", "levels", "form")
-"""The layers where a fault is made, innermost first: an arithmetic of its own, which asks nothing below; the operands
-of products, which needs numbers to alter; what is computed, from what, and what of it is given; between numbers and
-levels, of quantized nodes alone; and the form in which it is given, behind which nobody knows the outputs any more."""
+"""Layers at which faults are applied, innermost first: another arithmetic; the operands of products; the computation
+(inputs, equations, outputs); the conversion between numbers and quantized levels; the form of the outputs."""
 
 KINDS = ("structural", "small", "rounding", "bias", "accepts")
-"""How a fault shows: it changes what is computed; it does so by about one radius, or one level; it hides in roundings;
-it stays within the bounds of every result, and only the mean over a run shows it; it computes something where the
-clause makes a model illegal, and does nothing else."""
+"""How a fault shows. structural: it changes values. small: by about one error bound, or one level. rounding: it hides
+in roundings. bias: only the mean error over a run shows it. accepts: it computes an illegal model."""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-([a-z0-9]+|[A-Z]))*)+")
 
 
 class FaultError(ValueError):
-    """A fault is registered that cannot be: the message names its place, its id and what is wrong."""
+    """An invalid fault was registered; the message has its place, its id and the defect."""
 
 
 @dataclass
 class Compute:
-    """The conforming computation of all outputs, called with what to compute from; and what an implementation can get
-    at.
+    """The conforming computation of all outputs (call it with a computation), and the data that an implementation can
+    access.
 
     observed
-        What a target reported, in the computation's own form: of a cell Y, (T, D, N, H) in float64. Then each step
-        starts from the reported state of the step before; without it from the computed one.
+        The outputs that a target reported, in the computation's form; for a cell, Y (T, D, N, H) in float64. Each step
+        then starts from the reported state of the step before; the default is the computed state.
     fed
-        The arrays that the caller handed over, which must not be changed.
+        The caller's arrays, which must not be changed.
     memory
-        What an implementation keeps from one run of a session to the next.
+        State that the implementation keeps between the runs of a session.
     attributes
-        The node's, as they are written down: an absent one may be taken for something else than its default.
+        The attributes that the node has; absent ones are missing, because faults may take another default.
     """
 
     observed: Any = None
@@ -71,17 +69,17 @@ class Compute:
 
     @property
     def process(self) -> MutableMapping[str, Any]:
-        """Memory that an implementation keeps for all of its sessions; where there is but one, that of that one."""
+        """State that an implementation keeps for all of its sessions; that of the session if there is only one."""
         return self.memory.process if isinstance(self.memory, Memory) else self.memory
 
     @property
     def refused(self) -> bool:
-        """Tell whether the session has refused inputs before."""
+        """Return whether the session has refused inputs before."""
         return isinstance(self.memory, Memory) and self.memory.refused
 
     @property
     def overridden(self) -> Mapping[str, NDArray[Any]]:
-        """The values that the model holds for constants which this run is fed something else for."""
+        """The model's own values of the constants that this run overrides."""
         return self.memory.overridden if isinstance(self.memory, Memory) else {}
 
     def __call__(self, computation: Any) -> Outputs:
@@ -90,16 +88,16 @@ class Compute:
 
 
 Wrong = Callable[[Compute, Any], Outputs]
-"""A fault: from what computes rightly, and a computation, to the outputs."""
+"""A fault as a function of the conforming computation and a computation, which returns the outputs."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Change = Callable[[Any], Any]
-"""A function from a computation to another one, which is then made rightly."""
+"""A function that changes a computation, which is then evaluated correctly."""
 
 
 class Changing(Struct, frozen=True):
-    """A fault where another computation is made rightly, and nothing else."""
+    """A fault that only changes the computation."""
 
     change: Change
 
@@ -116,25 +114,24 @@ class Fault:
     topic
         The clause that it violates, without the operator: ``gates.order`` stands for ``lstm.gates.order``.
     summary
-        The fault in words, as a report would say it of a runtime.
+        Description of the fault, as a report prints it.
     wrong
-        What is wrong; see :data:`Wrong`.
+        See :data:`Wrong`.
     operators, versions
-        Operators that it applies to, and their versions; all of them that the clause holds for where that is None.
+        Operators to which it applies, and their versions; None: all versions that have the clause.
     types
-        Types that it can show in.
+        Types in which it can show.
     kind
-        One of KINDS: how it shows.
+        One of KINDS.
     layer
-        One of LAYERS: how far from the numbers it is made. It settles in which order faults are made together, and
-        which cannot be.
+        One of LAYERS. The layers decide in which order faults are combined, and which cannot be.
     needs
-        What a case must contain, as a feature, for the fault to be made; empty for nothing.
+        Feature that a case must have for the fault to be possible; empty for none.
     within
-        The accuracy class whose error bounds hold for what it returns, in whatever order it rounds; empty where there
-        is none. Once it is known of a target, results that are right by that class show nothing else.
+        Accuracy class whose error bounds contain all of its results; empty if there is none. If a target is known to
+        have this fault, results within that class show no other fault.
     varies
-        Whether it is one of several that differ in a number.
+        Whether it is one of several faults that differ in a number.
     """
 
     id: str
@@ -152,17 +149,17 @@ class Fault:
 
     @property
     def accepts(self) -> bool:
-        """Tell whether it consists in computing an illegal model."""
+        """Return whether the fault is to compute an illegal model."""
         return self.kind == "accepts"
 
     @property
     def structural(self) -> bool:
-        """Tell whether it changes what is computed by more than a level. The others hide in roundings."""
+        """Return whether it changes values by more than a level. Other faults hide in roundings."""
         return self.kind in ("structural", "accepts") or (self.kind == "small" and self.layer != "levels")
 
     def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
-        """Tell whether an implementation of that operator version can make this fault, and show it in that type. Who
-        extends another operator can make that one's, as far as it has the clause."""
+        """Return whether an implementation of that operator version can have this fault and show it in that type. An
+        operator that extends another one has its faults too, if it has the clause."""
         if op_type not in self.operators:
             base = base_of(op_type)
             if base is None or not self.applies(*base, type_name):
@@ -175,24 +172,24 @@ class Fault:
         )
 
     def concerns(self, op_type: str) -> bool:
-        """Tell whether an implementation of some version of that operator can make it."""
+        """Return whether an implementation of some version of that operator can have it."""
         return op_type in self.operators or any(self.applies(op_type, version) for version in versions_of(op_type))
 
     def clause(self, op_type: str) -> str:
-        """The id of the clause that an implementation of that operator violates with it."""
+        """Return the id of the violated clause of that operator."""
         return f"{document_of(op_type).prefix}.{self.topic}"
 
 
 class FaultTable(MutableMapping[str, Fault]):
-    """Faults by id, in the order in which they were registered. The tables that come with this package are loaded when
-    somebody looks: a run that finds nothing wrong needs none of them, and loading them takes a quarter of its start."""
+    """Faults by id, in order of registration. The tables of this package are loaded at first use, because a run
+    without failures needs none, and loading them takes a quarter of its start."""
 
     def __init__(self) -> None:
         self._known: dict[str, Fault] = {}
         self._tables: list[Callable[[], None]] = []
 
     def await_tables(self, load: Callable[[], None]) -> None:
-        """`load` registers more faults, as soon as any is asked for."""
+        """Call `load`, which registers more faults, at first use."""
         self._tables.append(load)
 
     def _loaded(self) -> dict[str, Fault]:
@@ -219,12 +216,12 @@ class FaultTable(MutableMapping[str, Fault]):
 FAULTS = FaultTable()
 
 VARIANTS = FaultTable()
-"""Faults of the table with another number in them, as the size of a block, and rare ones: nobody asks that cases catch
-each of them, and they are tried on what no fault of the table explains."""
+"""Faults of the table with another number, such as a block size, and rare faults. Cases need not catch them; they are
+tried on results that no fault of the table explains."""
 
 
 def _load_table() -> None:
-    """Variants come with the faults of the table that they are variants of."""
+    """Load the table of faults, which registers their variants."""
     iter(FAULTS)
 
 
@@ -237,16 +234,16 @@ def fault(
     """Register a change of a computation as a fault. Without the change, the result is a decorator of a function.
 
     clause
-        Without the operator; every one of the operators has it.
+        Clause without the operator; each of the operators must have it.
     words
-        The fault, as a report says it of a runtime.
+        Description, as a report prints it.
     proved
-        Whether cases must catch it: it stands in FAULTS, otherwise in VARIANTS.
+        Whether cases must catch it: it is then in FAULTS, otherwise in VARIANTS.
     fields
-        Of :class:`Fault`. `operators` are ONNX's recurrent ones without it.
+        Fields of :class:`Fault`. The default of `operators` is ONNX's recurrent ones.
 
-    Raises FaultError for an id that is taken or begins with an operator that is not the only one, for an operator, a
-    version, a type, a kind or a clause that does not exist, and where there are no words.
+    Raise FaultError for an id that is taken or that begins with an operator but is used for others, for an unknown
+    operator, version, type, kind or clause, and for an empty description.
     """
     return _registering(id, clause, words, change, proved, fields, made=Changing)
 
@@ -254,8 +251,7 @@ def fault(
 def fault_of_run(
     id: str, clause: str, words: str, wrong: Wrong | None = None, *, proved: bool = True, **fields: Any
 ) -> Callable[[F], F]:
-    """Register a fault like :func:`fault`, by a function of what computes rightly and a computation, which returns the
-    outputs."""
+    """Register a fault like :func:`fault`, as a function :data:`Wrong`."""
     return _registering(id, clause, words, wrong, proved, fields)
 
 
@@ -270,17 +266,17 @@ def family(
     of_run: bool = False,
     **fields: Any,
 ) -> Callable[[F], F]:
-    """Register faults that differ in a number, which stands for ``{}`` in the id and for ``{0}`` in the words.
+    """Register faults that differ in a number, which replaces ``{}`` in the id and ``{0}`` in the words.
 
     numbers
-        The first one makes the fault that stands in the table, the others its variants. Of those that explain the same
-        a search takes the first variant, so they begin with the one that says least.
+        The first one is the fault in FAULTS, the others its variants. If several variants explain a failure, the first
+        is chosen, so list the weakest change first.
     change
-        As :func:`fault` takes it, with the number as its last parameter; without it, a decorator.
+        Like :func:`fault`'s, with the number as its last parameter; default: return a decorator.
     proved
-        Whether the first one stands in the table at all.
+        Whether the first one is in FAULTS at all.
     of_run
-        Whether `change` is what :func:`fault_of_run` takes.
+        Whether `change` is a function for :func:`fault_of_run`.
     """
     register = fault_of_run if of_run else fault
 
@@ -327,7 +323,7 @@ def _registering(
 
 
 def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
-    """Put a fault into a table. Raises FaultError, which names the place, as :func:`fault` does."""
+    """Add a fault to a table. Raise FaultError like :func:`fault`."""
     place = f"{place}fault {fault.id}"
     if fault.id in FAULTS or fault.id in VARIANTS:
         raise FaultError(f"{place}: the id is taken")
@@ -358,12 +354,12 @@ def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
 
 
 def id_owner(id: str) -> str | None:
-    """The operator that an id begins with; None where it begins with something else."""
+    """Return the operator with which an id begins, or None."""
     return next((name for name in operator_names() if id.startswith(f"{document_of(name).prefix}.")), None)
 
 
 def made_together(faults: Iterable[Fault]) -> tuple[Fault, ...] | None:
-    """Some faults in the order in which they are made together, the innermost first; None for those that cannot be."""
+    """Order faults for joint application, the innermost first. Return None if they cannot be combined."""
     ordered = tuple(sorted(faults, key=lambda fault: LAYERS.index(fault.layer)))
     layers = [fault.layer for fault in ordered]
     inner = layers.count("arithmetic")
@@ -373,12 +369,12 @@ def made_together(faults: Iterable[Fault]) -> tuple[Fault, ...] | None:
 
 
 def faults_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Fault]:
-    """The faults that apply to an operator version, those that can show in a type where one is named."""
+    """Yield the faults that apply to an operator version and, if a type is given, can show in it."""
     return (d for d in FAULTS.values() if d.applies(op_type, since_version, type_name))
 
 
 def variants_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Fault]:
-    """The faults that differ in a number, and apply to an operator version: those that can show in a type where one is
-    named. Those that stand in the table come last."""
+    """Yield the faults with a number that apply to an operator version and, if a type is given, can show in it; those
+    of FAULTS come last."""
     several = (*VARIANTS.values(), *(d for d in FAULTS.values() if d.varies))
     return (d for d in several if d.applies(op_type, since_version, type_name))

@@ -1,5 +1,4 @@
-"""Questions that everything else asks of a node: the same questions for every operator, put to the one that the node
-names."""
+"""Functions of a node that call the methods of its operator."""
 
 from __future__ import annotations
 
@@ -21,29 +20,29 @@ Arrays = Mapping[str, Array]
 
 
 def operator_for(node: Node) -> Operator:
-    """The operator of a node; together with the DequantizeLinear and QuantizeLinear around it, where there are any."""
+    """Return the operator of a node, including the DequantizeLinear and QuantizeLinear nodes around it, if any."""
     operator = operator_of(node.op_type, node.domain)
     return quantized(operator) if node.codecs else operator
 
 
 def resolve(node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
-    """A node with its inputs (formal name to array; absent ones missing or None), resolved.
+    """Resolve a node with its inputs by formal name (absent ones missing or None).
 
-    Raises IllegalNode, naming the clause, where the operator's document does not allow what is given.
+    Raise IllegalNode, with the clause, if the operator's document forbids them.
     """
     return operator_for(node).resolve(node, inputs, interpretations)
 
 
 def interpretations_touched(node: Node, inputs: Arrays) -> frozenset[str]:
-    """All interpretations on which a node's results depend. Raises IllegalNode."""
+    """Return the names of the open questions on which a node's results depend. Raise IllegalNode."""
     return operator_for(node).touched(node, inputs)
 
 
 def readings(
     asked: Iterable[tuple[Node, Arrays]], touched: Iterable[str], usual: Interpretations = USUAL
 ) -> Iterator[Interpretations]:
-    """Every combination of the named questions' options beside `usual`, which comes first, but for those that come to
-    the same of all these nodes with their inputs as one before."""
+    """Yield `usual` and then each other combination of options of the named questions, without combinations that are
+    equivalent for all these nodes and inputs."""
     asked = [*asked]
     known: set[tuple[Hashable, ...]] = set()
     for interpretations in usual.alternatives(touched):
@@ -60,37 +59,36 @@ def expect(
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Expectation]:
-    """Values that the outputs of `node` must have for these inputs.
+    """Return the values that the outputs of `node` must have for these inputs.
 
     observed
-        The target's outputs by name. Its Y, where there is one of the right shape, makes the judgement step-local.
+        The target's outputs by name. If Y is among them with the right shape, each step starts from its states.
     accuracy
         Name of an accuracy class.
 
-    Raises IllegalNode where the document does not allow the node, ValueError for an unknown class.
+    Raise IllegalNode if the document forbids the node, ValueError for an unknown class.
     """
     return operator_for(node).expect(node, inputs, observed, accuracy, interpretations)
 
 
 def evaluate(node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> dict[str, Array]:
-    """The outputs that the node asks for, by name, as float64 arrays in the node's layout. Raises IllegalNode.
+    """Return the outputs of the node by name, as float64 arrays in the node's layout. Raise IllegalNode.
 
     inputs
-        Formal input name to array; None stands for one that is not there.
+        Arrays by formal input name; None for an absent one.
     interpretations
-        Which meaning to follow where the document is open; the reference's own without it.
+        Options for open questions of the document; default: the reference's own.
     """
     return operator_for(node).evaluate(node, inputs, interpretations)
 
 
 def evaluate_in_order(node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> dict[str, Array]:
-    """Outputs like :func:`evaluate`'s, the same down to the last digit on every machine, and slower: for what is
-    written into files."""
+    """Return outputs like :func:`evaluate`'s that are bit-equal on every machine, for files. This is slower."""
     return operator_for(node).evaluate_in_order(node, inputs, interpretations)
 
 
 def returned_in_order(node: Node, inputs: Arrays) -> dict[str, Array]:
-    """:func:`evaluate_in_order`, each number rounded once to what the output's array holds."""
+    """Return the outputs of :func:`evaluate_in_order`, each rounded once to the type of its output."""
     resolved = resolve(node, inputs)
     numbers = evaluate_in_order(node, inputs)
     return {
@@ -104,10 +102,10 @@ def returned_in_order(node: Node, inputs: Arrays) -> dict[str, Array]:
 def steps_of(
     node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
 ) -> tuple[Steps, ...]:
-    """Values inside the node at every step, direction by direction. Raises IllegalNode.
+    """Return the intermediate values of every step, by direction. Raise IllegalNode.
 
     reported
-        The Y that a target reported, in the node's layout: then each step starts from it.
+        The Y that a target reported, in the node's layout; each step then starts from its states.
     """
     return operator_for(node).steps(node, inputs, reported, interpretations)
 
@@ -121,15 +119,15 @@ def run_fault(
     fed: Arrays | None = None,
     memory: dict[str, Any] | None = None,
 ) -> dict[str, Array]:
-    """The outputs that the node asks for, as an implementation with this fault computes them, of its own type. What it
-    leaves out is missing.
+    """Return the outputs of the node, in its type, as an implementation with this fault computes them. An output that
+    the fault leaves out is missing.
 
     fed
-        Those arrays that the caller hands over, which the fault may be to change: all inputs without it.
+        The caller's arrays, which the fault may change; default: all inputs.
     memory
-        The session's, the same dictionary for each of its runs.
+        State that the implementation keeps between the runs of a session; pass the same dictionary to each run.
 
-    Raises IllegalNode.
+    Raise IllegalNode.
     """
-    faults = () if chosen.accepts else (chosen,)  # what takes forbidden models computes legal ones as it must
+    faults = () if chosen.accepts else (chosen,)  # an implementation that accepts illegal models computes legal ones
     return operator_for(node).answer(node, inputs, faults, interpretations, fed=fed, memory=memory)

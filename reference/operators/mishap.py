@@ -1,6 +1,6 @@
-"""Mishaps: exceptions in the suite's own code or in an operator's, told in one line with the place.
+"""Internal errors: exceptions in the suite's own code or in an operator's, formatted as one line with the place.
 
-What is raised there says nothing of any target. It costs the case in which it is raised, and nothing hides it.
+An internal error is not a failure of a target. It costs the case in which it is raised, and is always reported.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import traceback
 from types import FrameType
 
 _LIBRARIES = frozenset({"numpy", "onnx", "onnxruntime", "ml_dtypes", "msgspec", "hypothesis", *sys.stdlib_module_names})
-"""Packages in which an exception may be raised, and which are not to blame: whoever called them is."""
+"""Packages that are not to blame for an exception that they raise: their caller is."""
 
 _LONGEST = 400  # characters of a message
 
 
 def told_mishap(error: BaseException) -> str:
-    """``ValueError: negative (onnxspec/reference/operators/lstm/cell.py, line 12, in gates)``: what was raised, and
-    where in the suite or in the operator."""
+    """Format an exception and its place in the suite or in the operator:
+    ``ValueError: negative (onnxspec/reference/operators/lstm/cell.py, line 12, in gates)``."""
     places = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     own = [place for place in places if _package(place[0]) not in _LIBRARIES] or places
     words = " ".join(str(error).split())[:_LONGEST]
-    what = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    message = f"{type(error).__name__}: {words}" if words else type(error).__name__
     if not own:
-        return what
+        return message
     frame, line = own[-1]
-    return f"{what} ({_file(frame)}, line {line}, in {frame.f_code.co_name})"
+    return f"{message} ({_file(frame)}, line {line}, in {frame.f_code.co_name})"
 
 
 def packages_of(error: BaseException) -> frozenset[str]:
-    """The packages whose code an exception has gone through."""
+    """Return the packages in the traceback of an exception."""
     return frozenset(_package(frame) for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
@@ -38,13 +38,13 @@ def _package(frame: FrameType) -> str:
 
 
 def _module(frame: FrameType) -> str:
-    """Its name; of what runs as a program that under which it can be imported."""
+    """Return the module's name; for a program, the name under which it can be imported."""
     spec = frame.f_globals.get("__spec__")
     return str(spec.name if spec is not None else frame.f_globals.get("__name__", ""))
 
 
 def _file(frame: FrameType) -> str:
-    """The file of a frame by the name of its module, which is the same on every machine."""
+    """Return the file of a frame by its module's name, which is the same on every machine."""
     module = _module(frame)
     last = frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
     if not module or module == "__main__":

@@ -1,8 +1,8 @@
-"""Operators: all that is judged, behind one protocol. They differ in what they say, not in how they are handled.
+"""The protocol of operators, and their registry.
 
-An operator is one folder here: its document (versions and clause table), its numbers, its faults. :func:`register`
-makes it known; all else in the package asks an operator for what it needs and never which one it is. Its cases are a
-folder of ``onnxspec.cases.operators``.
+An operator is one folder here: its document (versions and clause table), its equations, its faults. :func:`register`
+makes it known. The rest of the package uses this protocol and never asks for the name of an operator. The cases of an
+operator are a folder of ``onnxspec.cases.operators``.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Outputs = dict[str, Array]
 
 
 class Resolved(Protocol):
-    """A node with its inputs, everything resolved.
+    """A node with its inputs, sizes and attributes resolved.
 
     format
-        Of the tensors.
+        Number format of the tensors.
     directions
         ``forward`` and ``reverse``, in the order of Y's axis.
     T, N, I, H
@@ -50,9 +50,9 @@ class Resolved(Protocol):
     layout
         1 where the batch comes before the sequence.
     lengths
-        (N,), every row's number of steps; ``ragged`` where some have fewer than T.
+        (N,), the number of steps of each row; ``ragged`` if some rows have fewer than T.
     states
-        The outputs beside Y, in the order in which they are computed.
+        The outputs other than Y, in the order in which they are computed.
     """
 
     @property
@@ -77,11 +77,11 @@ class Resolved(Protocol):
     def states(self) -> tuple[str, ...]: ...
 
     def shape_of(self, output: str) -> tuple[int, ...]:
-        """The shape of an output, in the node's layout."""
+        """Return the shape of an output, in the node's layout."""
 
 
 class Returned(Protocol):
-    """A run of a node: all its inputs by formal name, and what a target returned."""
+    """A run of a node: its inputs, and the outputs that a target returned, by formal name."""
 
     @property
     def inputs(self) -> Arrays: ...
@@ -90,23 +90,22 @@ class Returned(Protocol):
 
 
 def dtype_of(resolved: Resolved, output: str) -> np.dtype[Any]:
-    """The type of an output's array: that of all tensors, but for outputs that are quantized."""
+    """Return the dtype of an output: the type of all tensors, or the codec's if the output is quantized."""
     codec = getattr(resolved, "codecs", {}).get(output)
     return output_type(resolved, output) if codec is None else codec.dtype
 
 
 class Classes(Struct, frozen=True):
-    """Names of the arithmetics by which a target is judged.
+    """Names of the accuracy classes by which a target is judged.
 
     right
-        A target may compute in any of them; the first is tried first.
+        A target may compute in any of these; they are tried in order.
     wider
-        What lies within one of these alone is inaccurate, not wrong.
+        A result within one of these only is inaccurate, not wrong.
     telling
-        Whether that takes bounds of the wider one that say something of every element.
+        Whether a wider class counts only if its bounds are below 1 % of every element.
     widest
-        The name of a class that holds all that one of the wider ones does, and so tells of many what does not. Empty
-        where there is none.
+        A class that contains all wider ones: a result outside it is outside all of them. Empty if there is none.
     """
 
     right: tuple[str, ...]
@@ -116,12 +115,12 @@ class Classes(Struct, frozen=True):
 
 
 class Conforming(Struct, frozen=True):
-    """A right implementation, with roundings that real ones have: none may ever be accused.
+    """A conforming implementation with the roundings of real ones. The suite must never accuse it.
 
     run
-        From a node and its inputs to its outputs.
+        Function from a node and its inputs to the outputs.
     accuracy
-        Name of the accuracy class in which it is right.
+        Name of the accuracy class that it declares.
     """
 
     run: Callable[[Node, Arrays], Arrays]
@@ -129,14 +128,14 @@ class Conforming(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """Bits that must speak for a fault before it is believed (:class:`..faults.hypothesis.Fit`).
+    """Minimum evidence, in bits, to name a fault (:class:`..faults.hypothesis.Fit`).
 
     new
-        For one of all that there are: of many, some explain a small case by chance.
+        For any fault: many are tried, and some match a small case by chance.
     known
-        For one that another case has shown.
+        For a fault that another case has shown.
     placed
-        More than for a new one, for one that is made in one place only: there are several times as many.
+        Extra for a fault in one scope: there are several times as many.
     """
 
     new: float = 16.0
@@ -145,18 +144,18 @@ class Evidence(Struct, frozen=True):
 
 
 class Operator(ABC):
-    """One operator. Numbers are what its document says; whatever is not abstract here fits most.
+    """One operator. The methods that are not abstract have defaults that fit most operators.
 
     document
-        Its versions and its clause table.
+        Versions and clause table.
     conforming
-        Right implementations by name.
+        Conforming implementations by name.
     evidence
-        How much must speak for one of its faults.
+        Minimum evidence for one of its faults.
     takes_levels
-        Whether it quantizes what it is given by itself: then it is all one how numbers became what they are.
+        Whether the operator itself quantizes its float inputs.
     topics
-        By output the topic of the clause that says what it is, where that is not ``equations``.
+        For each output, the topic of the clause that defines it; the default is ``equations``.
     """
 
     document: Document
@@ -167,11 +166,11 @@ class Operator(ABC):
 
     @abstractmethod
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
-        """A node with its inputs. Raises IllegalNode, naming the clause, where the document does not allow it."""
+        """Resolve a node with its inputs. Raise IllegalNode, with the clause, if the document forbids the node."""
 
     def computation(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Computable:
-        """The computation of a node, and what faults change: the resolved node itself, where that is such a thing
-        (:class:`..faults.computing.Computed`). Raises IllegalNode."""
+        """Return the computation of a node, which faults change (:class:`..faults.computing.Computed`). The default
+        takes the resolved node for it. Raise IllegalNode."""
         computation: Any = self.resolve(node, inputs, interpretations)
         return computation  # type: ignore[no-any-return]
 
@@ -184,22 +183,22 @@ class Operator(ABC):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """Values that the outputs must have, each step from the state that the target reported before; without it a
-        free run.
+        """Return the values that the outputs must have. Each step starts from the state that the target reported; if
+        it reported none, from the computed one.
 
         observed
             The target's outputs by name.
         accuracy
-            Name of an accuracy class, or one of the operator's own arithmetics.
+            Name of an accuracy class, or of one of the operator's own arithmetics.
         faults
-            Those of an implementation of which this is expected.
+            Expect the outputs of an implementation with these faults.
 
-        Raises IllegalNode; ValueError for a class that there is not.
+        Raise IllegalNode; ValueError for an unknown class.
         """
         computation = self.computation(node, inputs, interpretations)
         with np.errstate(all="ignore"):
             numbers = expected(computation, self.together(faults), node, accuracy, observed, inputs)
-        # No number is what faults leave out.
+        # An output that a fault leaves out has no value.
         nothing = Bounded(np.full((), np.nan), np.zeros(()), budget("standard", computation.format.name))
         clauses = {name: f"{self.document.prefix}.{self.topics.get(name, 'equations')}" for name in node.outputs}
         return [
@@ -212,20 +211,21 @@ class Operator(ABC):
     def expect_behind(
         self, node: Node, inputs: Arrays, handed: Mapping[str, Bounded], accuracy: str, interpretations: Interpretations
     ) -> list[Expectation]:
-        """Values that the outputs must have where another node hands some inputs over, which are known within bounds
-        alone; none where nothing is said of that."""
+        """Return the values that the outputs must have if other nodes compute some inputs (`handed`), which are known
+        only within bounds; an empty list if the operator cannot tell."""
         return []
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
-        """:meth:`expect` of several runs on the same inputs, each to be asked with classes and interpretations.
+        """Return, for each of several runs on the same inputs, a function like :meth:`expect` of accuracy classes and
+        interpretations.
 
         several
-            Each run's outputs by name, those that there are. An operator may work out together what they must be.
+            The outputs of each run by name. An operator may evaluate them in one batch.
         """
         return [Expected(partial(self.expect, node, inputs, observed), observed) for observed in several]
 
     def together(self, faults: Sequence[Fault]) -> Sequence[Fault]:
-        """Faults in the order in which they are made, the innermost first."""
+        """Return the faults in the order in which they are applied, the innermost first."""
         return faults
 
     def answer(
@@ -238,47 +238,47 @@ class Operator(ABC):
         fed: Arrays | None = None,
         memory: dict[str, Any] | None = None,
     ) -> Outputs:
-        """The outputs that the node asks for, of the node's type, as an implementation with these faults returns them.
+        """Return the outputs of the node, in its type, as an implementation with these faults computes them.
 
         fed
-            The arrays that the caller hands over, which a fault may change.
+            The caller's arrays, which a fault may change.
         memory
-            What the implementation keeps from one run of a session to the next: the same dictionary for each.
+            State that the implementation keeps between the runs of a session; pass the same dictionary to each run.
         """
         computation = self.computation(node, inputs, interpretations)
         handed = inputs if fed is None else fed
         return answered(computation, self.together(faults), node, fed=handed, memory=memory)
 
     def answering(self, node: Node, inputs: Arrays) -> Callable[..., Outputs]:
-        """:meth:`answer` to the same inputs of one implementation after the other, the one without faults first: asked
-        with faults, `fed` and `memory`. What several of them compute is worked out once, as far as that is known."""
+        """Return a function like :meth:`answer` of faults, `fed` and `memory`, for these inputs. It shares common
+        computations between the implementations; call it without faults first."""
         return Answering(self.computation(node, inputs), node, self.together)
 
     def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
-        """Tell whether it is seen without its numbers that an implementation with these faults answers what is right:
-        see :meth:`answer`. False where nobody knows."""
+        """Return True if these faults certainly change nothing for these inputs, which is known without computing the
+        outputs; False if unknown."""
         computation = self.computation(node, inputs)
         return left_alone(computation, self.together(faults), node, fed=inputs, memory=memory)
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
-        """The outputs that the node asks for, in float64 and the node's layout."""
+        """Return the outputs of the node, in float64 and the node's layout."""
         with np.errstate(all="ignore"):
             outputs = self.computation(node, inputs, interpretations).plain()
         return {name: outputs[name] for name in node.outputs}
 
     def evaluate_in_order(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
-        """The same, down to the last digit on every machine: what is written into files. An operator says what it does
-        for that where its values are not so by themselves."""
+        """Return outputs like :meth:`evaluate`'s that are bit-equal on every machine, for files. Override this if the
+        values of :meth:`evaluate` depend on the machine."""
         return self.evaluate(node, inputs, interpretations)
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
     ) -> tuple[Steps, ...]:
-        """Values that a reader is shown of every step, direction by direction: gates, states, levels. None for an
+        """Return the intermediate values of every step (gates, states, levels), by direction; an empty tuple for an
         operator without steps.
 
         reported
-            The Y that a target reported, from whose states each step starts.
+            The Y that a target reported; each step then starts from its states.
         """
         return ()
 
@@ -290,40 +290,40 @@ class Operator(ABC):
         interpretations: Interpretations | None = None,
         states: Bounded | None = None,
     ) -> dict[str, Bounded]:
-        """All outputs in an arithmetic with bounds, in the node's layout: what a node between DequantizeLinear and
-        QuantizeLinear is judged by.
+        """Return all outputs with bounds, in the node's layout, to judge a node between DequantizeLinear and
+        QuantizeLinear.
 
         states
-            What is known of every Y, (T, D, N, H); without it a free run.
+            Y (T, D, N, H) with bounds, from which each step starts; default: the computed states.
 
-        Raises NotImplementedError for an operator that nobody puts there.
+        Raise NotImplementedError if the operator is not judged there.
         """
         raise NotImplementedError(f"{node.operator.name} is not judged between DequantizeLinear and QuantizeLinear")
 
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
-        """Names of the interpretations on which a node's results depend. Raises IllegalNode."""
+        """Return the names of the open questions on which a node's results depend. Raise IllegalNode."""
         return frozenset()
 
     @property
     def entangled(self) -> frozenset[str]:
-        """Questions of which one answer may look like another one beside another answer to a second: they are answered
-        together."""
+        """Names of open questions that must be answered jointly, because an answer to one can look like an answer to
+        another."""
         return frozenset()
 
     def meaning(self, node: Node, inputs: Arrays, interpretations: Interpretations) -> Hashable:
-        """A value that interpretations have in common where they come to the same of this node. Raises IllegalNode."""
+        """Return a key that is equal for interpretations that are equivalent for this node. Raise IllegalNode."""
         return interpretations
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        """Arithmetics by which a target that declares an accuracy class is judged."""
+        """Return the accuracy classes by which a target that declares `accuracy` is judged."""
         return Classes((accuracy,))
 
     def roundings(self, arithmetic: str) -> AccuracyClass | None:
-        """The accuracy class whose roundings an arithmetic has; None for one of which no class says them."""
+        """Return the accuracy class with the roundings of an arithmetic, or None."""
         return ACCURACY_CLASSES.get(arithmetic)
 
     def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
-        """The outputs of a target in one case, to try faults on. Raises IllegalNode."""
+        """Return the observed runs of one case, on which faults are tried. Raise IllegalNode."""
 
         def form(inputs: Arrays, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
             resolved = self.resolve(node, inputs)
@@ -332,48 +332,46 @@ class Operator(ABC):
         return Predicted(self.expect, self.answer, form, node, runs, accuracy)
 
     def remarks(self, node: Node, runs: Sequence[Returned], interpretations: Mapping[str, str]) -> tuple[str, ...]:
-        """Flags of a result: what is worth knowing of what was returned, right or wrong."""
+        """Return flags of a result: properties of the outputs that do not affect the verdict."""
         return ()
 
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays] | None:
-        """A conforming implementation that hands its state on as levels; None for an operator of which there is
-        none."""
+        """Return a conforming implementation that carries its state as quantized levels, or None."""
         return None
 
     def departures(
         self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
     ) -> Sequence[Departure]:
-        """Departures where outputs are not what the equations give of NaN and beyond a formula's range, which fails
-        nobody."""
+        """Return the elements that differ from the equations for NaN, infinities, and arguments beyond a formula's
+        range. They do not affect the verdict."""
         return ()
 
     def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
-        """The breaches of a node's attributes, as far as a look at the model tells. That each is one of the
-        document's, and of its kind, is looked at anyhow."""
+        """Yield violations by the values of a node's attributes. Their names and kinds are checked elsewhere."""
         yield from ()
 
     def topic_of_kind(self, attribute: str, kind: str) -> str:
-        """The topic of the clause that an attribute of another kind than its own breaks."""
+        """Return the topic of the clause that an attribute of the wrong kind violates."""
         return "attributes"
 
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
-        """The sizes, by name, that something else than a shape says."""
+        """Return sizes, by name, that attributes state."""
         return {}
 
     def registered(self) -> None:  # noqa: B027 - most operators have nothing to do then
-        """Called once the operator is known."""
+        """Run a hook after registration."""
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
-        """Tell whether a proof tries a fault on a case: of what costs much and shows nothing that others do not, no."""
+        """Return whether `prove` tries a fault on a case; False saves expensive cases that show nothing new."""
         return True
 
 
 OPERATORS: dict[tuple[str, str], Operator] = {}
-"""Every operator that is judged, by (domain, op_type)."""
+"""Registered operators by (domain, op_type)."""
 
 
 def register(operator: Operator) -> Operator:
-    """Make an operator known. Raises ValueError where another one has its name."""
+    """Register an operator. Raise ValueError if its name is taken."""
     declare(operator.document)
     OPERATORS[operator.document.key] = operator
     operator.registered()
@@ -381,7 +379,7 @@ def register(operator: Operator) -> Operator:
 
 
 def forget_operator(op_type: str) -> None:
-    """Make an operator unknown again, with its faults: one with which nothing was done. Raises UnknownOperator."""
+    """Unregister an operator and its faults, before it was used. Raise UnknownOperator."""
     document = document_of(op_type)
     for fault in [fault for fault in FAULTS.values() if fault.operators == (op_type,)]:
         del FAULTS[fault.id]
@@ -390,5 +388,5 @@ def forget_operator(op_type: str) -> None:
 
 
 def operator_of(op_type: str, domain: str = "") -> Operator:
-    """The operator of that name, whether or not its domain is named. Raises UnknownOperator."""
+    """Return the operator of that name; the domain is optional if the name is unique. Raise UnknownOperator."""
     return OPERATORS[document_of(op_type, domain).key]

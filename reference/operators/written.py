@@ -1,4 +1,4 @@
-"""A node as a model holds it, before anything runs: what an operator looks at to say what is wrong with it."""
+"""A node as a model contains it, which may be illegal, and its diagnostics."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from ..documents.operators import OperatorVersion
 
 
 class Written(Protocol):
-    """A node that may break its document."""
+    """A node that may violate its document."""
 
     @property
     def operator(self) -> OperatorVersion: ...
     @property
     def attributes(self) -> Collection[str]:
-        """Names of the attributes that are written down."""
+        """Names of the attributes that the node has."""
 
     @property
     def inputs(self) -> Collection[str]:
-        """Formal names of the inputs that are given."""
+        """Formal names of the inputs that the node has."""
 
     def given(self, name: str) -> Any:
-        """The value of an attribute where it is there and of its kind, None elsewhere."""
+        """Return the value of an attribute; None if it is absent or of the wrong kind."""
 
     def chosen(self, name: str) -> Any:
-        """The value of an attribute, its default where it is not there."""
+        """Return the value of an attribute, or its default."""
 
 
 class Diagnostic(NamedTuple):
-    """A breach of a document: the topic of a clause, and a message."""
+    """A violation of a document: the topic of the clause, and a message."""
 
     topic: str
     message: str
 
 
 class Said(NamedTuple):
-    """A size that something else than a shape says: its value, and in words what says it."""
+    """A size that an attribute states: its value, and the attribute in words."""
 
     value: int
     by: str
