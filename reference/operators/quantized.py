@@ -1,10 +1,10 @@
-"""A node between DequantizeLinear and QuantizeLinear, judged as one: the composition of the documents.
+"""A node between DequantizeLinear and QuantizeLinear, judged as one: the composition of their documents.
 
-What comes in are levels, each of which stands for one number; what goes out are the levels of numbers that are known to
-lie in an interval. So one level is right mostly, and two where the interval holds a tie.
+Inputs are quantized levels, each of which stands for one number. Outputs are the levels of numbers that are known
+within an interval: mostly one level is right, and two if the interval contains a tie.
 
-How the state goes from step to step is open, and both ways are taken for right: ``float``, as the documents of the
-three nodes say, and ``quantized``, as kernels have it that hold nothing but levels. The same one everywhere.
+How the state passes from step to step is an open question with two right answers: ``float``, as the documents of
+the three nodes define it, and ``quantized``, as in kernels that store levels only. A target must use one throughout.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from .operator import Arrays, Classes, Conforming, Operator, Outputs, Resolved
 Array = NDArray[Any]
 
 STATE = Question("quantized_state", ("float", "quantized"))
-"""The state that goes from step to step where Y is quantized: the number, or the level that Y shows of it."""
+"""The state that passes from step to step if Y is quantized: the number, or its level in Y."""
 
 ask((STATE,))
 
 _STYLES = ("library", "lanes", "fused", "stored-sums-edge", "wide")
-"""Conforming variants that are tried with levels around them; the last one adds up as kernels do that multiply
+"""Conforming variants that are tried with quantized inputs and outputs; the last one adds like kernels that multiply
 integers."""
 
 _NEAR = 0.45
-"""Part of a level: what is beyond the levels that are right by less is none of them."""
+"""Part of a level: a value farther than this from every right level is wrong."""
 
 _OPERANDS = 3.0
-"""A kernel may multiply levels by a scale once their products are added up, or dequantize each and round it: two
-roundings more for each product, of which a sum of n has n at least."""
+"""Factor of radii. A kernel may multiply the sum of products of levels by a scale, or dequantize and round each
+operand: two more roundings for each product, beside the n roundings or more of a sum of n products."""
 
 _CEILINGS = {8: 2, 16: 64}
-"""The number of levels that a class may leave open, by bits. Two of 256 are as much as a target may be off before
-faults that are smaller pass for roundings; of 65,536 it is 64, and an 8-bit grid still has four times as much."""
+"""The number of levels that a class may allow, by bits. With more than 2 of 256 levels, small faults would pass for
+roundings. Of 65,536 levels it is 64, still a quarter of one 8-bit level."""
 
 
 def ceiling(bits: int) -> int:
-    """The most levels that outputs of so many bits may be off in any class."""
+    """Return the number of levels by which outputs of so many bits may be off in any class."""
     return _CEILINGS[bits]
 
 
 @dataclass(frozen=True)
 class _Resolved:
-    """A node with its inputs dequantized, resolved; its outputs may be levels."""
+    """A node resolved with dequantized inputs; its outputs may be levels."""
 
     plain: Any
     codecs: Mapping[str, Codec]
@@ -72,14 +72,14 @@ class _Resolved:
 
 
 class _Known(Bounding):
-    """An arithmetic in which what is known of a state comes as a number with its bounds."""
+    """An arithmetic that takes reported states as numbers with bounds."""
 
     def reported_state(self, value: Any) -> Bounded:
         return value if isinstance(value, Bounded) else super().reported_state(value)
 
 
 class _Requantizing(_Known):
-    """The state goes from step to step as levels."""
+    """An arithmetic whose state passes from step to step as levels."""
 
     def __init__(self, budget: Any, codec: Affine) -> None:
         super().__init__(budget)
@@ -91,7 +91,7 @@ class _Requantizing(_Known):
 
 
 class Quantized(Operator):
-    """Another operator, the nodes of which have codecs on their tensors."""
+    """An operator whose nodes have codecs on some tensors."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -106,8 +106,8 @@ class Quantized(Operator):
         }
 
     def _as_kernel(self, node: Node, inputs: Arrays, *, style: str, state: str) -> Arrays:
-        """Outputs of a right kernel of a style: float32 numbers, multiplied by a reciprocal to become levels where
-        its state goes on as levels, and divided where it does not."""
+        """Return the outputs of a conforming kernel of a style. It divides float32 numbers by the scale, or
+        multiplies them by its reciprocal if its state is carried as levels."""
         plain, numbers = as_numbers(node, inputs)
         codec, run = _state_codec(node), self.operator.conforming[style].run
         by_levels = None if codec is None or state == "float" else self.operator.requantizing(codec, style)
@@ -127,13 +127,13 @@ class Quantized(Operator):
         return self.operator.resolve(_plain(node), _numbers(node, inputs), interpretations)
 
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
-        """Interpretations of the node, and what goes from step to step."""
+        """Return the open questions of the node alone, and that of its state."""
         touched = self.operator.touched(_plain(node), _numbers(node, inputs))
         several = self._resolved(node, inputs, None).T > 1
         return touched | {STATE.name} if several and _state_codec(node) is not None else touched
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        """The declared class; wider ones leave more levels open."""
+        """Return the declared class, and wider ones that allow more levels."""
         steps = ACCURACY_CLASSES[accuracy].steps
         wider = tuple(f"qdq-{n}" for n in QDQ_STEPS if n > steps)
         return Classes((accuracy,), wider, widest=wider[-1] if len(wider) > 1 else "")
@@ -147,10 +147,10 @@ class Quantized(Operator):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """Values that the levels must have: from the start, and step by step from the reported ones, whichever is
-        tighter."""
+        """Return the levels that the outputs must have: from a free run, or step by step from the reported levels,
+        whichever is tighter."""
         choices = interpretations or USUAL
-        # Arithmetics of an operator's own say nothing of what becomes of its outputs.
+        # An operator's own arithmetics do not define the quantization of its outputs.
         accuracy = accuracy if accuracy in ACCURACY_CLASSES else "standard"
         node, inputs, faults = _at_levels(node, inputs, faults)
         c = self._resolved(node, inputs, choices)
@@ -178,14 +178,14 @@ class Quantized(Operator):
     def _bounds(
         self, node: Node, inputs: Arrays, Y: Array | None, accuracy: str, choices: Interpretations, c: Resolved
     ) -> dict[str, Bounded]:
-        """Intervals in which the numbers lie before they are quantized."""
+        """Return the outputs with bounds, before they are quantized."""
         codec, by_level = _state_codec(node), STATE_CODEC in node.codecs
         allowed = budget(accuracy, c.format.name)
         requantized = codec is not None and (by_level or getattr(choices, STATE.name) == "quantized")
         arithmetic = _Requantizing(allowed, codec) if requantized and codec is not None else _Known(allowed)
         plain, numbers = _plain(node), _numbers(node, inputs)
         free = self.operator.bounds(plain, numbers, arithmetic, choices)
-        # A state that goes on as levels is rounded to them.
+        # A state that is carried as levels is rounded.
         alone = not requantized or (c.T <= 1 and "initial_h" not in inputs)
         usual = node.exact and self.operator.meaning(plain, numbers, choices) == self.operator.meaning(
             plain, numbers, USUAL
@@ -208,7 +208,7 @@ class Quantized(Operator):
         return {name: _tighter(stepped[name], free[name]) for name in free}
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
-        """Levels of what the documents give, one behind the other; numbers where an output has no codec."""
+        """Return the composition of the documents: levels, or numbers for an output without codec."""
         return _shown(node, self.operator.evaluate(_plain(node), _numbers(node, inputs), interpretations))
 
     def evaluate_in_order(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
@@ -229,7 +229,7 @@ class Quantized(Operator):
         fed: Arrays | None = None,
         memory: dict[str, Any] | None = None,
     ) -> Outputs:
-        """The outputs of an implementation with these faults that computes node by node."""
+        """Return the outputs of an implementation with these faults that computes node by node."""
         node, inputs, faults = _at_levels(node, inputs, faults)
         numbers = _numbers(node, inputs)
         if STATE_CODEC in node.codecs and not faults:
@@ -242,17 +242,17 @@ class Quantized(Operator):
         return {name: _typed(array, node.codecs.get(name)) for name, array in shown.items()}
 
     def answering(self, node: Node, inputs: Arrays) -> Callable[..., Outputs]:
-        """Each by itself: faults between numbers and levels change the node."""
+        """Share nothing: faults of quantization change the node."""
         return partial(self.answer, node, inputs)
 
     def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
-        """Nobody knows: levels and numbers have faults of their own."""
+        """Return False: faults of quantization must be computed."""
         return False
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
     ) -> tuple[Steps, ...]:
-        """Gates and states, in numbers; from the numbers that the reported levels stand for."""
+        """Return gates and states as numbers; reported levels are dequantized first."""
         codec = _of_output(node, "Y")
         if reported is not None and codec is not None:
             reported = codec.dequantized(reported.astype(np.int64)).astype(np.float32)
@@ -261,18 +261,18 @@ class Quantized(Operator):
 
 @cache
 def quantized(operator: Operator) -> Quantized:
-    """The operator with codecs around it."""
+    """Return the quantized form of an operator."""
     return Quantized(operator)
 
 
 @lru_cache(maxsize=1024)
 def _plain(node: Node) -> Node:
-    """The node alone: the same object for equal nodes."""
+    """Return the node without codecs: the same object for equal nodes."""
     return replace(node, codecs={})
 
 
 def _numbers(node: Node, inputs: Arrays) -> Outputs:
-    """The inputs as the node gets them: DequantizeLinear has one rounding to float32."""
+    """Return the inputs after DequantizeLinear, which rounds once to float32."""
     numbers = {}
     for name, array in inputs.items():
         codec = node.codecs.get(name)
@@ -282,13 +282,12 @@ def _numbers(node: Node, inputs: Arrays) -> Outputs:
 
 
 def as_numbers(node: Node, inputs: Arrays) -> tuple[Node, Arrays]:
-    """The node alone, with what it gets: without DequantizeLinear and QuantizeLinear."""
+    """Return the node without DequantizeLinear and QuantizeLinear, and its dequantized inputs."""
     return (_plain(node), _numbers(node, inputs)) if node.codecs else (node, inputs)
 
 
 def _at_levels(node: Node, inputs: Arrays, faults: Sequence[Fault]) -> tuple[Node, Arrays, Sequence[Fault]]:
-    """The node that is computed rightly by an implementation with faults between numbers and levels, its inputs, and
-    the other faults."""
+    """Apply the faults of quantization to the node and its inputs; return these and the other faults."""
     for fault in faults:
         if isinstance(fault.wrong, AtLevels):
             node, inputs = fault.wrong.change(node, inputs)
@@ -296,21 +295,21 @@ def _at_levels(node: Node, inputs: Arrays, faults: Sequence[Fault]) -> tuple[Nod
 
 
 def _state_codec(node: Node) -> Affine | None:
-    """The codec of what may go from step to step as levels."""
-    # Where Y is shown as numbers, there are no levels of it that a state could go on with.
+    """Return the codec of a state that may be carried as levels, or None."""
+    # If Y is not quantized, the state has no levels.
     last = _of_output(node, "Y_h") if "Y" not in node.outputs else None
     return _of_output(node, STATE_CODEC) or _of_output(node, "Y") or last
 
 
 def _of_output(node: Node, name: str) -> Affine | None:
-    """The codec of an output; QuantizeLinear behind a node is per tensor."""
+    """Return the codec of an output, which is per tensor behind a node, or None."""
     codec = node.codecs.get(name)
     assert codec is None or isinstance(codec, Affine)
     return codec
 
 
 def _shown(node: Node, numbers: Outputs) -> Outputs:
-    """Outputs as QuantizeLinear shows them."""
+    """Return the outputs after QuantizeLinear."""
     return {
         name: array if (codec := node.codecs.get(name)) is None else codec.levels(array)
         for name, array in numbers.items()
@@ -318,7 +317,7 @@ def _shown(node: Node, numbers: Outputs) -> Outputs:
 
 
 def _rounded(array: Array, codec: Affine, *, reciprocal: bool) -> Array:
-    """Numbers as levels, by float32 arithmetic."""
+    """Quantize by float32 arithmetic."""
     scale = np.float32(codec.scale)
     quotient = array * (np.float32(1) / scale) if reciprocal else array / scale
     whole: Array = np.clip(np.rint(quotient.astype(np.float64)) + codec.zero_point, codec.lowest, codec.highest)
@@ -330,31 +329,31 @@ def _typed(array: Array, codec: Codec | None) -> Array:
 
 
 def _steps_first(Y: Any, c: Resolved) -> Any:
-    """Y as (T, D, N, H), from the node's layout."""
+    """Return Y as (T, D, N, H), from the node's layout."""
     return Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
 
 
 def _valid(c: Resolved, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Elements of Y within their row's length, in the node's layout."""
+    """Return a mask of the elements of Y within their row's length, in the node's layout."""
     within = (np.arange(c.T)[:, np.newaxis] < c.lengths)[:, np.newaxis, :, np.newaxis]
     valid = np.broadcast_to(within, (c.T, len(c.directions), c.N, c.H))
     return np.ascontiguousarray(valid.transpose(2, 0, 1, 3) if c.layout == 1 else valid).reshape(shape)
 
 
 def _ends(number: Bounded, operands: float = _OPERANDS) -> tuple[Array, Array]:
-    """The least and the greatest number that it may be."""
+    """Return the ends of a number's interval."""
     reach = number.radius * RADIUS_SLACK * operands
     return number.value - reach, number.value + reach
 
 
 def _interval(low: Array, high: Array, like: Bounded) -> Bounded:
-    """A number between two others."""
+    """Return a number with the interval [low, high]."""
     return Bounded((low + high) / 2, (high - low) / 2, like.budget, like.doubt)
 
 
 def _tighter(one: Bounded, other: Bounded) -> Bounded:
-    """The intersection of both intervals; element by element the narrower one where nothing does, or where one is in
-    doubt."""
+    """Return the intersection of both intervals; for elements where it is empty, or where one number is undefined, the
+    narrower or the defined one."""
     low, high = (side(a, b) for side, a, b in zip((np.maximum, np.minimum), _raw(one), _raw(other), strict=True))
     doubts = [_doubts(number, low.shape) for number in (one, other)]
     narrower = np.where(doubts[0], False, np.where(doubts[1], True, one.radius <= other.radius))
@@ -373,8 +372,8 @@ def _raw(number: Bounded) -> tuple[Array, Array]:
 
 
 def _behind(levels: Array, codec: Affine, free: Bounded, ends: tuple[Array, Array]) -> Bounded:
-    """The states that reported levels may show: half a level around each, as far as a free run may be there, which is
-    between its `ends`; where it may not, the target is wrong already, and goes on from its level."""
+    """Return the states that reported levels may stand for: half a level around each, intersected with the `ends` of a
+    free run. If the intersection is empty, the target is already wrong, and the next step starts from its level."""
     whole = levels.astype(np.int64)
     half = codec.scale * (0.5 + 2.0**-20 * (1 + np.abs(whole - codec.zero_point)))
     shown = codec.dequantized(whole)
@@ -386,18 +385,18 @@ def _behind(levels: Array, codec: Affine, free: Bounded, ends: tuple[Array, Arra
     within = np.maximum(low, least), np.minimum(high, greatest)
     apart = within[0] > within[1]
     low, high = np.where(apart, low, within[0]), np.where(apart, high, within[1])
-    # A saturated level that nothing else bounds says nothing.
+    # A saturated level bounds the state on one side only.
     unknown = ~(np.isfinite(low) & np.isfinite(high))
     low, high = np.where(unknown, shown, low), np.where(unknown, shown, high)
     return Bounded((low + high) / 2, (high - low) / 2, free.budget, unknown if unknown.any() else None)
 
 
 def _levels(number: Bounded, codec: Affine, steps: int, operands: float) -> tuple[Bounded, Array]:
-    """The levels of a number; and by how many those that its bounds leave open reach to each side, without what a class
-    allows."""
+    """Return the levels of a number with bounds, and half the count of levels that its bounds allow, without the
+    allowance of the class."""
     low, high = codec.between(*_ends(number, operands))
     if np.frexp(codec.scale)[0] == 0.5:
-        # Divided by a power of two, what is exact stays so, and the document decides ties.
+        # Division by a power of two is exact, so the document decides ties.
         exact = number.radius == 0
         level = codec.levels(number.value)
         low, high = np.where(exact, level, low), np.where(exact, level, high)
@@ -408,15 +407,15 @@ def _levels(number: Bounded, codec: Affine, steps: int, operands: float) -> tupl
 
 
 def _wide(number: Bounded, zero: float = 0.0, least: float = 0.0) -> NDArray[np.bool_] | None:
-    """Elements of which so much is open that to lie within proves nothing: beyond the share of their row's signal that
-    bounds may have, and more than the least that there is of a level."""
+    """Return a mask of elements whose bounds are so wide that agreement proves nothing: wider than the allowed share of
+    their row's signal, and than one level. None if there are none."""
     signal = np.abs(number.value - zero).max(axis=-1, keepdims=True, initial=0.0)
     wide: NDArray[np.bool_] = (number.radius > WIDEST_SHARE * signal) & (number.radius > least)
     return wide if wide.any() else None
 
 
 def _as_computed(number: Bounded, answer: Array | None) -> Bounded:
-    """The outputs of a wrong implementation, with the bounds of a right one."""
+    """Return the outputs of a faulty implementation, with the bounds of a conforming one."""
     if answer is None or answer.shape != number.value.shape:
         return number
     value = answer.astype(np.float64)
