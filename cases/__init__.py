@@ -6,7 +6,6 @@ from .operators.causal_conv_with_state import CAUSAL_CONV_FAMILY, DILATED_CAUSAL
 from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
 from .operators.extended_lstm.family import EXTENDED_FAMILY
 from .operators.linear_attention.family import LINEAR_ATTENTION_FAMILY
-from .own import OwnFamily, OwnSpec
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
 from .simple import SimpleFamily, SimpleSpec
@@ -33,8 +32,6 @@ __all__ = [
     "Course",
     "Family",
     "Feed",
-    "OwnFamily",
-    "OwnSpec",
     "SimpleFamily",
     "SimpleSpec",
     "Spec",

@@ -1,4 +1,4 @@
-"""Cases of described operators: defaults for a single node, its tensors and its session."""
+"""Cases derived from an operator's form: defaults for a single node, its tensors and its session."""
 
 # Documented in docs/operators.md.
 from .family import SimpleFamily as SimpleFamily

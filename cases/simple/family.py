@@ -1,4 +1,4 @@
-"""Cases of described operators, derived from their form: profiles, tensors, sessions, invalid models, features."""
+"""Cases derived from an operator's form: profiles, tensors, sessions, invalid models, features."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import IllegalNode, Node, evaluate_in_order, operator_version, resolve
+from ...reference import IllegalNode, Node, clauses_of, evaluate_in_order, operator_version, resolve
 from ...reference.documents.clauses import ILLEGAL
 from ...reference.documents.tensors import Shape, TensorForm
 from ...reference.faults.derived import in_ids
@@ -38,7 +38,7 @@ _RANDOM = 100
 
 
 class SimpleFamily(Family):
-    """Cases of a described operator.
+    """Cases of an operator, derived from its form.
 
     axes
         By field of the spec the values that cases combine: ``core`` has every two of them together. Without the shared
@@ -77,7 +77,7 @@ class SimpleFamily(Family):
         return uniform(key, shape, _precision(spec.type_of(name)), 0)
 
     def shared(self, op: str, version: int) -> Mapping[str, Sequence[Any]]:
-        """Axes that every described operator has."""
+        """Axes that every operator has."""
         operator = operator_version(op, version)
         optional = [n for n in operator.inputs if n not in operator.required and n not in operator.rules.needed]
         absent = (
@@ -142,11 +142,15 @@ class SimpleFamily(Family):
             resolve(node, draft.inputs)
         except IllegalNode:
             return True
+        except (KeyError, IndexError, TypeError, ValueError):
+            return False  # the operator's own code does not expect such a node
         return False
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
-        """See :meth:`..specs.family.Family.violations`."""
-        return (*form_violations(op, operator_version(op, version)), *self.forbidden)
+        """See :meth:`..specs.family.Family.violations`: what breaks the form counts where a clause speaks of it."""
+        clauses = {clause.id for clause in clauses_of(op)}
+        of_form = form_violations(op, operator_version(op, version))
+        return (*(each for each in of_form if each.clause(op) in clauses), *self.forbidden)
 
     def inputs(self, spec: Any, run: int = 0) -> dict[str, Array]:
         """The inputs of a run by formal name; the same bytes every time."""
@@ -190,7 +194,10 @@ class SimpleFamily(Family):
         return runs
 
     def _tensor(self, spec: Any, form: TensorForm, key: str) -> Array:
-        numbers = self.draw(spec, form.name, self.shape(spec, form), key)
+        shape = self.shape(spec, form)
+        numbers = self.draw(spec, form.name, shape, key)
+        if numbers.shape != shape:
+            raise ValueError(f"draw() gives {form.name} as {numbers.shape}, and by its form it is {shape}")
         return np.ascontiguousarray(numbers.astype(dtype_named(spec.type_of(form.name))))
 
     def _handed_on(self, spec: Any, node: Node, before: Mapping[str, Array], name: str) -> Array:
@@ -206,18 +213,22 @@ class SimpleFamily(Family):
         return draft
 
     def build(self, spec: Any) -> Case:
-        """See :meth:`..specs.family.Family.build`."""
+        """See :meth:`..specs.family.Family.build`: a case that does not ask for the first output has a companion."""
         runs, node = _runs(self, replace(spec, illegal="")), replace(spec, illegal="").node
         legal = self._trial(spec, spec.id, node, runs)
-        if not spec.illegal:
+        if not spec.illegal and node.operator.outputs[0] in node.outputs:
             return Case(spec, legal, None)
+        companion = f"{spec.id}~companion"
+        if not spec.illegal:
+            everything = replace(node, outputs=node.operator.outputs)
+            return Case(spec, legal, self._trial(spec, companion, everything, runs))
         draft = self._draft(spec)
         broken = copy.copy(node)  # to make it anew would raise
         for field, value in (("attributes", draft.attributes), ("outputs", tuple(draft.outputs))):
             object.__setattr__(broken, field, value)
         violation = next(one for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
         trial = replace(self._trial(spec, spec.id, broken, [draft.inputs]), violation=violation)
-        return Case(spec, trial, replace(legal, key=f"{spec.id}~companion"))
+        return Case(spec, trial, replace(legal, key=companion))
 
     def _trial(self, spec: Any, key: str, node: Node, runs: Sequence[Mapping[str, Array]]) -> Trial:
         constants = frozenset(self.constants if spec.weights == "initializer" else ()) & runs[0].keys()
@@ -248,12 +259,13 @@ class SimpleFamily(Family):
         sizes of 0 and 1. Raises IllegalNode."""
         c: Any = resolve(node, inputs)
         operator = node.operator
+        attributes = {**operator.defaults, **node.attributes}
         features = {c.format.name}
         for name in operator.inputs:
             if name not in operator.required:
                 features.add(in_ids(name) if inputs.get(name) is not None else f"{in_ids(name)}-absent")
         for name in operator.rules.choices:
-            features.add(f"{in_ids(name)}-{in_ids(str(c.attributes.get(name)))}")
+            features.add(f"{in_ids(name)}-{in_ids(str(attributes.get(name)))}")
         for size, value in c.sizes.items():
             if value in (0, 1):
                 features.add(f"{in_ids(size)}-{'zero' if value == 0 else 'one'}")

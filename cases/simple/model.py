@@ -1,4 +1,4 @@
-"""ONNX models of one described node: inputs, initializers, and dimensions that have numbers or names."""
+"""ONNX models of one node: inputs, initializers, and dimensions that have numbers or names."""
 
 from __future__ import annotations
 

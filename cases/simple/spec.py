@@ -1,4 +1,4 @@
-"""The case of a described operator as a value."""
+"""The case of an operator as a value, its fields derived from the operator's form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARKED_APART = frozenset({"type", "seed", "illegal"})
 
 @dataclass(frozen=True)
 class SimpleSpec:
-    """Fields that cases of every described operator have. A subclass adds its own: one for each size of the document
+    """Fields that cases of every such operator have. A subclass adds its own: one for each size of the document
     that no attribute says, and one for each attribute, by their names; an attribute that is None is left out. Every
     field has a default.
 

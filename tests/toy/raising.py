@@ -22,7 +22,7 @@ _wrong = _fault.wrong
 
 def build(self: LeakyFamily, spec: LeakySpec) -> Case:
     """Raises where a case is built."""
-    if spec.T == BUILT and not spec.illegal:
+    if spec.seq_length == BUILT and not spec.illegal:
         raise RuntimeError("no such\nmodel")
     return _build(self, spec)
 

@@ -71,7 +71,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
     of = ("--targets-file", targets)
     every = [word for name in ("kept", "reset", "wrong", "half") for word in ("--target", name)]
-    case = "maskedleaky-1.float32.bidirectional.Relu.Y-Y_last.T3.8803ec"
+    case = "maskedleaky-1.float32.b3-i2-n2-s3.no-mask.decay-0.75.direction-bidirectional.function-relu.793630"
     model = tmp_path / "cases" / f"test_{case}" / "model.onnx"
     lane, package = tmp_path / "lane", tmp_path / "package.zip"
     words: dict[str, tuple[str | Path, ...]] = {

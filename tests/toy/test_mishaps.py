@@ -15,7 +15,7 @@ from .test_toy import results, targets
 
 __all__ = ["targets"]  # the fixture
 
-LEGAL = ("--case", "leaky-1.float32.T?.??????")
+LEGAL = ("--case", "leaky-1.float32.b2-i3-n1-s?.??????")
 PLACE = "(tests/toy/raising.py, line "
 
 
@@ -39,13 +39,13 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         "fuzz": ("fuzz", "--op", "Leaky", "--target", "right", *of, "--examples", "8", "--seed", "1", "--out", folder),
         "check": ("check", folder / "model.onnx"),
         "generate": ("generate", "--out", folder / "cases", "--op", "Leaky", "--all"),
-        "explain": ("explain", "leaky-1.float32.T1.", "--target", "right", *of),
+        "explain": ("explain", "leaky-1.float32.b2-i3-n1-s1.", "--target", "right", *of),
         "unlisted": ("run", "--op", "Leaky", "--profile", "full", "--target", "right", *of,
                      "--out", folder / "unlisted"),
         "nonce": ("run", "--op", "Leaky", "--profile", "smoke", "--target", "right", *of, "--nonce", "4",
                   "--out", folder / "nonce"),
         "model": ("run", "--model", folder / "model.onnx", "--target", "right", *of, "--out", folder / "of-model"),
-        "script": ("explain", "leaky-1.float32.T1.", "--emit", "script"),
+        "script": ("explain", "leaky-1.float32.b2-i3-n1-s1.", "--emit", "script"),
         "list": ("list", "--op", "Leaky", "--profile", "full"),
     }  # fmt: skip
     return folder, dict(zip(several, commands("tests.toy.raising", *several.values()), strict=True))
@@ -54,16 +54,16 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 def test_a_case_that_cannot_be_built_or_judged_is_not_judged(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
     folder, done = became
     assert done["right"]["code"] == 1
-    rows = {row["case"].split(".")[2]: row for (_, _), row in results(folder / "right").items()}
+    rows = {row["case"].split(".")[2][-2:]: row for (_, _), row in results(folder / "right").items()}
     assert {steps: row["verdict"] for steps, row in rows.items()} == {
-        "T1": "not-judged", "T2": "not-judged", "T4": "pass", "T7": "pass",
+        "s1": "not-judged", "s2": "not-judged", "s4": "pass", "s7": "pass",
     }  # fmt: skip
-    assert rows["T1"]["reason"] == "building"
-    assert "the suite's fault or the operator's: RuntimeError: no such model " + PLACE in str(rows["T1"]["message"])
-    assert rows["T2"]["reason"] == "judging"
-    assert "ZeroDivisionError: division by zero " + PLACE in str(rows["T2"]["message"])
+    assert rows["s1"]["reason"] == "building"
+    assert "the suite's fault or the operator's: RuntimeError: no such model " + PLACE in str(rows["s1"]["message"])
+    assert rows["s2"]["reason"] == "judging"
+    assert "ZeroDivisionError: division by zero " + PLACE in str(rows["s2"]["message"])
     assert "2 could not be judged" in done["right"]["printed"], done["right"]["printed"]
-    assert "not judged   2 cases, e.g. leaky-1.float32.T1." in done["right"]["printed"]
+    assert "not judged   2 cases, e.g. leaky-1.float32.b2-i3-n1-s1." in done["right"]["printed"]
     assert "2 could not be judged" in (folder / "right" / "report" / "index.html").read_text(encoding="utf-8")
     assert (folder / "right.xml").read_text(encoding="utf-8").count("<error ") == 2
     assert json.loads((folder / "right" / "run.json").read_text())["targets"][0]["findings"] == []
@@ -83,11 +83,11 @@ def test_cases_that_cannot_be_listed_are_not_judged(became: tuple[Path, dict[str
 def test_an_error_in_a_diagnosis_costs_that_diagnosis(became: tuple[Path, dict[str, dict[str, Any]]]) -> None:
     folder, done = became
     assert done["wrong"]["code"] == 1
-    rows = {row["case"].split(".")[2]: row for (_, _), row in results(folder / "wrong").items()}
-    assert (rows["T4"]["verdict"], rows["T4"]["diagnosis"]) == ("wrong", [])
-    assert (rows["T7"]["verdict"], rows["T7"]["diagnosis"]) == ("wrong", ["leaky.start.one"])
+    rows = {row["case"].split(".")[2][-2:]: row for (_, _), row in results(folder / "wrong").items()}
+    assert (rows["s4"]["verdict"], rows["s4"]["diagnosis"]) == ("wrong", [])
+    assert (rows["s7"]["verdict"], rows["s7"]["diagnosis"]) == ("wrong", ["leaky.start.one"])
     (target,) = json.loads((folder / "wrong" / "run.json").read_text())["targets"]
-    mishaps = [line for line in target["mishaps"] if line.startswith(f"diagnosis of {rows['T4']['case']}: ")]
+    mishaps = [line for line in target["mishaps"] if line.startswith(f"diagnosis of {rows['s4']['case']}: ")]
     assert len(mishaps) == 1
     assert "KeyError: 'start' " + PLACE in mishaps[0]
     assert "broke off" in done["wrong"]["printed"]
@@ -107,7 +107,7 @@ def test_other_commands_tell_it(became: tuple[Path, dict[str, dict[str, Any]]]) 
     failing = ("right", "wrong", "prove", "fuzz", "check", "generate", "unlisted", "nonce", "model", "script")
     assert codes == dict.fromkeys(failing, 1) | {"explain": 0, "list": 2}
     assert "RuntimeError: no such model " + PLACE in done["prove"]["printed"]
-    assert "fault leaky.start.one in leaky-1.float32.T4." in done["prove"]["printed"]
+    assert "fault leaky.start.one in leaky-1.float32.b2-i3-n1-s4." in done["prove"]["printed"]
     assert "by the suite's fault or the operator's: " in done["fuzz"]["printed"]
     assert "IllegalNode: no such clause " + PLACE in done["check"]["printed"]
     assert "not built, which is the suite's fault or the operator's: " in done["generate"]["printed"]

@@ -23,7 +23,7 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
         "certify": ("certify", tmp_path / "right", "--out", tmp_path / "p.zip", "--product", "toy", "--vendor", "no"),
         "generate": ("generate", "--out", tmp_path / "cases", *OP, "--all"),
         "prove": ("prove", *OP, "-j", "1", "--out", tmp_path / "proof.csv", "--fault", "leaky.start.one"),
-        "explain": ("explain", "toy.example.lstm-1.float32.T7.", "--target", "wrong", *of),
+        "explain": ("explain", "toy.example.lstm-1.float32.b2-i3-n1-s7.", "--target", "wrong", *of),
         "clauses": ("clauses", "toy.example::LSTM"),
         "other": ("list", "--op", "LSTM-22", "--profile", "smoke"),
     }  # fmt: skip
@@ -32,7 +32,7 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
         ("run", "right", "certify"), 1
     ), done
     ids = done["list"]["printed"].split()[:5]
-    assert all(id.startswith("toy.example.lstm-1.float32.T") for id in ids)
+    assert all(id.startswith("toy.example.lstm-1.float32.b2") for id in ids)
     rows = results(tmp_path / "run")
     wrong = {tuple(row["diagnosis"]) for row in rows.values() if row["verdict"] == "wrong"}  # type: ignore[arg-type]
     assert wrong == {("leaky.start.one",)}

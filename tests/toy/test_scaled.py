@@ -37,7 +37,7 @@ def test_wrong_results_are_placed_by_the_axes_of_their_output(tmp_path: Path) ->
     targets = ("--targets-file", tmp_path / "targets.toml")
     every = [word for name in ("right", "output", "total") for word in ("--target", name)]
     run = ("run", "--op", "Scaled", *targets, *every, "--out", tmp_path / "run")
-    explain = ("explain", "scaled-1.float32.output-total.L4", "--target")
+    explain = ("explain", "scaled-1.float32.b2-c3-l4.b642af", "--target")
     ran, *explained = commands(
         "tests.toy.several", run, *((*explain, name, *targets) for name in ("output", "total")), (*explain[:2],)
     )
@@ -47,9 +47,9 @@ def test_wrong_results_are_placed_by_the_axes_of_their_output(tmp_path: Path) ->
     verdicts = {target: {row["verdict"] for key, row in rows.items() if key[0] == target} for target, _ in rows}
     assert verdicts["right"] == {"pass"}
     assert verdicts["output"] == {"wrong"}
-    of_output = next(text for (target, case), text in message.items() if target == "output" and "output.L4" in case)
+    of_output = next(text for (target, case), text in message.items() if target == "output" and "l4.no-total" in case)
     assert of_output.startswith("output[1, 2, 0] (row 1, channel 2, position 0) is ")
-    of_total = next(text for (target, case), text in message.items() if target == "total" and "total.L4" in case)
+    of_total = next(text for (target, case), text in message.items() if target == "total" and "l4.b642af" in case)
     assert of_total.startswith("total[0, 1] (row 0, channels 1) is ")
     for answer, place in zip(explained, ("output[1, 2, 0]", "total[0, 1]", "output[0, 0, 0]"), strict=True):
         assert answer["code"] == 0, answer["printed"]

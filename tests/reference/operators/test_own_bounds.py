@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases import OwnFamily
+from onnxspec.cases import SimpleFamily, SimpleSpec
 from onnxspec.reference import Node, Operator, budget, operator_of, operator_version
 from onnxspec.reference.faults import Computed
 from onnxspec.reference.numbers import Bounded
@@ -68,17 +68,22 @@ def test_bounds_that_are_too_wide_prove_nothing() -> None:
 
 
 def test_inputs_that_no_form_has_are_refused() -> None:
-    class Flat(OwnFamily):
-        def inputs(self, spec: Any) -> Any:
-            return {"X": X[0]}
+    @dataclass(frozen=True)
+    class Spec(SimpleSpec):
+        seq_length: int = 3
+        batch_size: int = 1
+        input_size: int = 1
+        hidden_size: int = 2
+        num_directions = 1
+        op, version = "RNN", 14
 
-        def node_features(self, node: Node, inputs: Any) -> frozenset[str]:
-            return frozenset()
+    class Flat(SimpleFamily):
+        spec = Spec
+
+        def draw(self, spec: Any, name: str, shape: tuple[int, ...], key: str) -> Any:
+            return np.ones(shape[1:])
 
         def profile(self, name: str, op: str, version: int) -> Any: ...
 
-    class Spec:
-        id, illegal, node = "flat", "", NODE
-
-    with pytest.raises(ValueError, match=r"gives X as \(1, 1\), and by its form it is \(seq_length, batch_size, inp"):
+    with pytest.raises(ValueError, match=r"gives X as \(1, 1\), and by its form it is \(3, 1, 1\)"):
         Flat().build(Spec())

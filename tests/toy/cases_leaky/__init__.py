@@ -6,51 +6,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from onnxspec.cases import OwnFamily, OwnSpec, Violation, register
-from onnxspec.cases.axes import uniform
+from onnxspec.cases import SimpleFamily, SimpleSpec, Violation, register
 from onnxspec.reference import Node
 
-from ..reference_leaky import DOMAIN
+from ..reference_leaky import DOMAIN  # noqa: F401 - registers it
 
 WITHOUT = Violation("attributes.decay", "load", "there is no decay", lambda draft: draft.attributes.clear())
 
 
 @dataclass(frozen=True)
-class LeakySpec(OwnSpec):
-    T: int = 4
-    N: int = 2
-    I: int = 3
+class LeakySpec(SimpleSpec):
+    seq_length: int = 4
+    batch_size: int = 2
+    input_size: int = 3
     decay: float = 0.5
-    seed: int = 0
-    illegal: str = ""
+    num_directions = 1
     op = "Leaky"
 
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return (f"T{self.T}",)
 
-    @property
-    def node(self) -> Node:
-        return Node(self.op, 1, {"decay": self.decay}, ("Y",), DOMAIN)
-
-    @property
-    def size(self) -> tuple[float, int]:
-        return float(self.T * self.N * self.I), 0
-
-
-class LeakyFamily(OwnFamily):
+class LeakyFamily(SimpleFamily):
     operators: tuple[str, ...] = ("Leaky",)
-    spec = LeakySpec
-    forbidden = (WITHOUT,)
+    spec: type[LeakySpec] = LeakySpec
+    sequence = "seq_length"
+    forbidden: Sequence[Violation] = (WITHOUT,)
 
     def profile(self, name: str, op: str, version: int) -> Sequence[LeakySpec]:
-        legal = [LeakySpec(T, seed=T) for T in (1, 2, 4, 7)]
-        return [*legal, *([LeakySpec(illegal=WITHOUT.id)] if name != "smoke" else [])]
-
-    def inputs(self, spec: LeakySpec) -> dict[str, Any]:
-        return {"X": uniform(f"{spec.op}/X/{spec.seed}", (spec.T, spec.N, spec.I), 24, 0).astype(np.float32)}
+        legal = [self.spec(seq_length=T, seed=T) for T in (1, 2, 4, 7)]
+        return [*legal, *([self.spec(illegal=WITHOUT.id)] if name != "smoke" else [])]
 
     def node_features(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
         return frozenset({"forward"})

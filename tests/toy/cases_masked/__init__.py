@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onnxspec.cases import Violation, register
-from onnxspec.cases.axes import set_to, uniform
+from onnxspec.cases.axes import set_to
 from onnxspec.reference import Node
 
 from ..cases_leaky import LeakyFamily, LeakySpec
-from ..reference_leaky import DOMAIN
 from ..reference_masked import OP
 
 VIOLATIONS = tuple(
@@ -26,42 +26,40 @@ VIOLATIONS = tuple(
 @dataclass(frozen=True)
 class MaskedSpec(LeakySpec):
     direction: str = "forward"
-    masked: bool = False
     function: str = "Identity"
-    outputs: tuple[str, ...] = ("Y", "Y_last")
+    unasked: tuple[str, ...] = ()
+    type_M = "int32"  # noqa: N815 - the mask's type parameter
     op = OP
 
     @property
-    def marks(self) -> tuple[str, ...]:
-        masked = "masked" if self.masked else ""
-        return (self.direction, masked, self.function, "-".join(self.outputs), f"T{self.T}")
+    def num_directions(self) -> int:  # type: ignore[override]
+        return 2 if self.direction == "bidirectional" else 1
 
     @property
     def node(self) -> Node:
-        given = {"decay": self.decay, "direction": self.direction, "function": self.function}
-        return Node(OP, 1, given, self.outputs, DOMAIN)
+        node = super().node
+        return replace(node, outputs=tuple(name for name in node.outputs if name not in self.unasked))
 
 
 class MaskedFamily(LeakyFamily):
     operators = (OP,)
     spec = MaskedSpec
-    forbidden = VIOLATIONS  # type: ignore[assignment]
+    forbidden = VIOLATIONS
 
     def profile(self, name: str, op: str, version: int) -> Sequence[MaskedSpec]:
-        ways = itertools.product(("forward", "reverse", "bidirectional"), (False, True), ("Identity", "Relu"))
-        outputs = itertools.cycle((("Y", "Y_last"), ("Y",), ("Y_last",)))
+        ways = itertools.product(("forward", "reverse", "bidirectional"), (("mask",), ()), ("Identity", "Relu"))
+        unasked: Any = itertools.cycle(((), ("Y_last",), ("Y",)))
+        plain = MaskedSpec(batch_size=3, input_size=2, decay=0.75)
         legal = [
-            MaskedSpec(3 + k % 3, 3, 2, 0.75, k, "", direction, masked, function, next(outputs))
-            for k, (direction, masked, function) in enumerate(ways)
-        ]
+            replace(plain, seq_length=3 + k % 3, seed=k, direction=direction, absent=absent, function=function,
+                    unasked=next(unasked))
+            for k, (direction, absent, function) in enumerate(ways)
+        ]  # fmt: skip
         return legal[:6] if name == "smoke" else [*legal, *(MaskedSpec(illegal=v.id) for v in VIOLATIONS)]
 
-    def inputs(self, spec: LeakySpec) -> dict[str, Any]:
-        inputs = super().inputs(spec)
-        if isinstance(spec, MaskedSpec) and spec.masked:
-            drawn = uniform(f"{OP}/mask/{spec.seed}", (spec.T, spec.N), 24, 0)
-            inputs["mask"] = (drawn > -0.25).astype(np.int32)
-        return inputs
+    def draw(self, spec: MaskedSpec, name: str, shape: tuple[int, ...], key: str) -> NDArray[Any]:
+        drawn = super().draw(spec, name, shape, key)
+        return np.where(drawn > -0.25, 1, 0) if name == "mask" else drawn + 0.5  # Relu leaves most numbers
 
     def node_features(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
         marks = {

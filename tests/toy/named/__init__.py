@@ -39,24 +39,10 @@ class Named(Leaky):
 class NamedSpec(LeakySpec):
     op = OP
 
-    @property
-    def node(self) -> Node:
-        return Node("LSTM", 1, {"decay": self.decay}, ("Y",), DOMAIN)
-
 
 class NamedFamily(LeakyFamily):
     operators = (OP,)
     spec = NamedSpec
-
-    def inputs(self, spec: LeakySpec) -> dict[str, Any]:
-        return {"signal": super().inputs(spec)["X"]}
-
-    def profile(self, name: str, op: str, version: int) -> list[LeakySpec]:
-        own = (
-            {key: value for key, value in spec.to_json().items() if key != "op"}
-            for spec in super().profile(name, op, version)
-        )
-        return [NamedSpec(**fields) for fields in own]
 
 
 register(Named())
