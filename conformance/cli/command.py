@@ -13,7 +13,6 @@ import typer
 from ..probes.wrapped import named_target
 from ..targets.target import Target
 from ..workers.pool import processors
-from . import completion
 from .terminal import fail
 
 Targets = Annotated[
@@ -24,7 +23,6 @@ Targets = Annotated[
         metavar="TARGET",
         help="onnxruntime (default), onnxruntime:NAMEExecutionProvider, backend:package.module, or a name of "
         "'onnxspec targets' or targets.toml; repeatable.",
-        autocompletion=completion.targets,
     ),
 ]
 ProfileName = Annotated[
@@ -34,7 +32,6 @@ ProfileName = Annotated[
         "-p",
         metavar="NAME",
         help="smoke, core, full or quantized [default: core].",
-        autocompletion=completion.profiles,
         show_default=False,
     ),
 ]
@@ -44,7 +41,6 @@ Ops = Annotated[
         "--op",
         metavar="OP[-VERSION]",
         help="Only this operator, e.g. GRU or GRU-22; repeatable.",
-        autocompletion=completion.operators,
     ),
 ]
 Types = Annotated[
@@ -53,7 +49,6 @@ Types = Annotated[
         "--type",
         metavar="TYPE",
         help="Only float16, bfloat16, float32 or float64; repeatable.",
-        autocompletion=completion.types,
     ),
 ]
 CaseIds = Annotated[
@@ -63,7 +58,6 @@ CaseIds = Annotated[
         metavar="CASE",
         help="Only this id (* and ?: wildcards), JSON (list --json), test-case folder (./DIR), or @FILE of those; "
         "repeatable.",
-        autocompletion=completion.cases,
     ),
 ]
 Jobs = Annotated[

@@ -29,7 +29,6 @@ from ..results.folder import RUN
 from ..results.records import RunRecord
 from ..targets.target import ACCURACY, Target
 from ..workers.process import TargetProcess, TargetUnavailable
-from . import completion
 from .application import app
 from .command import TargetsFile, targets_of
 from .display import could_not_start
@@ -52,7 +51,6 @@ def explain(
             metavar="CASE",
             help="Case id, of which a unique beginning is enough, also of a case that a run under runs/ made; the JSON "
             "of a case; or a test-case directory, ./DIR.",
-            autocompletion=completion.cases,
         ),
     ],
     target: Annotated[
@@ -62,7 +60,6 @@ def explain(
             "-t",
             metavar="TARGET",
             help="Show what this target returns, too.",
-            autocompletion=completion.targets,
         ),
     ] = None,
     emit: Annotated[

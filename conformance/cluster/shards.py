@@ -151,8 +151,8 @@ def run_shard(task: ShardTask) -> bytes:
             copy = scratch / f"{number}-{Path(name).name}"
             copy.write_text(text, encoding="utf-8")
             original[json.dumps(str(copy)).encode()] = json.dumps(name).encode()
-            key = "adapter" if name == target.adapter else "expected"
-            target = replace(target, **{key: str(copy)})
+            is_adapter = name == target.adapter
+            target = replace(target, adapter=str(copy)) if is_adapter else replace(target, expected=str(copy))
         try:
             plan = planned(task.selection, [target], shard=task.shard)
             plan = replace(plan, command=task.command, expected=task.expected, record=task.record, shrinks=task.shrinks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import pytest
 
 from ...cases import PROFILES
-from ...cases.specs.family import drawn_operators
 from ...cases.specs.features import GROUPS
 from ...reference import fault_named
 from ..judging.judgement import UNTRIED, WITHOUT_RUN
@@ -36,7 +35,6 @@ from ..running.run import Plan
 from ..targets.target import Target, TargetError
 from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
-from .filling import Filler, Share
 from .models import nodes_of_models
 from .options import PACKAGE, Asked, asked_for
 from .pipeline import Judged, Pipeline
@@ -95,7 +93,7 @@ class Suite(pytest.Directory):
                 roots = nodes_of_models(asked.models, self.config)
                 chosen = replace(chosen, profile="directories", directories=tuple(map(str, roots)))
             plan = planned(chosen, targets)
-            plan = replace(plan, expected=asked.expects, targets_file=asked.targets_file, fills=True)
+            plan = replace(plan, expected=asked.expects, targets_file=asked.targets_file)
             suites = []
             for target in targets:
                 listed = expectations_of(target) if plan.expected else ()
@@ -113,17 +111,11 @@ class TargetSuite(pytest.Collector):
     pipeline: Pipeline
 
     def hold(self, pipeline: Pipeline, plan: Plan) -> None:
-        """Register the cases that a plan has for the target, and those that follow them."""
+        """Register the cases that a plan has for the target."""
         self.pipeline = pipeline
         self.down = ""
-        self.results: dict[str, Result] = {}
-        self.groups: list[Group] = []
         self._probes = plan.probes_of(pipeline.target)
         self._profile = plan.selection.profile
-        workers = getattr(self.config, "workerinput", {})
-        self.share = Share(workers.get("onnxspec_shared"), workers.get("workerid", ""), pipeline.target.name)
-        self.filler = Filler(pipeline, plan)
-        self._fills = plan.fills and plan.can_fill
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each operator version, type and group, and one for the list of known failures."""
@@ -135,13 +127,7 @@ class TargetSuite(pytest.Collector):
         for name, probes in groups.items():
             item: Group = Group.from_parent(self, name=name, callobj=form)
             item.probes = probes
-            self.groups.append(item)
             yield item
-        known = drawn_operators() if self._fills else ()
-        for op, version, kind in dict.fromkeys((p.op, p.version, p.type) for p in self._probes if p.op in known):
-            following: Following = Following.from_parent(self, name=f"{op}-{version}-{kind}-following", callobj=form)
-            following.about = (op, version, kind)
-            yield following
         if self._profile not in PROFILES:  # what is no part of a profile cannot tell whether failures still happen
             return
         entries = decidable_entries(self.pipeline.entries, {probe.id for probe in self._probes}, self._profile)
@@ -166,12 +152,9 @@ class TargetSuite(pytest.Collector):
         pytest.skip(self.down)
 
     def fail(self, error: TargetUnavailable) -> NoReturn:
-        """End an item whose target does not start: with the reason, or a skip if another item has reported it."""
-        name = self.pipeline.target.name
-        self.down = f"the target {name} cannot start, which is told once as an error"
-        if self.share.claimed("telling"):
-            raise pytest.fail.Exception(how_to_mend(self.pipeline.target, error), pytrace=False) from None
-        raise pytest.skip.Exception(self.down) from None
+        """End an item whose target does not start, with the reason. The others are skipped."""
+        self.down = f"the target {self.pipeline.target.name} cannot start: see the error of its first item"
+        raise pytest.fail.Exception(how_to_mend(self.pipeline.target, error), pytrace=False) from None
 
 
 def _with_subtests(subtests: Any) -> None:
@@ -207,11 +190,7 @@ class Group(_TargetItem, pytest.Function):
     announced = False
 
     def runtest(self) -> None:
-        """Judge every case; then fail, be expected to, be skipped, or pass."""
-        self.tell(self.suite.pipeline.results_of(self.probes))
-
-    def tell(self, judged_cases: Iterable[Judged]) -> None:
-        """Report each case as it is judged, and end the item."""
+        """Report each case as it is judged; then fail, be expected to, be skipped, or pass."""
         pipeline = self.suite.pipeline
         self.user_properties.append(("target", pipeline.target.name))
         described = (str(pipeline.description.get(key) or "") for key in ("runtime", "version"))
@@ -221,9 +200,8 @@ class Group(_TargetItem, pytest.Function):
         details: list[str] = []
         verbose = self.config.option.verbose > 0
         try:
-            for judged in judged_cases:
+            for judged in pipeline.results_of(self.probes):
                 results.append(judged.result)
-                self.suite.results[judged.result.case] = judged.result
                 self.user_properties += _properties(judged.result)
                 failure = self._failure(judged)
                 reported = verbose and self._tell(judged.result.case, _error(judged.result, failure))
@@ -235,7 +213,6 @@ class Group(_TargetItem, pytest.Function):
                     break
         except TargetUnavailable as error:
             self.suite.fail(error)
-        self.suite.share.leave(results)
         self._conclude(results, failed, details)
 
     def _tell(self, case: str, error: BaseException | None) -> bool:
@@ -273,32 +250,6 @@ class Group(_TargetItem, pytest.Function):
         if results and all(result.verdict in WITHOUT_RUN for result in results):
             messages = Counter(one_line(result.message, 240) for result in results).most_common(_REASONS_SHOWN)
             pytest.skip(f"{results[0].verdict.value}: {' | '.join(message for message, _ in messages)}")
-
-
-class Following(Group):
-    """The cases of one operator version and type that follow the pinned ones."""
-
-    probes = ()
-    about: tuple[str, int, str]
-
-    def runtest(self) -> None:
-        """Fill up if no other item has, and report this item's cases."""
-        suite, filler = self.suite, self.suite.filler
-        chosen = {id(item) for item in self.session.items}
-        if any(id(item) not in chosen for item in suite.groups):
-            pytest.skip("some of the pinned cases are left out, so it is not known what the target lacks")
-        first = filler.judged is None
-        if first and not suite.share.claimed("filling"):
-            pytest.skip("another worker runs what follows, and tells it in its first item of that kind")
-        known = (*suite.results.values(), *suite.share.left())
-        try:
-            followed = filler.fill(known)
-        except TargetUnavailable as error:
-            suite.fail(error)
-        if suite.share.several:
-            self.tell(followed if first else ())
-        else:
-            self.tell(j for j in followed if (j.result.op, j.result.version, j.result.type) == self.about)
 
 
 class Expectations(_TargetItem):

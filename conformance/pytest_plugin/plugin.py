@@ -6,8 +6,6 @@ does nothing unless an option or an ini value asks for it.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +61,6 @@ class _Session:
     """The hooks of a session that has asked for the suite."""
 
     def __init__(self) -> None:
-        self._shared: str | None = None
         self._counts: dict[str, dict[str, int]] = {}
         self._runtimes: dict[str, str] = {}
         self._declining: set[str] = set()
@@ -148,14 +145,3 @@ class _Session:
         """Skips alone are no success."""
         if exitstatus == pytest.ExitCode.OK and self._idle:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """pytest-xdist starts a worker: it gets a folder in which workers leave word for each other."""
-        self._shared = self._shared or tempfile.mkdtemp(prefix="onnxspec-")
-        node.workerinput["onnxspec_shared"] = self._shared
-
-    def pytest_unconfigure(self) -> None:
-        """Leave nothing behind."""
-        if self._shared is not None:
-            shutil.rmtree(self._shared, ignore_errors=True)

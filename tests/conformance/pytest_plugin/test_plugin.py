@@ -16,20 +16,17 @@ import onnx
 import pytest
 
 from onnxspec.cases import features_of, operator_versions, profile
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select
 from onnxspec.conformance.pytest_plugin.assertion import (
     RunningTarget,  # noqa: F401 - loaded once, here: NumPy cannot be loaded again in the runs below
 )
-from onnxspec.conformance.pytest_plugin.filling import Share
-from onnxspec.conformance.pytest_plugin.items import Following, Group, item_group
+from onnxspec.conformance.pytest_plugin.items import Group, item_group
 from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.loop import judged_result
 from onnxspec.conformance.running.run import Plan
-from onnxspec.conformance.targets.target import Target, parse_target
-from onnxspec.reference import CELLS, operator_of
+from onnxspec.conformance.targets.target import parse_target
+from onnxspec.reference import operator_of
 
 from ..checking.nodes import one_node
 from ..cli.test_weights import missing, pointer_for_model, with_weights_fed
@@ -123,10 +120,7 @@ def test_an_error_in_an_operators_own_code_is_no_pass_and_no_failure_of_the_targ
 def test_every_case_is_in_one_item_and_items_are_few(pytester: pytest.Pytester) -> None:
     specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
     items, _ = pytester.inline_genitems(*SUITE, "--onnxspec-profile", "core")
-    following = [item for item in items if isinstance(item, Following)]
-    types = {f"{spec.op}-{spec.version}-{spec.type}-following" for spec in specs if spec.op in CELLS}
-    assert {item.name for item in following} == types
-    groups = [item for item in items if isinstance(item, Group) and item not in following]
+    groups = [item for item in items if isinstance(item, Group)]
     assert Counter(spec.id for item in groups for spec in item.probes) == Counter(spec.id for spec in specs)
     assert len(items) < len(specs) / 2
     for item in groups:
@@ -141,32 +135,6 @@ def test_the_group_of_an_item_is_the_most_special_feature() -> None:
         assert group == "plain" or group in features_of(spec)
         if spec.clip is not None and spec.data == "dense" and spec.reruns == "none" and "Y" in spec.outputs:
             assert group in ("clip", "input-forget", "layout1")
-
-
-# What follows
-
-
-@pytest.mark.long
-def test_cases_follow_where_a_target_lacks_features(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The little runtime has one direction, no lengths and no activations."""
-    monkeypatch.setattr("onnxspec.conformance.running.filling.MOST", 4)
-    words = (*SUITE, "-rs", "--onnxspec-op", "LSTM", "--onnxspec-target", "backend:tiny_runtime")
-    result = project.runpytest_inprocess(*words, "-k", "float32 and (forward or following or plain or initial)")
-    result.stdout.fnmatch_lines(["*some of the pinned cases are left out*"])
-    result = project.runpytest_inprocess(*words)
-    assert "LSTM-14-float32-following" in result.stdout.str() or "passed" in result.stdout.str()
-
-
-def test_one_of_several_workers_fills_and_reads_what_the_others_left(tmp_path: Path) -> None:
-    one, other = (Share(str(tmp_path), worker, "t") for worker in ("gw0", "gw1"))
-    assert (one.several, one.claimed("filling"), other.claimed("filling")) == (True, True, False)
-    probe = SpecProbe(profile("core", "RNN", 14)[0])
-    results = [judged_result(probe, Target("t", "backend"), Judgement(Verdict.PASS), (), lambda p: "")]
-    one.leave(results)
-    assert list(other.left()) == results
-    alone = Share(None, "", "t")
-    alone.leave(results)
-    assert (alone.several, alone.claimed("filling"), list(alone.left())) == (False, True, [])
 
 
 # What an item comes to
@@ -295,7 +263,7 @@ def test_a_target_that_cannot_start_is_one_error(project: pytest.Pytester, worke
     few = [*SUITE, *FEW, "--onnxspec-profile", "smoke", "--onnxspec-target", "backend:nowhere"]
     result = project.runpytest_subprocess(*few, *workers)
     outcomes = result.parseoutcomes()
-    assert outcomes.pop("errors") == 1
+    assert 1 <= outcomes.pop("errors") <= (2 if workers else 1)  # each worker starts its own process
     assert set(outcomes) == {"skipped"}
     result.stdout.fnmatch_lines(
         [
