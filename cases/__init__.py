@@ -5,7 +5,7 @@ from .axes.violation import Violation
 from .operators.causal_conv_with_state import CAUSAL_CONV_FAMILY, DILATED_CAUSAL_CONV_FAMILY
 from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
 from .operators.extended_lstm.family import EXTENDED_FAMILY
-from .operators.linear_attention.family import LINEAR_ATTENTION_FAMILY
+from .operators.linear_attention.family import LINEAR_ATTENTION_FAMILY, ONNXRUNTIME_LINEAR_ATTENTION_FAMILY
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .profiles.recurrent import RECURRENT
 from .simple import SimpleFamily, SimpleSpec
@@ -59,6 +59,7 @@ for _family in (
     CAUSAL_CONV_FAMILY,
     DILATED_CAUSAL_CONV_FAMILY,
     LINEAR_ATTENTION_FAMILY,
+    ONNXRUNTIME_LINEAR_ATTENTION_FAMILY,
 ):
     if {*_family.operators} <= {*operator_names()}:  # of an operator that the installed onnx lacks there are no cases
         register(_family)

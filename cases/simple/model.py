@@ -46,11 +46,11 @@ def node_model(
     layout = int(node.attributes.get(operator.rules.layout) == 1)
 
     def dimension(extent: Extent, actual: int | None) -> int | str:
-        named = bool({extent.size, extent.factor} & {*symbolic} - {""})
+        named = bool(extent.names & {*symbolic})
         return str(extent) if named or actual is None else actual
 
     def value_of(extent: Extent) -> int | None:
-        known = {extent.size, extent.factor} - {""} <= sizes.keys()
+        known = extent.names <= sizes.keys()
         return extent.value(sizes) if known else None
 
     def fed(name: str) -> Any:

@@ -70,9 +70,10 @@ class SimpleSpec:
     def given(self) -> tuple[str, ...]:
         """Formal names of the inputs that are there."""
         operator = self.operator
-        return tuple(name for name in operator.inputs if self._is_given(operator, name))
+        return tuple(name for name in operator.inputs if self.has(operator, name))
 
-    def _is_given(self, operator: OperatorVersion, name: str) -> bool:
+    def has(self, operator: OperatorVersion, name: str) -> bool:
+        """Tell whether an input is there."""
         needed = operator.rules.needed.get(name)
         if needed is not None and needed.refused:
             return self.node_attributes.get(needed.attribute, operator.defaults.get(needed.attribute)) in needed.values
@@ -88,9 +89,9 @@ class SimpleSpec:
     def sizes(self) -> dict[str, int]:
         """All sizes by name."""
         extents = [e for form in self.operator.tensors.values() for shape in form.shapes for e in shape]
-        names = {extent.size for extent in extents} | {extent.factor for extent in extents}
+        names = frozenset().union(*(extent.names for extent in extents))
         said = self.operator.rules.sizes
-        values = {name: getattr(self, said.get(name, name)) for name in sorted(names - {""})}
+        values = {name: getattr(self, said.get(name, name)) for name in sorted(names)}
         usual: Mapping[str, Any] = self.operator.defaults
         return {name: usual[said[name]] if value is None else value for name, value in values.items()}
 

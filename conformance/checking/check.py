@@ -128,6 +128,8 @@ def check_node(
         name = operator.document.title
         return CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, version),))
     subject = subject_of(located.scope, located.number, version)
+    if unjudged := version.unjudged(subject.chosen):
+        return CheckedNode(version.name, unchecked=(Unchecked("", file, located.path, version.name, unjudged),))
     found = [(rule_broken(operator, outcome.topic), outcome) for outcome in outcomes(subject, operator)]
     found += _by_topic(quantization(subject))
     if any(isinstance(o, Broken) and o.certain and rule.level is Level.ERROR for rule, o in found):

@@ -130,7 +130,7 @@ def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
 
 
 def _known(extent: Extent, sizes: Mapping[str, int]) -> int | None:
-    return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else None
+    return extent.value(sizes) if extent.names <= sizes.keys() else None
 
 
 def _agree(claimed: tuple[Dimension, ...], follows: tuple[int | None, ...]) -> bool:

@@ -72,7 +72,7 @@ def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said:
 
 
 def _may_be(extent: Extent, actual: Dimension, sizes: Mapping[str, int]) -> bool:
-    known = {extent.size, extent.factor} - {""} <= sizes.keys()
+    known = extent.names <= sizes.keys()
     return not known or not isinstance(actual, int) or extent.value(sizes) == actual
 
 

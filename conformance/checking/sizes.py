@@ -103,10 +103,10 @@ def agreement(
                     what = f"{name} has shape {in_words(given.shape)}: dimension {axis} must be {extent}"
                     yield Broken("shapes", what, given.type.certain)
                 continue
-            if extent.factor:
-                if extent.factor not in known:
-                    continue
-                extent = Extent(extent.size, extent.times * known[extent.factor].value, extent.plus)
+            if not extent.factors <= known.keys():
+                continue
+            times = extent.multiple({size: each.value for size, each in known.items()})
+            extent = Extent(extent.size, times, extent.plus)
             value = actual if extent.plain else None
             if isinstance(actual, int):
                 value = extent.solved(actual, {})

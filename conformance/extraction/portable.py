@@ -109,7 +109,7 @@ def portable(located: Located) -> PortableNode:
         raise NotPortable(f"is illegal by {broken.rule}: {broken.message}")
     subject = checked.subject
     if subject is None:
-        raise NotPortable("is of an operator version that is not known here")
+        raise NotPortable(f"is not judged: {checked.unchecked[0].missing}")
     constants: dict[str, Array] = {}
     flowing: dict[str, str] = {}
     defaults: dict[str, Array] = {}
@@ -221,7 +221,7 @@ def _onnx_type(element: str) -> int:
 
 
 def _dimension(extent: Extent, sizes: Mapping[str, int]) -> int | str:
-    return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else str(extent)
+    return extent.value(sizes) if extent.names <= sizes.keys() else str(extent)
 
 
 def _tensor(name: str, array: Array) -> TensorProto:

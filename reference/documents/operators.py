@@ -6,7 +6,7 @@ Those of ONNX come from the schemas that ``onnx`` registers; an operator of anot
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -51,12 +51,15 @@ class NodeRules(Struct, frozen=True):
         By size the attribute that says it.
     layout
         The attribute that selects the second shape of tensors (``batch_first``) if it is 1.
+    default_only
+        Attributes of which only the default is judged.
     """
 
     choices: Mapping[str, tuple[str, ...]] = {}
     needed: Mapping[str, Needed] = {}
     sizes: Mapping[str, str] = {}
     layout: str = "layout"
+    default_only: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,11 @@ class OperatorVersion:
         """``LSTM-14``; with its domain in front where that is not ONNX's own."""
         prefix = f"{self.domain}::" if self.domain else ""
         return f"{prefix}{self.op_type}-{self.since_version}"
+
+    def unjudged(self, chosen: Callable[[str], Any]) -> str:
+        """Return why a node is not judged, of which `chosen` gives the values of attributes; empty if it is."""
+        others = (name for name in sorted(self.rules.default_only) if chosen(name) not in (None, self.defaults[name]))
+        return next((f"{name} {chosen(name)!r}: only {self.defaults[name]!r} is judged here" for name in others), "")
 
     @property
     def known_as(self) -> str:

@@ -58,12 +58,12 @@ def _options(form: TensorForm, shape: tuple[int, ...], layout: int) -> tuple[tup
 
 def _solve(name: str, axis: int, extent: Extent, actual: int, sizes: dict[str, int]) -> None:
     """Add the size that an extent says, if it says one."""
-    if not extent.size or (extent.factor and extent.factor not in sizes):
+    if not extent.size or not extent.factors <= sizes.keys():
         return
     size = extent.solved(actual, sizes)
     if size is not None:
         sizes[extent.size] = size
-    elif not extent.factor or sizes[extent.factor]:
+    elif extent.multiple(sizes):
         raise ShapeError(f"dimension {axis} of {name} is {actual}, which cannot be {extent}")
 
 

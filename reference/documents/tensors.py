@@ -26,18 +26,22 @@ class Extent(Struct, frozen=True):
         Name of a size; empty for a constant, which is `plus` alone.
     factor
         Name of a second size, by which the first is multiplied; empty for none.
+    or_factor
+        Name of a third size: the greater one of it and the factor counts; empty for none.
     """
 
     size: str
     times: int = 1
     plus: int = 0
     factor: str = ""
+    or_factor: str = ""
 
     def __str__(self) -> str:
         if not self.size:
             return str(self.plus)
         times = [str(self.times)] if self.times != 1 else []
-        product = "*".join([*times, *([self.factor] if self.factor else []), self.size])
+        factor = f"max({self.factor}, {self.or_factor})" if self.or_factor else self.factor
+        product = "*".join([*times, *([factor] if factor else []), self.size])
         return f"{product} {'+' if self.plus > 0 else '-'} {abs(self.plus)}" if self.plus else product
 
     @property
@@ -45,16 +49,28 @@ class Extent(Struct, frozen=True):
         """Tell whether it is a size itself."""
         return self == Extent(self.size) and bool(self.size)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all sizes that it is made of."""
+        return self.factors | ({self.size} - {""})
+
+    @property
+    def factors(self) -> frozenset[str]:
+        """The names of the sizes by which its size is multiplied."""
+        return frozenset({self.factor, self.or_factor} - {""})
+
+    def multiple(self, sizes: Mapping[str, int]) -> int:
+        """Return the number by which its size is multiplied. Raises KeyError for a size that they lack."""
+        return self.times * max((sizes[name] for name in self.factors), default=1)
+
     def value(self, sizes: Mapping[str, int]) -> int:
         """Return the extent for given sizes. Raises KeyError for a size that they lack."""
-        if not self.size:
-            return self.plus
-        return self.times * (sizes[self.factor] if self.factor else 1) * sizes[self.size] + self.plus
+        return self.multiple(sizes) * sizes[self.size] + self.plus if self.size else self.plus
 
     def solved(self, actual: int, sizes: Mapping[str, int]) -> int | None:
         """Return the size for which it is `actual`; None where there is none, or several, or its factor is not
         known."""
-        factor = self.times * (sizes.get(self.factor, 0) if self.factor else 1)
+        factor = self.multiple(sizes) if self.factors <= sizes.keys() else 0
         if not self.size or not factor or (actual - self.plus) % factor or actual < self.plus:
             return None
         return (actual - self.plus) // factor

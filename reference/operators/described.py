@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..documents.operators import Needed, OperatorVersion
+from ..documents.operators import Needed, OperatorVersion, UnknownOperator
 from ..documents.sizes import ShapeError, sizes_of_shapes
 from ..faults.computing import Computed
 from ..faults.derived import await_derived, topic_of_name
@@ -173,6 +173,8 @@ class DescribedOperator(Operator):
             if not isinstance(value, _KINDS[version.attributes[name]]):
                 raise self.illegal("attributes", f"attribute {name} is {value!r}, not {version.attributes[name]}")
         attributes = {**version.defaults, **node.attributes}
+        if unjudged := version.unjudged(attributes.get):
+            raise UnknownOperator(f"{self.document.title}: {unjudged}")
         for topic, message in breaches(version, attributes.get, node.attributes, there):
             raise self.illegal(topic, message)
         c = Described(version, there, attributes, interpretations or Interpretations(), self.equations, self.radii)

@@ -12,14 +12,17 @@ from .causal_conv_with_state import CausalConvWithState, DilatedCausalConvWithSt
 from .described import DescribedOperator
 from .dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
 from .extended_lstm.operator import EXTENDED_LSTM
-from .linear_attention import LinearAttention
+from .linear_attention import LinearAttention, OnnxruntimeLinearAttention
 from .operator import register
 from .recurrent import RecurrentOperator
 
 # Described operators, without those whose schemas the installed onnx lacks and what extends them.
 DESCRIBED: tuple[DescribedOperator, ...] = tuple(
     operator
-    for family in ((CausalConvWithState(), DilatedCausalConvWithState()), (LinearAttention(),))
+    for family in (
+        (CausalConvWithState(), DilatedCausalConvWithState()),
+        (LinearAttention(), OnnxruntimeLinearAttention()),
+    )
     if has_schema(family[0].document)
     for operator in family
 )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ....reference import Node
+from ....reference import Node, resolve
 from ...simple.family import SimpleFamily
 from .numbers import draw
-from .rows import AXES, EDGES, SMOKE
-from .spec import LinearAttentionSpec
+from .rows import AXES, EDGES, ONNXRUNTIME_AXES, ONNXRUNTIME_SMOKE, SMOKE
+from .spec import LinearAttentionSpec, OnnxruntimeLinearAttentionSpec
 from .violations import VIOLATIONS
 
 Array = NDArray[Any]
@@ -29,11 +30,12 @@ class LinearAttentionFamily(SimpleFamily):
     """See :class:`..simple.family.SimpleFamily`."""
 
     operators = ("LinearAttention",)
-    spec = LinearAttentionSpec
+    spec: type[LinearAttentionSpec] = LinearAttentionSpec
     axes = AXES
+    smoke: Sequence[Mapping[str, Any]] = SMOKE
     carried = MappingProxyType({"past_state": "present_state"})
     sequence = "seq_length"
-    edges = (*SMOKE, *EDGES)
+    edges: Sequence[Mapping[str, Any]] = (*SMOKE, *EDGES)
     forbidden = VIOLATIONS
 
     def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
@@ -41,13 +43,13 @@ class LinearAttentionFamily(SimpleFamily):
         cases = tuple(super().profile(name, op, version))
         if name != "smoke":
             return cases
-        rows = {self.settled(replace(self.spec(), **row)) for row in SMOKE}
+        rows = {self.settled(replace(self.spec(), **row)) for row in self.smoke}
         core = tuple(super().profile("core", op, version))
         chosen = (spec for spec in core if replace(spec, seed=0) in rows)
         broken = [spec for spec in core if spec.illegal][::8]
         return tuple(dict.fromkeys((*cases, *chosen, *broken)))
 
-    def legal(self, spec: LinearAttentionSpec) -> LinearAttentionSpec:
+    def legal(self, spec: Any) -> Any:
         """See :meth:`..simple.family.SimpleFamily.legal`."""
         if spec.numbers == "integers":
             spec = _exact(spec)
@@ -64,7 +66,7 @@ class LinearAttentionFamily(SimpleFamily):
             spec = replace(spec, type_S="")
         return _lighter(spec)
 
-    def draw(self, spec: LinearAttentionSpec, name: str, shape: tuple[int, ...], key: str) -> Array:
+    def draw(self, spec: Any, name: str, shape: tuple[int, ...], key: str) -> Array:
         """See :func:`.numbers.draw`."""
         return draw(spec, name, shape, key)
 
@@ -75,7 +77,7 @@ class LinearAttentionFamily(SimpleFamily):
         batch, steps, _ = inputs["query"].shape
         decay = inputs.get("decay")
         there = {
-            "several-heads": queries > 1,
+            "several-heads": max(queries, keys) > 1,
             "grouped": queries > keys,
             "several-steps": steps > 1,
             "several-rows": batch > 1,
@@ -115,4 +117,44 @@ def _lighter(spec: LinearAttentionSpec) -> LinearAttentionSpec:
     return spec
 
 
+class OnnxruntimeLinearAttentionFamily(LinearAttentionFamily):
+    """See :class:`..simple.family.SimpleFamily`."""
+
+    operators = ("com.microsoft::LinearAttention",)
+    spec = OnnxruntimeLinearAttentionSpec
+    axes = MappingProxyType({**AXES, **ONNXRUNTIME_AXES})
+    smoke = (*SMOKE, *ONNXRUNTIME_SMOKE)
+    edges = (*SMOKE, *ONNXRUNTIME_SMOKE, *EDGES)
+
+    def legal(self, spec: Any) -> Any:
+        """See :meth:`..simple.family.SimpleFamily.legal`: heads that share one divide kv_num_heads."""
+        least = math.lcm(spec.query_sharing, spec.key_sharing)
+        if spec.query_sharing > 1:
+            spec = replace(spec, group=1)
+        if spec.kv_num_heads % least:
+            spec = replace(spec, kv_num_heads=least)
+        spec = super().legal(spec)
+        if spec.kv_num_heads % least:
+            spec = replace(spec, query_sharing=1, key_sharing=1)
+        used = {"decay": spec.gated, "beta": spec.delta}
+        unused = [name for name in used if not used[name] and spec.unused in (f"unused-{name}", "unused-both")]
+        return replace(spec, unused="unused-both" if len(unused) == 2 else "".join(f"unused-{name}" for name in unused))
+
+    def node_features(self, node: Node, inputs: Mapping[str, Array]) -> frozenset[str]:
+        """See :meth:`LinearAttentionFamily.node_features`."""
+        c: Any = resolve(node, inputs)
+        queries, heads, keys = (c.sizes[name] for name in ("q_num_heads", "kv_num_heads", "k_num_heads"))
+        rule = c.attributes["update_rule"]
+        there = {
+            "inverse-groups": queries < heads,
+            "shared-keys": keys < heads,
+            "unused-inputs": any(
+                name in inputs and rule not in needed.values for name, needed in c.operator.rules.needed.items()
+            ),
+        }
+        features = super().node_features(node, inputs)
+        return features | {feature for feature, is_there in there.items() if is_there}
+
+
 LINEAR_ATTENTION_FAMILY = LinearAttentionFamily()
+ONNXRUNTIME_LINEAR_ATTENTION_FAMILY = OnnxruntimeLinearAttentionFamily()

@@ -49,7 +49,7 @@ def draw(spec: LinearAttentionSpec, name: str, shape: tuple[int, ...], key: str)
         return _integers(spec, name, shape, key)
     drawn = uniform(key, shape, _PRECISION[spec.type_of(name)], 0)
     if name == "key":
-        heads = drawn.reshape(*shape[:2], spec.kv_num_heads, spec.d_k)
+        heads = drawn.reshape(*shape[:2], spec.k_num_heads, spec.d_k)
         return _key_heads(heads, spec.keys, key).reshape(shape)
     if name == "decay":
         return DECAYS[spec.decays](drawn)
@@ -82,7 +82,7 @@ def _integers(spec: LinearAttentionSpec, name: str, shape: tuple[int, ...], key:
     if name == "beta":
         return integers(key, count, 0, 2).reshape(shape).astype(np.float64)
     if name == "key" and spec.delta:
-        drawn = uniform(key, (*shape[:2], spec.kv_num_heads, spec.d_k), 24, 0)
+        drawn = uniform(key, (*shape[:2], spec.k_num_heads, spec.d_k), 24, 0)
         return _key_heads(drawn, "one-hot", key).reshape(shape)
     most = 1 if name == "key" else 2
     return integers(key, count, -most, most).reshape(shape).astype(np.float64)

@@ -102,3 +102,20 @@ AXES: Mapping[str, Sequence[Any]] = {
     "numbers": ("usual", "usual", "integers"),
 }
 """Values that cases combine."""
+
+ONNXRUNTIME_AXES: Mapping[str, Sequence[Any]] = {
+    "query_sharing": (1, 2, 3),
+    "key_sharing": (1, 2, 3),
+    "unused": ("", "unused-decay", "unused-beta", "unused-both"),
+}
+"""What cases of onnxruntime's own operator combine beside that."""
+
+ONNXRUNTIME_SMOKE = (
+    _row(query_sharing=2, group=1, kv_num_heads=4),
+    _row(query_sharing=2, group=1, kv_num_heads=4, key_sharing=2, d_k=16, d_v=32, seq_length=17),
+    _row(key_sharing=3, kv_num_heads=3),
+    _row(update_rule="linear", unused="unused-both", decays="strong"),
+    _row(update_rule="delta", unused="unused-decay"),
+    _row(update_rule="gated", unused="unused-beta"),
+)
+"""Its cases of ``smoke`` beside those of ONNX's."""

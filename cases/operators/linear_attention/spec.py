@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....reference import OperatorVersion
 from ...simple.spec import SimpleSpec
 
 
@@ -50,6 +51,11 @@ class LinearAttentionSpec(SimpleSpec):
         return self.kv_num_heads * self.group
 
     @property
+    def k_num_heads(self) -> int:
+        """Number of heads of key."""
+        return self.kv_num_heads
+
+    @property
     def rule(self) -> str:
         """The update rule, its default where it is left out."""
         return self.update_rule or "gated_delta"
@@ -63,3 +69,38 @@ class LinearAttentionSpec(SimpleSpec):
     def gated(self) -> bool:
         """Tell whether the rule has a decay."""
         return self.rule in ("gated", "gated_delta")
+
+
+@dataclass(frozen=True)
+class OnnxruntimeLinearAttentionSpec(LinearAttentionSpec):
+    """The fields of onnxruntime's own operator.
+
+    query_sharing, key_sharing
+        Key-value heads that share a query head, and a head of key.
+    unused
+        Inputs that are there though the rule does not use them: ``unused-decay``, ``unused-beta``, ``unused-both``.
+    """
+
+    query_sharing: int = 1
+    key_sharing: int = 1
+    unused: str = ""
+
+    op = "com.microsoft::LinearAttention"
+    version = 1
+
+    @property
+    def q_num_heads(self) -> int:
+        """Number of query heads."""
+        return self.kv_num_heads * self.group // self.query_sharing
+
+    @property
+    def k_num_heads(self) -> int:
+        """Number of heads of key."""
+        return self.kv_num_heads // self.key_sharing
+
+    def has(self, operator: OperatorVersion, name: str) -> bool:
+        """See :meth:`..simple.spec.SimpleSpec.has`."""
+        used = {"decay": self.gated, "beta": self.delta}
+        if name not in used:
+            return super().has(operator, name)
+        return used[name] or self.unused in (f"unused-{name}", "unused-both")

@@ -24,6 +24,17 @@ FORMS = by_name([
 ])  # fmt: skip
 RULES = NodeRules(choices={"activation": ("none", "silu", "swish")})
 
+_DEFAULT_ONLY = {
+    "ndim": 1,
+    "state_window": 0,
+    "state_update_capacity": 0,
+    "state_length": 0,
+    "state_channels_last": -1,
+    "input_channels": 0,
+    "input_channel_offset": 0,
+}
+"""Attributes of onnxruntime's that need a GPU, or further dimensions."""
+
 
 def _dilated_version() -> OperatorVersion:
     lag = Extent("lag", factor="dilation")
@@ -39,8 +50,8 @@ def _dilated_version() -> OperatorVersion:
         domain="com.microsoft",
         op_type="CausalConvWithState",
         since_version=1,
-        attributes={"activation": "STRING", "dilation": "INT", "channels_last": "INT"},
-        defaults={"activation": "none", "dilation": 1, "channels_last": 0},
+        attributes={"activation": "STRING", **dict.fromkeys(("dilation", "channels_last", *_DEFAULT_ONLY), "INT")},
+        defaults={"activation": "none", "dilation": 1, "channels_last": 0, **_DEFAULT_ONLY},
         inputs=("input", "weight", "bias", "past_state"),
         required=frozenset({"input", "weight"}),
         outputs=("output", "present_state"),
@@ -48,7 +59,12 @@ def _dilated_version() -> OperatorVersion:
         types=("float16", "bfloat16", "float32"),
         kinds={},
         tensors=forms,
-        rules=NodeRules(choices=RULES.choices, sizes={"dilation": "dilation"}, layout="channels_last"),
+        rules=NodeRules(
+            choices=RULES.choices,
+            sizes={"dilation": "dilation"},
+            layout="channels_last",
+            default_only=frozenset(_DEFAULT_ONLY),
+        ),
     )
 
 
@@ -68,10 +84,7 @@ class CausalConvWithState(DescribedOperator):
 
 
 class DilatedCausalConvWithState(CausalConvWithState):
-    """onnxruntime's own, which has dilation and a layout with channels last.
-
-    Its versions stand here as far as a CPU takes them: ndim and state_window have their defaults.
-    """
+    """onnxruntime's own, which has dilation and a layout with channels last."""
 
     document = Document(
         "CausalConvWithState", "com.microsoft", Path(__file__).with_name("dilated.toml"), {1: _dilated_version()}

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...documents.interpretations import Interpretations
-from ...documents.operators import Document, Needed, NodeRules
+from ...documents.operators import Document, Needed, NodeRules, OperatorVersion
 from ...documents.tensors import ONE, Extent, TensorForm, by_name
 from ...faults.fault import Fault
 from ...numbers.accuracy import WIDER_PRESETS, any_of
@@ -118,20 +117,72 @@ class LinearAttention(DescribedOperator):
         needs_steps = any(part in fault.id for part in (".chunks.", ".state.", ".tails."))
         return bool(batch * steps * sizes <= _LARGE and (needs_steps or steps <= _SHORT))
 
+    def uneven(self, queries: int, keys: int) -> str:
+        """Return what is wrong with numbers of heads beside each other; empty where that is nothing."""
+        return f"q_num_heads {queries} is no multiple of kv_num_heads {keys}" if queries % keys else ""
+
     def check(self, c: Described) -> None:
-        message = _uneven(c.attributes["q_num_heads"], c.attributes["kv_num_heads"])
+        message = self.uneven(c.attributes["q_num_heads"], c.attributes["kv_num_heads"])
         if message:
             raise self.illegal("heads", message)
 
     def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
         yield from super().diagnostics(written)
-        message = _uneven(written.chosen("q_num_heads"), written.chosen("kv_num_heads"))
-        if message:
-            yield Diagnostic("heads", message)
+        queries, keys = written.chosen("q_num_heads"), written.chosen("kv_num_heads")
+        if isinstance(queries, int) and isinstance(keys, int) and queries > 0 and keys > 0:
+            message = self.uneven(queries, keys)
+            if message:
+                yield Diagnostic("heads", message)
 
 
-def _uneven(queries: Any, keys: Any) -> str:
-    """Return what is wrong with two numbers of heads beside each other; empty where that is nothing."""
-    if isinstance(queries, int) and isinstance(keys, int) and keys > 0 and queries > 0 and queries % keys:
-        return f"q_num_heads {queries} is no multiple of kv_num_heads {keys}"
-    return ""
+def _version_of_onnxruntime() -> OperatorVersion:
+    output = Extent("d_v", factor="q_num_heads", or_factor="kv_num_heads")
+    own = (
+        TensorForm("key", ((_B, _T, Extent("k_num_heads", factor="d_k")),), axes=FORMS["key"].axes),
+        TensorForm("output", ((_B, _T, output),), axes=FORMS["output"].axes),
+    )
+    integers = ("q_num_heads", "kv_num_heads", "chunk_size", "state_window")
+    types = ("float32", "float16", "bfloat16")
+    return OperatorVersion(
+        domain="com.microsoft",
+        op_type="LinearAttention",
+        since_version=1,
+        attributes={**dict.fromkeys(integers, "INT"), "scale": "FLOAT", "update_rule": "STRING"},
+        defaults={"chunk_size": 64, "scale": 0.0, "state_window": 0, "update_rule": "gated_delta"},
+        inputs=("query", "key", "value", "past_state", "decay", "beta"),
+        required=frozenset({"query", "key", "value"}),
+        outputs=("output", "present_state"),
+        required_outputs=frozenset({"output", "present_state"}),
+        types=types,
+        kinds={"S": types},
+        tensors={**FORMS, **by_name(own)},
+        rules=structs.replace(
+            NODE_RULES,
+            needed={name: structs.replace(needed, refused=False) for name, needed in NODE_RULES.needed.items()},
+            default_only=frozenset({"state_window"}),
+        ),
+    )
+
+
+class OnnxruntimeLinearAttention(LinearAttention):
+    """onnxruntime's own, where key-value heads may share queries and keys, and inputs that a rule does not use may be
+    there."""
+
+    document = Document(
+        "LinearAttention",
+        "com.microsoft",
+        Path(__file__).with_name("onnxruntime.toml"),
+        {1: _version_of_onnxruntime()},
+    )
+
+    def uneven(self, queries: int, keys: int) -> str:
+        """See :meth:`LinearAttention.uneven`: either may be the multiple."""
+        if queries % keys == 0 or keys % queries == 0:
+            return ""
+        return f"neither of q_num_heads {queries} and kv_num_heads {keys} is a multiple of the other"
+
+    def check(self, c: Described) -> None:
+        super().check(c)
+        heads, keys = c.sizes["kv_num_heads"], c.sizes.get("k_num_heads", 0)
+        if not keys or heads % keys:
+            raise self.illegal("shapes", f"kv_num_heads {heads} is no multiple of the {keys} heads of key")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...documents.operators import document_of
 from ...faults.fault import family, fault
 from ..described import Described, with_equations
 from . import Changed, attention_of
@@ -37,7 +38,8 @@ def attention_fault(
 
     def register(change: Change) -> Change:
         given = {"operators": ("LinearAttention",), "types": TYPES, **fields}
-        fault(f"linearattention.{id}", clause, words, partial(changed, change=change), **given)
+        prefix = document_of(given["operators"][0]).prefix
+        fault(f"{prefix}.{id}", clause, words, partial(changed, change=change), **given)
         return change
 
     if change is not None:

@@ -17,6 +17,7 @@ from .changes import (
     Array,
     attention_family,
     attention_fault,
+    by_rule,
     changed,
     finished,
     first_of,
@@ -31,7 +32,19 @@ from .changes import (
     with_rates,
     with_step,
 )
-from .recurrence import Attention, Step, Written, advance, corrects, decays, default_scale, outer, read, retrieve
+from .recurrence import (
+    Attention,
+    Operands,
+    Step,
+    Written,
+    advance,
+    corrects,
+    decays,
+    default_scale,
+    outer,
+    read,
+    retrieve,
+)
 
 attention_fault(
     "heads.modulo",
@@ -374,3 +387,63 @@ attention_fault(
 def scale_zero(compute: Compute, c: Described) -> Outputs:
     written = "scale" in compute.attributes and not compute.attributes["scale"]
     return compute(changed(c, lambda node: with_operands(node, scale=lambda o: 0.0)) if written else c)
+
+
+# onnxruntime's own operator
+
+_of_onnxruntime = partial(attention_fault, operators=("com.microsoft::LinearAttention",))
+
+
+def _inverse(c: Attention, heads: Callable[[int, int], Array]) -> Attention:
+    """Give every head of an inverse group another query head: of `heads` (output heads, query heads)."""
+
+    def queries(o: Operands) -> Array:
+        given = o.query[:, :, :: len(o.heads) // c.q_num_heads]
+        return given[:, :, heads(len(o.heads), c.q_num_heads)]
+
+    return with_operands(c, c.kv_num_heads > c.q_num_heads, query=queries)
+
+
+_of_onnxruntime(
+    "heads.inverse-modulo",
+    "heads.inverse",
+    "Lets head h of an inverse group be read by query head h mod q_num_heads.",
+    lambda c: _inverse(c, lambda heads, queries: np.arange(heads) % queries),
+)
+_of_onnxruntime(
+    "heads.inverse-first",
+    "heads.inverse",
+    "Lets all heads of inverse groups be read by the first query head.",
+    lambda c: _inverse(c, lambda heads, queries: np.arange(heads) * 0),
+)
+_of_onnxruntime(
+    "heads.inverse-clamped",
+    "heads.inverse",
+    "Lets head h of an inverse group be read by query head h, or the last one.",
+    lambda c: _inverse(c, lambda heads, queries: np.minimum(np.arange(heads), queries - 1)),
+)
+
+
+def _shared_keys(c: Attention) -> Attention:
+    """Give key-value head h key h mod the number of key's heads."""
+    keys = c.key.shape[2] // max(c.d_k, 1)
+
+    def modulo(o: Operands) -> Array:
+        return o.key[:, :, :: c.kv_num_heads // keys][:, :, np.arange(c.kv_num_heads) % keys]
+
+    return with_operands(c, 0 < keys < c.kv_num_heads, key=modulo)
+
+
+_of_onnxruntime("key-heads.modulo", "key-heads", "Uses key h mod its number of heads for head h.", _shared_keys)
+_of_onnxruntime(
+    "unused.decay",
+    "unused-inputs",
+    "Lets the state decay wherever decay is there, whatever the rule.",
+    lambda c: by_rule(by_rule(c, "linear", "gated"), "delta", "gated_delta") if c.decay is not None else c,
+)
+_of_onnxruntime(
+    "unused.beta",
+    "unused-inputs",
+    "Corrects by the state wherever beta is there, whatever the rule.",
+    lambda c: by_rule(by_rule(c, "linear", "delta"), "gated", "gated_delta") if c.beta is not None else c,
+)

@@ -209,11 +209,17 @@ class Attention:
         """Width of a value."""
         return int(self.value.shape[2]) // self.kv_num_heads
 
+    def _keys(self) -> Array:
+        """Return the key of every key-value head: neighbours share one where there are fewer."""
+        heads = self.key.shape[2] // self.d_k if self.d_k else self.kv_num_heads
+        keys = unpack(self.key, heads)
+        return keys if heads == self.kv_num_heads else np.repeat(keys, self.kv_num_heads // heads, axis=2)
+
     def operands(self) -> Operands:
         """Return the operands, unpacked."""
         batch, steps, _ = self.query.shape
         H, R, d_k = self.kv_num_heads, self.reads, self.d_k
-        query, key, value = unpack(self.query, self.q_num_heads), unpack(self.key, H), unpack(self.value, H)
+        query, key, value = unpack(self.query, self.q_num_heads), self._keys(), unpack(self.value, H)
         exponent = np.zeros((batch, steps, H, d_k))
         if decays(self.update_rule) and self.decay is not None:
             exponent = np.broadcast_to(unpack(self.decay, H), exponent.shape)

@@ -9,11 +9,24 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import build_case, clauses_exercised
-from onnxspec.cases.operators.linear_attention.family import LINEAR_ATTENTION_FAMILY
-from onnxspec.cases.operators.linear_attention.spec import LinearAttentionSpec
-from onnxspec.reference import IllegalNode, Node, clauses_of, expect, operator_names, operator_of, resolve
+from onnxspec.cases.operators.linear_attention.family import (
+    LINEAR_ATTENTION_FAMILY,
+    ONNXRUNTIME_LINEAR_ATTENTION_FAMILY,
+)
+from onnxspec.cases.operators.linear_attention.spec import LinearAttentionSpec, OnnxruntimeLinearAttentionSpec
+from onnxspec.reference import (
+    IllegalNode,
+    Node,
+    UnknownOperator,
+    clauses_of,
+    expect,
+    operator_names,
+    operator_of,
+    resolve,
+)
 
 OP = "LinearAttention"
+OWN = "com.microsoft::LinearAttention"
 
 pytestmark = pytest.mark.skipif("LinearAttention" not in operator_names(), reason="the installed onnx lacks its schema")
 
@@ -113,3 +126,59 @@ def test_random_cases_are_legal() -> None:
         if spec is not None:
             case = build_case(spec)
             resolve(case.trial.node, case.trial.feeds[0].inputs)
+
+
+@pytest.fixture(scope="module")
+def own_core() -> tuple[Any, ...]:
+    return tuple(ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.profile("core", OWN, 1))
+
+
+def test_every_clause_of_onnxruntimes_operator_has_a_case(own_core: tuple[Any, ...]) -> None:
+    tried = {clause.id for spec in own_core for clause in clauses_exercised(spec)}
+    assert tried == {clause.id for clause in clauses_of(OWN, 1)}
+
+
+def test_cases_of_onnxruntimes_operator_go_together(own_core: tuple[Any, ...]) -> None:
+    legal = [spec for spec in own_core if not spec.illegal]
+    assert all(ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.goes_together(spec) for spec in legal)
+    assert {spec.unused for spec in legal} == {"", "unused-decay", "unused-beta", "unused-both"}
+    assert {(spec.query_sharing, spec.key_sharing) for spec in legal} >= {(1, 2), (2, 1), (2, 2), (3, 2)}
+    broken = {spec.illegal for spec in own_core if spec.illegal}
+    assert "heads.uneven" in broken
+    assert not broken & {"heads.fewer-than-kv", "inputs.decay-with-linear", "shapes.key-of-one-head"}
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+def test_inverse_groups_and_shared_keys_are_repeated_heads(rule: str) -> None:
+    own = OnnxruntimeLinearAttentionSpec(
+        update_rule=rule, kv_num_heads=6, group=1, query_sharing=2, key_sharing=3, unused="unused-both"
+    )
+    inputs = dict(ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.inputs(own))
+    assert {"decay", "beta"} <= inputs.keys()
+    repeated = {"query": 2, "key": 3}
+    for name, times in repeated.items():
+        heads = inputs[name].reshape(*inputs[name].shape[:2], -1, own.d_k)
+        repeated_heads = np.repeat(heads, times, axis=2)
+        inputs[name] = np.ascontiguousarray(repeated_heads.reshape(*inputs[name].shape[:2], -1))
+    usual = LinearAttentionSpec(update_rule=rule, kv_num_heads=6, group=1)
+    used = {name: inputs[name] for name in usual.given}
+    expected = operator_of(OP).evaluate(usual.node, used)
+    outputs = operator_of("LinearAttention", "com.microsoft").evaluate(
+        own.node, ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.inputs(own)
+    )
+    for name in ("output", "present_state"):
+        np.testing.assert_array_equal(outputs[name], expected[name])
+
+
+def test_heads_of_which_neither_is_a_multiple_are_illegal() -> None:
+    spec = next(s for s in ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.invalid_cases(OWN, 1) if s.illegal == "heads.uneven")
+    trial = build_case(spec).trial
+    with pytest.raises(IllegalNode, match="multiple of the other"):
+        resolve(trial.node, trial.feeds[0].inputs)
+
+
+def test_a_window_of_states_is_not_judged() -> None:
+    spec = OnnxruntimeLinearAttentionSpec()
+    node = Node("LinearAttention", 1, {**spec.node.attributes, "state_window": 2}, spec.node.outputs, "com.microsoft")
+    with pytest.raises(UnknownOperator, match="state_window 2: only 0 is judged here"):
+        resolve(node, ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.inputs(spec))

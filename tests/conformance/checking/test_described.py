@@ -25,9 +25,11 @@ def model(
     past: tuple[Any, ...] = ("N", 5, 3),
     bias: int = 5,
     weight: tuple[int, ...] = (5, 1, 4),
+    domain: str | None = None,
     **attributes: Any,
 ) -> onnx.ModelProto:
-    node = helper.make_node("CausalConvWithState", ["x", "w", "b", "p"], ["y", "s"], name="conv", **attributes)
+    places = {"domain": domain, "name": "conv"}
+    node = helper.make_node("CausalConvWithState", ["x", "w", "b", "p"], ["y", "s"], **places, **attributes)
     constants = {"w": np.ones(weight, np.float32), "b": np.ones(bias, np.float32)}
     graph = helper.make_graph(
         [node],
@@ -36,12 +38,20 @@ def model(
         [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in "ys"],
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 27)])
+    own = [helper.make_opsetid(domain, 1)] if domain else []
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 27), *own])
 
 
 def test_a_right_node_has_nothing_wrong() -> None:
     assert check(model(activation="silu")) == []
     assert check(model(("N", 5, 0))) == []
+    assert check(model(domain="com.microsoft", ndim=1, state_window=0, channels_last=0)) == []
+
+
+def test_values_of_attributes_that_are_not_judged_are_no_problem() -> None:
+    checked = check_model(model(domain="com.microsoft", state_window=2, past=(2, "N", 5, 3)))
+    assert not checked.problems
+    assert [each.missing for each in checked.unchecked] == ["state_window 2: only 0 is judged here"]
 
 
 @pytest.mark.parametrize(
