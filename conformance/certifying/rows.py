@@ -19,8 +19,7 @@ from ...reference.documents.interpretations import asked_anew
 from ...reference.numbers.accuracy import accuracy_class
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..judging.vocabulary import DECLINES, STATES
-from ..probes.probe import Probe
-from ..probes.wrapped import CaseProbe
+from ..probes.probe import Probe, SpecProbe
 from ..results.result import Result
 from ..results.signed_errors import biased_types
 from .records import ExceptionRecord, LevelRecord, RowRecord, WaiverRecord
@@ -184,7 +183,7 @@ def _level(
     accuracy: str,
     asked: Collection[str],
 ) -> LevelRecord:
-    legal = [probe for probe in probes if isinstance(probe, CaseProbe) and not probe.spec.illegal]
+    legal = [probe for probe in probes if isinstance(probe, SpecProbe) and not probe.spec.illegal]
     members = [p for p in legal if level.holds(p.spec) and verdicts[p.id] is not Verdict.NOT_TRIED]
     passed = [probe for probe in members if verdicts[probe.id] is Verdict.PASS]
     against: list[str] = []

@@ -112,7 +112,7 @@ def _emit_node_test(probe: Probe) -> None:
     """Print a case as a node test of onnx."""
     from ...reports.upstream.node_test import node_test
 
-    if not isinstance(probe, SpecProbe):
+    if not isinstance(probe, SpecProbe) or probe.wrap:
         fail(f"there is no node test of {probe.id}: only cases of profiles and their like have one")
     try:
         put(node_test(probe.spec))

@@ -19,9 +19,8 @@ from typing import Any
 from ...cases.specs.simpler import SIZES
 from ...reference import Fault, fault_named, versions_of
 from ..judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Verdict
-from ..probes.probe import Probe
+from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried, tried
-from ..probes.wrapped import CaseProbe
 from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
@@ -92,7 +91,7 @@ class Subject:
     arithmetics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mishap: Mishap = unheard
 
-    def run(self, probes: Sequence[CaseProbe], budget: Budget) -> Iterator[Tried]:
+    def run(self, probes: Sequence[SpecProbe], budget: Budget) -> Iterator[Tried]:
         """Run some cases, all of which are paid for."""
         for one in tried(self.process, probes, self.accuracy):
             budget.spend_on(one)
@@ -126,7 +125,7 @@ class Cause:
     foretold: int = 0
     searched: bool = False
     refuted: bool = False
-    passing: tuple[CaseProbe, ...] = ()
+    passing: tuple[SpecProbe, ...] = ()
     places: tuple[Region, ...] = ()
 
     @property
@@ -171,7 +170,7 @@ def causes_of(findings: Sequence[Finding], subject: Subject, budget: Budget) -> 
 def is_open(finding: Finding, probes: Mapping[str, Probe]) -> bool:
     """Tell whether there is something to try: a legal case that fails, and that is made from a few values."""
     probe = probes.get(finding["smallest"])
-    return finding["kind"] in _KINDS and isinstance(probe, CaseProbe) and not probe.spec.illegal
+    return finding["kind"] in _KINDS and isinstance(probe, SpecProbe) and not probe.spec.illegal
 
 
 def _apart(finding: Finding, subject: Subject, budget: Budget) -> Iterator[Cause]:
@@ -208,7 +207,7 @@ def _members(finding: Finding, cause: Cause, subject: Subject, budget: Budget) -
 def _fails_in(op: str, cause: Cause, subject: Subject, budget: Budget) -> bool:
     """Tell whether the same case of another operator fails alike; False where there is none."""
     one = cause.shrunk.one
-    assert isinstance(one.probe, CaseProbe)
+    assert isinstance(one.probe, SpecProbe)
     spec: Any = one.probe.spec
     version = spec.version if spec.version in versions_of(op) else max(versions_of(op))
     try:
@@ -225,7 +224,7 @@ def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -
     """The cause of a finding with what foretells the target's answers in fresh cases of the same kind, if anything."""
     ids = (finding["fault"],) if finding["fault"] else ()
     cause = Cause(finding, shrunk, finding["what"], ids, passing=shrunk.passed)
-    assert isinstance(shrunk.one.probe, CaseProbe)
+    assert isinstance(shrunk.one.probe, SpecProbe)
     verdict = shrunk.one.judgement.verdict
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         return cause
@@ -313,10 +312,10 @@ _BORNE_OUT = 3
 """Cases of other sizes that must fail for a place to be told."""
 
 
-def _without(shrunk: Shrunk) -> Iterator[tuple[str, CaseProbe]]:
+def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
     """Cases without one thing each that fail all the same, in another way, by the name of its field."""
     own = shrunk.one.probe
-    assert isinstance(own, CaseProbe)
+    assert isinstance(own, SpecProbe)
     spec: Any = own.spec
     for need in shrunk.needs:
         if need.verdict in FAILING:

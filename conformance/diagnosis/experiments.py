@@ -20,8 +20,8 @@ from typing import Any
 from ...cases.axes.axis import Axis
 from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
+from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
-from ..probes.wrapped import CaseProbe
 from ..workers.process import TargetProcess
 from .conditions import message_kind
 from .needs import Need, axis_of
@@ -102,7 +102,7 @@ class Shrunk:
     needs: tuple[Need, ...]
     tries: int
     complete: bool
-    passed: tuple[CaseProbe, ...] = ()
+    passed: tuple[SpecProbe, ...] = ()
     absent: tuple[Need, ...] = ()
 
 
@@ -199,7 +199,7 @@ class _Search:
         self._process, self._same, self._accuracy = process, same, accuracy
         self._budget, self._asked = budget, asked
         self.smallest, self.tries = first, 0
-        self.passed: list[CaseProbe] = []
+        self.passed: list[SpecProbe] = []
 
     def take_much(self) -> None:
         """Take as much as can be at once: where a failure costs a new process, or the wait for a hang, tries are to be
@@ -309,12 +309,12 @@ class _Search:
                 self._try(again, results)
         outcomes = [(change, results[p.id]) for change, p in zip(changes, probes, strict=True) if p.id in results]
         for _, one in outcomes:
-            if one.judgement.verdict is Verdict.PASS and isinstance(one.probe, CaseProbe):
+            if one.judgement.verdict is Verdict.PASS and isinstance(one.probe, SpecProbe):
                 self.passed.append(one.probe)
         self.tries += len(outcomes)
         return outcomes
 
-    def _try(self, probes: Sequence[CaseProbe], results: dict[str, Tried]) -> None:
+    def _try(self, probes: Sequence[SpecProbe], results: dict[str, Tried]) -> None:
         """Run some cases once, into the results by id, until the target or the budget is at its end."""
         with contextlib.closing(tried(self._process, probes, self._accuracy)) as running:
             for one in running:
@@ -326,7 +326,7 @@ class _Search:
                     return
 
 
-def _larger(own: CaseProbe, need: Need) -> list[Simpler]:
+def _larger(own: SpecProbe, need: Need) -> list[Simpler]:
     """Cases of which one size is larger: that it takes so much is shown by less, that more does as well by more."""
     if need.field not in SIZES or not need.value:
         return []
@@ -338,7 +338,7 @@ def _larger(own: CaseProbe, need: Need) -> list[Simpler]:
     return [change for change in larger if _legal(own, change.spec)]
 
 
-def _runs_before(own: CaseProbe, needs: Iterable[Need]) -> list[Simpler]:
+def _runs_before(own: SpecProbe, needs: Iterable[Need]) -> list[Simpler]:
     """The case without a run before, in the sizes of that run, where both it and a size cannot be left out."""
     fields = {need.field for need in needs}
     if "reruns" not in fields or not fields & {*SIZES}:
@@ -357,7 +357,7 @@ def _passes(one: Tried) -> bool:
     return one.judgement.verdict is Verdict.PASS
 
 
-def _redrawn(own: CaseProbe, larger: bool = False) -> list[Simpler]:
+def _redrawn(own: SpecProbe, larger: bool = False) -> list[Simpler]:
     """The case with other numbers, and with more of them."""
     seed = getattr(own.spec, "seed", None)
     if seed is None:
@@ -376,17 +376,17 @@ _CONTROLS, _CONTROL = 3, {"T": 3, "N": 3, "H": 5}
 show."""
 
 
-def _probe(one: Tried) -> CaseProbe:
-    assert isinstance(one.probe, CaseProbe)
+def _probe(one: Tried) -> SpecProbe:
+    assert isinstance(one.probe, SpecProbe)
     return one.probe
 
 
-def _changed(own: CaseProbe, **fields: Any) -> Any:
+def _changed(own: SpecProbe, **fields: Any) -> Any:
     spec: Any = own.spec
     return replace(spec, **fields)
 
 
-def _legal(own: CaseProbe, spec: Any) -> bool:
+def _legal(own: SpecProbe, spec: Any) -> bool:
     try:
         probe = own.like(spec)
         probe.prepare()
@@ -396,7 +396,7 @@ def _legal(own: CaseProbe, spec: Any) -> bool:
     return True
 
 
-def _joined(own: CaseProbe, changes: Sequence[Simpler]) -> list[Simpler]:
+def _joined(own: SpecProbe, changes: Sequence[Simpler]) -> list[Simpler]:
     """Cases that each leave out one thing more than the one before: for each field the change that takes most away."""
     joined: list[Simpler] = []
     done: set[str] = set()

@@ -23,7 +23,6 @@ from ...reference.faults.scope import base_id, scoped_of
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import Tried
-from ..probes.wrapped import CaseProbe
 
 __all__ = ["ENOUGH", "FRESH", "Foretold", "Fresh", "foretold", "fresh_specs", "is_constant", "richer_specs"]
 
@@ -52,7 +51,7 @@ class Foretold:
     cases: int
 
 
-Run = Callable[[Sequence[CaseProbe]], Iterator[Tried]]
+Run = Callable[[Sequence[SpecProbe]], Iterator[Tried]]
 """The results of the target on some cases."""
 
 LeftOpen = Callable[[Fault, Tried], Sequence[NDArray[Any]]]
@@ -68,7 +67,7 @@ class Fresh:
         The case without one thing, where it was seen to fail all the same: what explains that, too, is likelier.
     """
 
-    probe: CaseProbe
+    probe: SpecProbe
     run: Run
     fixed: Collection[str] = field(default=())
     without: Sequence[Any] = field(default=())
@@ -85,7 +84,7 @@ class Fresh:
 
     def tried(self, specs: Sequence[Any]) -> list[Tried]:
         """Other cases in the same surroundings, those of them that fit there."""
-        probes: list[CaseProbe] = []
+        probes: list[SpecProbe] = []
         for spec in specs:
             with contextlib.suppress(ValueError):  # the surroundings do not fit
                 probes.append(self.probe.like(spec))
@@ -105,9 +104,9 @@ class Fresh:
         return list(kinds.values())
 
     @property
-    def passing(self) -> list[CaseProbe]:
+    def passing(self) -> list[SpecProbe]:
         right = (answer.probe for answer in self.answers if answer.judgement.verdict is Verdict.PASS)
-        return [probe for probe in right if isinstance(probe, CaseProbe)]
+        return [probe for probe in right if isinstance(probe, SpecProbe)]
 
 
 def _size(probe: Probe, name: str) -> int:
@@ -195,7 +194,7 @@ def foretold(
         Those of other faults that are another word for what one is.
     """
     needed = needed or explains
-    assert isinstance(one.probe, CaseProbe)
+    assert isinstance(one.probe, SpecProbe)
     spec: Any = one.probe.spec
     if spec.illegal:
         return None

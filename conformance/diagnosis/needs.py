@@ -148,8 +148,7 @@ def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Conditi
 
 
 def _spec_of(probe: Probe) -> Any | None:
-    """The spec of a case, wrapped or not; None of what has none."""
-    probe = getattr(probe, "probe", probe)
+    """The spec of a valid case; None of what has none."""
     return probe.spec if isinstance(probe, SpecProbe) and not probe.spec.illegal else None
 
 

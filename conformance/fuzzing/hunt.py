@@ -31,7 +31,7 @@ from ..diagnosis.needs import Need, needs_in_words
 from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
-from ..probes.wrapped import CaseProbe, wrapped_probes
+from ..probes.wrapped import wrapped_probes
 from ..results.expected.entries import Entry, Failure, matching
 from ..targets.target import Target
 from ..workers.pool import Pool
@@ -79,7 +79,7 @@ class Discovery:
 
     @property
     def spec(self) -> Any:
-        assert isinstance(self.one.probe, CaseProbe)
+        assert isinstance(self.one.probe, SpecProbe)
         return self.one.probe.spec
 
     @property
@@ -194,7 +194,7 @@ class Hunt:
         return drawn(self._random, self.versions, self.types)
 
     def _tried(self, specs: Sequence[Any]) -> Iterator[Tried]:
-        probes: Sequence[CaseProbe] = [SpecProbe(spec, fresh=True, answers=False) for spec in specs]
+        probes: Sequence[SpecProbe] = [SpecProbe(spec, fresh=True, answers=False) for spec in specs]
         if self.target.wrap:
             probes = wrapped_probes(probes, self.target.wrap)
             self.done += len(specs) - len(probes)  # as with what cannot be drawn
@@ -224,7 +224,7 @@ class Hunt:
             self.done += 1
         if verdict in _PASSED_BY:
             return
-        assert isinstance(one.probe, CaseProbe)
+        assert isinstance(one.probe, SpecProbe)
         spec = one.probe.spec
         self.done += 1
         self.verdicts[verdict.value] += 1
@@ -262,7 +262,7 @@ class Hunt:
         return explains(faults, self.target.accuracy)(one)
 
     def _found(self, one: Tried, deadline: float, known: bool) -> None:
-        assert isinstance(one.probe, CaseProbe)
+        assert isinstance(one.probe, SpecProbe)
         first = one.probe.spec
         shrunk = Shrunk(one, (), 0, False)
         failure = Discovery(one, (), (), first, known, False)
@@ -286,7 +286,7 @@ class Hunt:
         diagnosis = self._explainer.explain(shrunk.one)
         if shrunk.one.judgement.verdict not in DIAGNOSED or not shrunk.complete or len(diagnosis) > 1:
             return diagnosis, 0
-        assert isinstance(shrunk.one.probe, CaseProbe)
+        assert isinstance(shrunk.one.probe, SpecProbe)
         thought = fault_named(diagnosis[0]) if diagnosis else None
         budget = Budget(math.inf, until=_until(deadline, _NAME_SECONDS))
         name = foretold(

@@ -11,8 +11,11 @@ from functools import cache, cached_property, partial
 from typing import Protocol, TypeVar
 
 from ...cases import Case, Spec, Trial, build_case, features_of, group_of
+from ...cases.axes.quantized import features_of_levels
 from ...cases.portable import case_text
-from ...cases.specs.features import WORDS
+from ...cases.specs.features import WORDS, groups_with
+from ...cases.specs.quantizing import QUANTIZED
+from ...cases.specs.wrapping import can_wrap, wrap
 from ...reference import Node, clauses_of, operator_of
 from ..judging.judgement import Judgement
 from ..judging.verdict import judge
@@ -152,15 +155,22 @@ class SpecProbe:
         Whether its id alone may not name it, since no profile has it: it is shown as a line of text then.
     answers
         Whether the verdict also says what the case tells of a target that passes it (:func:`..judging.verdict.judge`).
+    wrap
+        The name of the nodes around its node (:mod:`..cases.specs.wrapping`); empty without any. It has the id and the
+        clauses of the case alone.
     """
 
     spec: Spec
     fresh: bool = field(default=False, compare=False)
     answers: bool = field(default=True, compare=False)
+    wrap: str = ""
 
     def like(self, spec: Spec) -> SpecProbe:
-        """Another case to try in its place, of which no more than the verdict is asked."""
-        return SpecProbe(spec, fresh=True, answers=False)
+        """Return another case to try in its place, in the same wrap, of which no more than the verdict is asked. Raise
+        ValueError where the wrap does not fit."""
+        if self.wrap and not can_wrap(spec, self.wrap):
+            raise ValueError(f"{spec.id} cannot be put in the wrap {self.wrap!r}")
+        return SpecProbe(spec, fresh=True, answers=False, wrap=self.wrap)
 
     @property
     def id(self) -> str:
@@ -188,19 +198,24 @@ class SpecProbe:
 
     @cached_property
     def clauses(self) -> tuple[str, ...]:
-        return tuple(clause.id for clause in clauses_of(self.op, self.version, self.features))
+        return tuple(clause.id for clause in clauses_of(self.op, self.version, self._of_case))
 
     @cached_property
     def features(self) -> frozenset[str]:
+        return self._of_case | ({"wrapped", f"wrapped-{self.wrap}", *_of_levels(self.wrap)} if self.wrap else set())
+
+    @cached_property
+    def _of_case(self) -> frozenset[str]:
+        """Features of the case without its wrap."""
         return self._asked(lambda: features_of(self.spec), frozenset())
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        return self._asked(lambda: tuple(group_of(self.spec)), ())
+        return (*self._asked(lambda: tuple(group_of(self.spec)), ()), *groups_with(_of_levels(self.wrap)))
 
     @cached_property
     def traits(self) -> frozenset[str]:
-        return self._asked(lambda: traits_of(self.spec.node, self.features, self.type), frozenset())
+        return self._asked(lambda: traits_of(self.spec.node, self._of_case, self.type), frozenset())
 
     def _asked(self, what: Callable[[], Answer], otherwise: Answer) -> Answer:
         """Ask an operator's own code about the case. Where it raises, the case cannot be made ready."""
@@ -223,15 +238,21 @@ class SpecProbe:
         return self.spec.graded
 
     def prepare(self) -> Prepared:
-        """Build the case's models and inputs. Raises whatever the operator's own code raises."""
+        """Build the case's models and inputs. Raise whatever the operator's own code raises."""
         _ = self.features, self.groups, self.traits
         if self._mishaps:
             raise self._mishaps[0]
-        return prepared_case(build_case(self.spec), self.answers)
+        case = build_case(self.spec)
+        return prepared_case(wrap(case, self.wrap) if self.wrap else case, self.answers)
 
     def repeat(self, target: str) -> list[str]:
-        """``onnxspec explain``."""
+        """``onnxspec explain``; the target's name has its wrap."""
         return ["onnxspec", "explain", self.text if self.fresh else self.id, "--target", target]
+
+
+def _of_levels(wrap: str) -> frozenset[str]:
+    """Features that a wrap has in common with cases that are quantized themselves."""
+    return features_of_levels(int(wrap.removeprefix("qdq-")[1:]) if wrap in QUANTIZED else 0)
 
 
 def _script(case: Case, target: Target | None) -> str | None:

@@ -21,9 +21,8 @@ from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
 from ...reference import SPECIAL
 from ..judging.judgement import DECLINED, FAILING, Judgement, Verdict
-from ..probes.probe import Prepared, Probe
+from ..probes.probe import Prepared, Probe, SpecProbe
 from ..probes.stream import Tried
-from ..probes.wrapped import CaseProbe
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
 from ..workers.process import Outcome, TargetProcess
@@ -138,7 +137,7 @@ def _larger(finding: Finding, probes: Mapping[str, Probe]) -> str | None:
 
 
 def _shows_pattern(probe: Probe) -> bool:
-    if not isinstance(probe, CaseProbe):
+    if not isinstance(probe, SpecProbe):
         return True
     return probe.spec.shows_pattern
 

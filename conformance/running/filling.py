@@ -24,7 +24,6 @@ from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.naming import CaseError, portable_probes
 from ..probes.probe import Probe, SpecProbe
-from ..probes.wrapped import CaseProbe
 from ..results.records import FillingRecord
 from ..results.result import Result
 from ..targets.target import Target
@@ -55,7 +54,7 @@ def lacks_by_operator(plan: Plan, target: Target, results: Iterable[Result]) -> 
     declined: dict[str, list[frozenset[str]]] = defaultdict(list)
     for probe in plan.pinned_of(target):
         verdict = verdicts.get(probe.id)
-        if isinstance(probe, CaseProbe) and not probe.spec.illegal:
+        if isinstance(probe, SpecProbe) and not probe.spec.illegal:
             if verdict is Verdict.PASS:
                 passed[probe.op] |= traits_of(probe.spec, probe.features)
             elif verdict in DECLINED:
@@ -94,9 +93,9 @@ def _sister_cases(plan: Plan, target: Target, results: Iterable[Result]) -> Iter
     """Yield failing cases in versions of their operator in which nothing fails: such a version may have the same defect
     and no case that shows it."""
     verdicts = {result.case: result.verdict for result in results}
-    failing: dict[tuple[str, str], dict[int, list[CaseProbe]]] = defaultdict(lambda: defaultdict(list))
+    failing: dict[tuple[str, str], dict[int, list[SpecProbe]]] = defaultdict(lambda: defaultdict(list))
     for probe in plan.pinned_of(target):
-        if isinstance(probe, CaseProbe) and not probe.spec.illegal:
+        if isinstance(probe, SpecProbe) and not probe.spec.illegal:
             of_version = failing[probe.op, probe.type][probe.version]
             if verdicts.get(probe.id) in _SISTERS_FAIL:
                 of_version.append(probe)
@@ -107,7 +106,7 @@ def _sister_cases(plan: Plan, target: Target, results: Iterable[Result]) -> Iter
                 yield from islice(_in_version(smallest, version, target), SISTERS)
 
 
-def _in_version(probes: Iterable[CaseProbe], version: int, target: Target) -> Iterator[SpecProbe]:
+def _in_version(probes: Iterable[SpecProbe], version: int, target: Target) -> Iterator[SpecProbe]:
     """Yield the same cases of another version, where they are valid there."""
     for probe in probes:
         spec: Any = probe.spec

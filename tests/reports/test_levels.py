@@ -15,7 +15,6 @@ from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.wrapped import WrapProbe
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.level_grades import graded_line, level_records
 from onnxspec.conformance.results.result import Result, result_of
@@ -24,7 +23,7 @@ from onnxspec.reference import Node, operator_for
 from onnxspec.reports.evidence import read_exhibit
 from onnxspec.reports.subject import levels_text
 
-PROBE = WrapProbe(SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3)), "qdq-u16")
+PROBE = SpecProbe(CaseSpec("GRU", 14, T=2, N=1, I=2, H=3), wrap="qdq-u16")
 
 
 def right() -> Result:

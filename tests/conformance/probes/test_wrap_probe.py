@@ -13,7 +13,7 @@ from onnxspec.conformance.diagnosis.experiments import Budget, alike, shrink
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import tried
-from onnxspec.conformance.probes.wrapped import WrapProbe, split_wrap, wrap_lane, wrapped_probes
+from onnxspec.conformance.probes.wrapped import split_wrap, wrap_lane, wrapped_probes
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers.process import TargetProcess
 
@@ -36,13 +36,13 @@ class Adapter:
 
 
 def verdicts(target: Target, spec: CaseSpec = SPEC) -> dict[str, Verdict]:
-    probes = [WrapProbe(SpecProbe(spec), name) for name in EXACT]
+    probes = [SpecProbe(spec, wrap=name) for name in EXACT]
     with TargetProcess(target) as process:
         process.start()
         return {
             one.probe.wrap: one.judgement.verdict
             for one in tried(process, probes, target.accuracy)
-            if isinstance(one.probe, WrapProbe)
+            if isinstance(one.probe, SpecProbe)
         }
 
 
@@ -80,12 +80,12 @@ def test_what_goes_wrong_only_in_the_second_of_two_nodes_is_made_small(tmp_path:
     spec = CaseSpec("LSTM", 14, T=3, N=2, I=2, H=3, bias=True, initial="all", direction="bidirectional")
     with TargetProcess(Target("beside", str(file))) as process:
         process.start()
-        (first,) = tried(process, [WrapProbe(SpecProbe(spec), "shared")], "standard")
+        (first,) = tried(process, [SpecProbe(spec, wrap="shared")], "standard")
         assert first.judgement.verdict is Verdict.WRONG
         assert (first.judgement.where or {})["node"] == "second"
         shrunk = shrink(process, first, alike(first), "standard", Budget(200))
     probe = shrunk.one.probe
-    assert isinstance(probe, WrapProbe)
+    assert isinstance(probe, SpecProbe)
     assert probe.wrap == "shared"
     assert probe.spec == CaseSpec("LSTM", 14, initial="h")
     assert [(need.field, need.value) for need in shrunk.needs] == [("initial", "h")]

@@ -15,7 +15,6 @@ from onnxspec.cases.profiles.random_cases import traits_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
-from onnxspec.conformance.probes.wrapped import CaseProbe
 from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.results.records import FillingRecord
 from onnxspec.conformance.results.result import Result
@@ -35,7 +34,7 @@ DEVICE |= {"type=float64", "type=bfloat16"}
 
 
 def traits(probe: Probe) -> frozenset[str]:
-    assert isinstance(probe, CaseProbe)
+    assert isinstance(probe, SpecProbe)
     return traits_of(probe.spec, probe.features)
 
 

@@ -14,7 +14,6 @@ from onnxspec.cases import CaseSpec
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import tried
-from onnxspec.conformance.probes.wrapped import WrapProbe
 from onnxspec.conformance.targets.target import parse_target
 from onnxspec.conformance.workers.job import Job, TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
@@ -107,7 +106,7 @@ def test_a_wrong_option_is_told(option: dict[str, str], complaint: str) -> None:
 def test_in_what_a_quantized_node_computes_is_told() -> None:
     """With constants it becomes one operator in float32 and loses B; fed, it is taken apart, and right."""
     held = CaseSpec("RNN", 14, bias=True, weights="initializer", T=1, N=1, I=2, H=2)
-    probes = [WrapProbe(SpecProbe(case), "qdq-u8") for case in (held, replace(held, weights="input"))]
+    probes = [SpecProbe(case, wrap="qdq-u8") for case in (held, replace(held, weights="input"))]
     with TargetProcess(runtime("openvino")) as process:
         process.start()
         wrong, right = [(one.judgement, one.outcomes[0]) for one in tried(process, probes, "standard")]

@@ -17,7 +17,7 @@ from onnxspec.cases import CaseSpec
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.stream import tried
-from onnxspec.conformance.probes.wrapped import WrapProbe, wrap_lane
+from onnxspec.conformance.probes.wrapped import wrap_lane
 from onnxspec.conformance.targets.adapters import adapter_source
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.job import Outcome, TargetUnavailable
@@ -207,7 +207,7 @@ def test_what_it_claims_is_proved_by_the_record() -> None:
 @pytest.mark.parametrize("name", ["neg", "cast", "layers"])
 def test_a_node_that_it_never_claims_alone_it_claims_among_others(name: str) -> None:
     lane = wrap_lane(runtime("onnxruntime-openvino"), name)
-    right, wrong = judged(lane, WrapProbe(SpecProbe(LSTM), name), WrapProbe(SpecProbe(PEEPHOLES), name))
+    right, wrong = judged(lane, SpecProbe(LSTM, wrap=name), SpecProbe(PEEPHOLES, wrap=name))
     assert right[0].verdict is Verdict.PASS
     assert f"{PROVIDER}: LSTM lstm" in right[1].proof
     # And then it shows what it makes of input P.
@@ -215,7 +215,7 @@ def test_a_node_that_it_never_claims_alone_it_claims_among_others(name: str) -> 
 
 
 def test_a_quantized_node_does_not_keep_to_float32() -> None:
-    quantized = WrapProbe(SpecProbe(CaseSpec("LSTM", 14, weights="initializer", **SIZES)), "qdq")
+    quantized = SpecProbe(CaseSpec("LSTM", 14, weights="initializer", **SIZES), wrap="qdq")
     ((judgement, outcome),) = judged(wrap_lane(runtime("onnxruntime-openvino"), "qdq"), quantized)
     assert judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE)
     assert f"{PROVIDER}: LSTM lstm" in outcome.proof
@@ -223,8 +223,8 @@ def test_a_quantized_node_does_not_keep_to_float32() -> None:
 
 def test_company_does_not_make_up_for_a_node_that_is_elsewhere() -> None:
     lane = wrap_lane(runtime("onnxruntime-openvino"), "neg")
-    ((judgement, outcome),) = judged(lane, WrapProbe(SpecProbe(replace(LSTM, type="float64", version=7)), "neg"))
+    ((judgement, outcome),) = judged(lane, SpecProbe(replace(LSTM, type="float64", version=7), wrap="neg"))
     assert judgement.verdict in (Verdict.FALLBACK, Verdict.UNSUPPORTED)
-    ((judgement, outcome),) = judged(lane, WrapProbe(SpecProbe(replace(LSTM, T=0)), "neg"))
+    ((judgement, outcome),) = judged(lane, SpecProbe(replace(LSTM, T=0), wrap="neg"))
     assert judgement.verdict is Verdict.FALLBACK
     assert "CPUExecutionProvider: LSTM lstm" in outcome.proof
