@@ -38,6 +38,13 @@ class Job:
         """The abilities that a worker's sessions must have for it."""
         return self.course.needs if self.course is not None else frozenset()
 
+    @property
+    def steps(self) -> list[list[Any]]:
+        """The steps of its sessions, as the worker protocol has them."""
+        if self.course is None:
+            return [["run", 0, number] for number in range(len(self.feeds))]
+        return [[s.does, s.number] if s.does == "look" else list(s) for s in self.course.steps]
+
     def runs(self, feed: int) -> int:
         """Return the number of runs of a feed before everything is repeated."""
         return 1 if self.course is None else self.course.runs[feed]

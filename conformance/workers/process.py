@@ -321,9 +321,8 @@ def _job_header(number: int, job: Job, payload: worker.Payload) -> dict[str, Any
 
     header = {"number": number, "model": model(job.model), "feeds": [tensors(feed) for feed in job.feeds]}
     if job.course is not None:
-        steps = [[s.does, s.number] if s.does == "look" else list(s) for s in job.course.steps]
         models, attempts = [model(m) for m in job.course.models], [tensors(feed) for feed in job.course.attempts]
-        header["course"] = {"models": models, "attempts": attempts, "steps": steps}
+        header["course"] = {"models": models, "attempts": attempts, "steps": job.steps}
     return header
 
 

@@ -678,10 +678,10 @@ class Course(NamedTuple):
     steps: tuple[Any, ...] = ()
 
 
-class _Sessions:
+class Sessions:
     """Sessions of one job, with their outputs."""
 
-    def __init__(self, adapter: Any, models: Any, feeds: Any, most: int) -> None:
+    def __init__(self, adapter: Any, models: Any, feeds: Any, most: int = _BODY_LIMIT) -> None:
         self._adapter, self._models, self._feeds, self._most = adapter, models, feeds, most
         self._sessions: dict[int, Any] = {}
         self._originals = [{name: array.tobytes() for name, (_, array) in feed.items()} for feed in feeds]
@@ -773,7 +773,7 @@ def run_job(
     """
     report: dict[str, Any] = {"status": "ran"}
     course = course or Course(steps=tuple(("run", 0, number) for number in range(len(feeds))))
-    sessions = _Sessions(adapter, (model, *course.models), feeds, most)
+    sessions = Sessions(adapter, (model, *course.models), feeds, most)
     began = perf_counter()
     try:
         sessions.open(0)

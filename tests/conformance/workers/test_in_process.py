@@ -130,7 +130,7 @@ def writes(outputs: list[Any], inputs: dict[str, Any]) -> list[Any]:
         (
             lambda outputs, inputs: [outputs[0].tolist(), outputs[1]],
             Verdict.MALFORMED,
-            "Y is no array of NumPy's but list",
+            "Y is no NumPy array but list",
         ),
         (lambda outputs, inputs: {"y": outputs[0]}, Verdict.MALFORMED, "an output 'y' came back"),
         (
