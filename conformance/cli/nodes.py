@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from ..checking.advice import workaround
-from ..extraction.capture import CaptureError
 from ..extraction.cases import NodeCase, cases_of_model, read_nodes
 from ..judging.judgement import DECLINED, Verdict
 from ..models.content import ModelError
+from ..models.execution import ExecutionError
 from ..results.records import Finding
 from ..results.result import Result
 from ..running.run import Run, TargetRun
@@ -46,7 +46,7 @@ def nodes_of_model(
             nodes = cases_of_model(model, folder, fed, outputs=outputs, progress=progress)
     except ModelError as error:
         fail(f"{model} {error}")
-    except CaptureError as error:
+    except ExecutionError as error:
         fail(f"{model}: {error}")
     except OSError as error:
         fail(why(error))

@@ -16,11 +16,18 @@ from pathlib import Path
 
 import numpy as np
 
+from ...reference.errors import UserError
+from ..models.content import ModelError
+from ..models.execution import ExecutionError, require_inputs
 from .changes import Change, at, changes_of, exchanged, remarks_on
-from .split import Array, Arrays, ComparisonError, Evaluator, RecurrentNode, SplitModel, evaluator
+from .split import Array, Arrays, Evaluator, RecurrentNode, SplitModel, evaluator
 
 TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
 """Largest difference of equal results, as a share of the tensor's largest number, by the type of the results."""
+
+
+class ComparisonError(UserError):
+    """The model and the arrays cannot be compared; the text says why, in one line."""
 
 
 @dataclass(frozen=True)
@@ -115,18 +122,19 @@ def compare(model: str | Path, inputs: Arrays, outputs: Arrays) -> Comparison:
 
     Raise ComparisonError if the model cannot be read or run, or arrays are missing or have wrong names or shapes.
     """
-    split = SplitModel.read(Path(model))
-    _require(split, inputs, outputs)
-    with evaluator(split, inputs) as values:
-        return _compared(split, values, dict(outputs))
+    try:
+        split = SplitModel.read(Path(model))
+        require_inputs(split.model, inputs)
+        _require_results(split, outputs)
+        with evaluator(split, inputs) as values:
+            return _compared(split, values, dict(outputs))
+    except ModelError as error:
+        raise ComparisonError(f"{model} {error}") from None
+    except ExecutionError as error:
+        raise ComparisonError(str(error)) from None
 
 
-def _require(split: SplitModel, inputs: Arrays, outputs: Arrays) -> None:
-    expected = split.inputs
-    if unknown := [name for name in inputs if name not in expected and name not in split.constants]:
-        raise ComparisonError(f"the model has no input {', '.join(unknown)}; it has {', '.join(expected)}")
-    if missing := [name for name in expected if name not in inputs]:
-        raise ComparisonError(f"no array is given for the model's input {', '.join(missing)}")
+def _require_results(split: SplitModel, outputs: Arrays) -> None:
     if not outputs:
         raise ComparisonError(f"no results are given; the model's outputs are {', '.join(split.outputs)}")
     if strange := [name for name in outputs if name not in split.tensors]:
@@ -154,7 +162,7 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
         tried += 1
         try:
             changed = values.wanted(names, changes)
-        except ComparisonError:
+        except (ComparisonError, ExecutionError):
             continue  # the node is illegal with this change, or the rest of the model cannot be run with it
         differences = []
         for name in names:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, inliner, numpy_helper
+from onnx import ModelProto, NodeProto, helper, inliner
 
-from ...reference import CELLS, IllegalNode, Node, UnknownOperator, evaluate
-from ...reference.errors import UserError
-from ..targets.target import parse_target
-from ..workers.process import Job, TargetProcess, TargetUnavailable
+from ...cases.directories.reading import NotOneNode, attributes_of, by_position, operator_meant
+from ...cases.specs.tensor import array_of
+from ...reference import CELLS, IllegalNode, Node, evaluate
+from ..models.content import ModelError, read_content
+from ..models.execution import ExecutionError, onnxruntime_process, outputs_of, serialized, whole_model
+from ..models.scope import domain_of, names_read
+from ..workers.process import TargetProcess
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
-
-
-class ComparisonError(UserError):
-    """The model and the arrays cannot be compared; the text says why, in one line."""
 
 
 @dataclass(frozen=True)
@@ -52,41 +50,36 @@ class RecurrentNode:
 
 @dataclass(frozen=True)
 class SplitModel:
-    """A model whose recurrent nodes are evaluated apart.
-
-    Raises ComparisonError from :meth:`read` for a file that is no model or has no recurrent node in its main graph.
-    """
+    """A model whose recurrent nodes are evaluated apart."""
 
     model: ModelProto
     nodes: tuple[RecurrentNode, ...]
-    constants: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> SplitModel:
-        """Read a model with its external data, and inline its functions."""
-        try:
-            model = onnx.load(str(path))
-            if model.functions:
+        """Read a model with its external data, and inline its functions.
+
+        Raises ModelError for a file that is no model or has no recurrent node in its main graph.
+        """
+        model = whole_model(read_content(path))
+        if model.functions:
+            try:
                 model = inliner.inline_local_functions(model)
-        except OSError as error:
-            raise ComparisonError(f"{path} cannot be read: {error.strerror or error}") from None
-        except (DecodeError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
-            raise ComparisonError(f"{path} is no ONNX model: {' '.join(str(error).split())[:200]}") from None
-        opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+            except RuntimeError as error:
+                raise ModelError(f"cannot be inlined: {' '.join(str(error).split())[:200]}") from None
         nodes = tuple(
-            _recurrent(proto, opset)
+            _recurrent(model, proto)
             for proto in model.graph.node
-            if proto.op_type in CELLS and proto.domain in ("", "ai.onnx")
+            if proto.op_type in CELLS and not domain_of(proto.domain)
         )
         if not nodes:
-            raise ComparisonError(f"{path} has no {', '.join(CELLS)} node in its main graph")
-        constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-        return cls(model, nodes, constants)
+            raise ModelError(f"has no {', '.join(CELLS)} node in its main graph")
+        return cls(model, nodes)
 
-    @property
-    def inputs(self) -> dict[str, ValueInfoProto]:
-        """The inputs that somebody must give, by name."""
-        return {value.name: value for value in self.model.graph.input if value.name not in self.constants}
+    @cached_property
+    def constants(self) -> dict[str, Array]:
+        """The initializers of the main graph, by name."""
+        return {tensor.name: array_of(tensor) for tensor in self.model.graph.initializer}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -99,26 +92,16 @@ class SplitModel:
         return frozenset(name for node in self.model.graph.node for name in node.output if name)
 
 
-def _recurrent(proto: NodeProto, opset: int) -> RecurrentNode:
+def _recurrent(model: ModelProto, proto: NodeProto) -> RecurrentNode:
     name = proto.name or next((output for output in proto.output if output), proto.op_type)
     try:
-        version = onnx.defs.get_schema(proto.op_type, opset, "").since_version
-        attributes = {a.name: _plain(helper.get_attribute_value(a)) for a in proto.attribute}
-        formal = Node(proto.op_type, version).operator
-        outputs = {f: n for f, n in zip(formal.outputs, proto.output, strict=False) if n}
-        node = Node(proto.op_type, version, attributes, tuple(formal.outputs))
-    except (IllegalNode, UnknownOperator, onnx.defs.SchemaError) as error:
-        raise ComparisonError(f"{name} is not legal: {error}") from None
-    inputs = {f: n for f, n in zip(formal.inputs, proto.input, strict=False) if n}
+        operator = operator_meant(model, proto)
+        inputs = by_position(proto.input, operator.inputs, "inputs")
+        outputs = by_position(proto.output, operator.outputs, "outputs")
+        node = Node(operator.op_type, operator.since_version, attributes_of(proto, operator), operator.outputs)
+    except (IllegalNode, NotOneNode) as error:
+        raise ModelError(f"has a node {name} that is not legal: {error}") from None
     return RecurrentNode(name, node, inputs, outputs)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, list):
-        return tuple(_plain(each) for each in value)
-    return value
 
 
 class Evaluator:
@@ -129,15 +112,16 @@ class Evaluator:
 
     def __init__(self, split: SplitModel, given: Arrays, process: TargetProcess) -> None:
         self._split, self._process = split, process
+        self._constants = {name: array for name, array in split.constants.items() if name not in given}
         self._models: dict[tuple[tuple[str, ...], tuple[str, ...]], bytes] = {}
         self.before: list[dict[str, Array]] = []
         """For each recurrent node, its inputs by formal name in the model as it is."""
-        self._known = [{**split.constants, **given}]
+        self._known = [{**self._constants, **given}]
         for node in split.nodes:
             values = dict(self._known[-1])
             inputs = self._inputs(node, values)
             self.before.append(inputs)
-            values.update(outputs_of(node, evaluated(node.node, inputs)))
+            values.update(_named(node, evaluated(node.node, inputs)))
             self._known.append(values)
 
     def wanted(self, names: Sequence[str], changes: Mapping[int, Any] | None = None) -> dict[str, Array]:
@@ -152,7 +136,7 @@ class Evaluator:
             inputs = self._inputs(node, values)
             change = changes.get(number)
             outputs = change.outputs(node, inputs) if change is not None else evaluated(node.node, inputs)
-            values.update(outputs_of(node, outputs))
+            values.update(_named(node, outputs))
         return self._between(names, values)
 
     def _inputs(self, node: RecurrentNode, values: Arrays) -> dict[str, Array]:
@@ -168,12 +152,9 @@ class Evaluator:
             model = self._models.get((missing, needed))
             if model is None:
                 model = self._models[missing, needed] = self._part(missing, needed, values)
-            (outcome,) = self._process.run([Job("part", model, ({name: values[name] for name in needed},))])
-            if outcome.status != "ran" or outcome.malformed:
-                raise ComparisonError(f"onnxruntime does not run the model: {outcome.message or outcome.malformed}")
-            arrays = dict(zip(missing, outcome.outputs[0][0], strict=True))
+            arrays = outputs_of(self._process, model, missing, {name: values[name] for name in needed})
             if none := [name for name, array in arrays.items() if array is None]:
-                raise ComparisonError(f"{none[0]} is no tensor of numbers")
+                raise ExecutionError(f"{none[0]} is no tensor of numbers")
             computed = {name: np.asarray(array) for name, array in arrays.items()}
         return {name: values[name] if name in values else computed[name] for name in names}
 
@@ -183,65 +164,43 @@ class Evaluator:
         for node in reversed(self._split.model.graph.node):
             if any(name in wanted and name not in values for name in node.output):
                 kept.append(node)
-                wanted.update(_read(node))
+                wanted.update(names_read([node]))
         return kept[::-1]
 
     def _needed(self, names: Sequence[str], values: Arrays) -> tuple[str, ...]:
-        read = dict.fromkeys(name for node in self._nodes(names, values) for name in _read(node))
-        return tuple(name for name in read if name in values and name not in self._split.constants)
+        read = dict.fromkeys(names_read(self._nodes(names, values)))
+        return tuple(name for name in read if name in values and name not in self._constants)
 
     def _part(self, names: Sequence[str], needed: Sequence[str], values: Arrays) -> bytes:
         whole = self._split.model
         nodes = self._nodes(names, values)
-        read = {name for node in nodes for name in _read(node)}
-        part = ModelProto()
-        part.CopyFrom(whole)
-        del part.graph.node[:], part.graph.input[:], part.graph.output[:], part.graph.initializer[:]
+        read = set(names_read(nodes)) & self._constants.keys()
+        part = ModelProto(ir_version=whole.ir_version, opset_import=whole.opset_import)
+        part.graph.name = whole.graph.name
         part.graph.node.extend(nodes)
         for name in needed:
             kind = helper.np_dtype_to_tensor_dtype(values[name].dtype)
             part.graph.input.append(helper.make_tensor_value_info(name, kind, None))
-        part.graph.output.extend(ValueInfoProto(name=name) for name in names)
         part.graph.initializer.extend(t for t in whole.graph.initializer if t.name in read)
-        return bytes(part.SerializeToString())
-
-
-def _graphs(attribute: onnx.AttributeProto) -> Iterator[GraphProto]:
-    if attribute.HasField("g"):
-        yield attribute.g
-    yield from attribute.graphs
-
-
-def _read(node: NodeProto) -> Iterator[str]:
-    """Yield the names that a node reads, in the graphs that it holds too."""
-    yield from node.input
-    for attribute in node.attribute:
-        for graph in _graphs(attribute):
-            for inner in graph.node:
-                yield from _read(inner)
-            yield from (value.name for value in graph.output)
+        return serialized(part, names)
 
 
 def evaluated(node: Node, inputs: Arrays) -> dict[str, Array]:
-    """Return all outputs of a node by the reference, in the type of X. Raises ComparisonError for an illegal node."""
+    """Return all outputs of a node by the reference, in the type of X. Raises ExecutionError for an illegal node."""
     try:
         with np.errstate(all="ignore"):
             return {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, dict(inputs)).items()}
     except IllegalNode as error:
-        raise ComparisonError(f"{node.op_type} is illegal with these inputs: {error}") from None
+        raise ExecutionError(f"{node.op_type} is illegal with these inputs: {error}") from None
 
 
-def outputs_of(node: RecurrentNode, outputs: Arrays) -> dict[str, Array]:
+def _named(node: RecurrentNode, outputs: Arrays) -> dict[str, Array]:
     """Return a node's outputs by the names that they have in the model."""
     return {name: outputs[formal] for formal, name in node.outputs.items()}
 
 
 @contextmanager
 def evaluator(split: SplitModel, given: Arrays) -> Iterator[Evaluator]:
-    """Evaluate a model on onnxruntime's CPU but for its recurrent nodes. Raises ComparisonError."""
-    try:
-        with TargetProcess(parse_target("onnxruntime"), repeats=1) as process:
-            process.start()
-            yield Evaluator(split, given, process)
-    except TargetUnavailable as error:
-        raise ComparisonError(f"onnxruntime, which runs the rest of the model, cannot start: {error}") from None
+    """Evaluate a model on onnxruntime's CPU but for its recurrent nodes. Raises ExecutionError."""
+    with onnxruntime_process() as process:
+        yield Evaluator(split, given, process)

@@ -5,7 +5,7 @@ holds the graph, or calls the function. The branch of an If that does not have i
 Loop and Scan stack what they hand out.
 
 The model that is run so is for onnxruntime alone, which infers types and shapes of outputs itself: nobody has said
-those of names inside a graph. No target is judged by it, and it is not written.
+those of names inside a graph. It is not written.
 """
 
 from __future__ import annotations
@@ -14,25 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from google.protobuf.message import EncodeError
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from ...reference.errors import UserError
 from ..models.content import ModelContent
+from ..models.execution import ExecutionError, onnxruntime_process, outputs_of, require_inputs, serialized, whole_model
 from ..models.scope import Scope, all_nodes, key_called, key_of
-from ..targets.target import parse_target
-from ..workers.process import Job, TargetProcess, TargetUnavailable
 from .portable import Array, PortableNode
 
 ITERATIONS = 3
 """Runs of the body of a Loop or Scan that become data sets, the first ones."""
-
-_LARGEST = (1 << 31) - 1
-"""Bytes of a model with its data: what protobuf can hold."""
-
-
-class CaptureError(UserError):
-    """The model cannot be run with the given inputs; the text says why, in one line."""
 
 
 @dataclass(frozen=True)
@@ -50,64 +40,34 @@ def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[s
     fed
         By name of the model's inputs.
 
-    Raises CaptureError.
+    Raises ExecutionError.
     """
-    _require(content, fed)
+    require_inputs(content.proto, fed)
     try:
         return _captured(content, nodes, fed)
-    except CaptureError:
+    except ExecutionError:
         if len(nodes) < 2:
             raise
     captures = []  # one by one: what cannot be handed outwards of one node is no matter of the others
     for node in nodes:
         try:
             captures += _captured(content, [node], fed)
-        except CaptureError as error:
+        except ExecutionError as error:
             captures.append(CapturedInputs((), f"no data: {error}"))
-    if not any(each.runs for each in captures):
-        raise CaptureError(captures[0].why)
+    if not any(captured.runs for captured in captures):
+        raise ExecutionError(captures[0].why)
     return captures
 
 
-def _require(content: ModelContent, fed: Mapping[str, Array]) -> None:
-    graph = content.proto.graph
-    given = {tensor.name for tensor in graph.initializer}
-    inputs = {value.name: value for value in graph.input}
-    if unknown := [name for name in fed if name not in inputs]:
-        raise CaptureError(f"the model has no input {', '.join(unknown)}; it has {', '.join(inputs)}")
-    if missing := [name for name in inputs if name not in fed and name not in given]:
-        raise CaptureError(f"no array is given for the model's input {', '.join(missing)}")
-
-
 def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[CapturedInputs]:
-    whole = _whole(content)
+    whole = whole_model(content)
     threads = [_Thread(whole, node) for node in nodes]
     _ask_for_all(whole)
-    del whole.graph.output[:]
     names = list(dict.fromkeys(name for thread in threads for name in thread.tensors.values()))
-    whole.graph.output.extend(ValueInfoProto(name=name) for name in names)
-    try:
-        model = whole.SerializeToString()
-    except (EncodeError, ValueError):
-        raise CaptureError("the model is too large to be run with more outputs: 2 GiB with its data") from None
-    try:
-        with TargetProcess(parse_target("onnxruntime"), repeats=1) as process:
-            process.start()
-            (outcome,) = process.run([Job("capture", model, (dict(fed),))])
-    except TargetUnavailable as error:
-        raise CaptureError(f"onnxruntime, which the data are captured with, cannot start: {error}") from None
-    if outcome.status != "ran" or outcome.malformed:
-        raise CaptureError(f"onnxruntime does not run the model: {outcome.message or outcome.malformed}")
-    arrays = dict(zip(names, outcome.outputs[0][0], strict=True))
+    model = serialized(whole, names)
+    with onnxruntime_process() as process:
+        arrays = outputs_of(process, model, names, fed)
     return [thread.result(arrays) for thread in threads]
-
-
-def _whole(content: ModelContent) -> ModelProto:
-    """Return the model with all of its data."""
-    try:
-        return content.whole(_LARGEST)
-    except (ValueError, MemoryError) as error:
-        raise CaptureError(f"the model cannot be read with its data: {' '.join(str(error).split())}") from None
 
 
 def _ask_for_all(whole: ModelProto) -> None:
@@ -133,7 +93,7 @@ class _Thread:
         for formal, name in node.flowing.items():
             element = scope.type_of(name).element
             if element is None and scope.owner is not None:
-                raise CaptureError(f"the element type of {formal} of {node.path} is not known")
+                raise ExecutionError(f"the element type of {formal} of {node.path} is not known")
             self.tensors[formal] = self._out(scope, self._given(scope, name), element or kind)
 
     def _new(self) -> str:

@@ -87,7 +87,7 @@ def cases_of_model(
     progress
         Called with the name of each step before it begins.
 
-    Raises ModelError, CaptureError, UserError, OSError.
+    Raises ModelError, ExecutionError, UserError, OSError.
     """
     progress(f"reading {file}")
     content = read_content(file)

@@ -7,7 +7,7 @@ inferred as a model of its own, whose inputs are what it sees from outside.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import onnx
 import onnx.shape_inference
@@ -16,7 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from ...reference.documents.quantizing import quantizes
 from .content import ModelContent
 from .folding import NotConstant, constant
-from .scope import Model, Scope, graphs_of, shown_name
+from .scope import Model, Scope, graphs_of, names_read, shown_name
 from .tensor_type import Type, type_from
 
 _LONGEST_WAY = 1000
@@ -125,17 +125,8 @@ def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
 def _seen_from_outside(scope: Scope) -> set[str]:
     """Return the names that a scope's nodes, or graphs inside them, take from further out."""
     assert scope.parent is not None
-    used = {name for name in _used(scope.nodes) if name and not scope.defines(name)}
+    used = {name for name in names_read(scope.nodes) if name and not scope.defines(name)}
     return {name for name in used if scope.parent.home_of(name) is not None}
-
-
-def _used(nodes: Iterable[NodeProto]) -> Iterable[str]:
-    for node in nodes:
-        yield from node.input
-        for attribute in node.attribute:
-            for graph in graphs_of(attribute):
-                yield from _used(graph.node)
-                yield from (value.name for value in graph.output)
 
 
 def _forget_claims(node: NodeProto) -> None:

@@ -49,6 +49,16 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
                 left += graph.node
 
 
+def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """Yield the names that nodes take, and those that the graphs inside them take or return."""
+    for node in nodes:
+        yield from node.input
+        for attribute in node.attribute:
+            for graph in graphs_of(attribute):
+                yield from names_read(graph.node)
+                yield from (value.name for value in graph.output)
+
+
 FunctionKey = tuple[str, str, str]
 """The domain, name and overload of a local function."""
 

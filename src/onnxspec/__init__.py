@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from . import reports as reports
     from .conformance.checking.check import UnreadableModel, check
     from .conformance.checking.problem import Problem
-    from .conformance.comparing.comparison import Comparison, compare
-    from .conformance.comparing.split import ComparisonError
+    from .conformance.comparing.comparison import Comparison, ComparisonError, compare
     from .conformance.pytest_plugin.assertion import NotConforming, NotJudged, assert_conforms
     from .conformance.running.from_python import RunOutcome, run
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 _PACKAGES = ("cases", "conformance", "reference", "reports")
 _MODULES = {
     "Comparison": "conformance.comparing.comparison",
-    "ComparisonError": "conformance.comparing.split",
+    "ComparisonError": "conformance.comparing.comparison",
     "NotConforming": "conformance.pytest_plugin.assertion",
     "NotJudged": "conformance.pytest_plugin.assertion",
     "Problem": "conformance.checking.problem",

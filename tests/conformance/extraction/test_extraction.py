@@ -13,9 +13,9 @@ from onnx import TensorProto, helper
 
 from onnxspec.cases import build_case, profile
 from onnxspec.cases.directories.directory import read_directory
-from onnxspec.conformance.extraction.capture import CaptureError
 from onnxspec.conformance.extraction.cases import NodeCase, cases_of_model, read_nodes
 from onnxspec.conformance.models.content import ModelError
+from onnxspec.conformance.models.execution import ExecutionError
 from onnxspec.conformance.probes.directory import probe_directories
 from onnxspec.reference.errors import UserError
 
@@ -207,10 +207,10 @@ def test_inputs_that_do_not_fit_are_told(tmp_path: Path) -> None:
         ({**FED, "Z": FED["X"]}, "the model has no input Z"),
         ({"X": FED["X"][0]}, "onnxruntime does not run the model"),
     ):
-        with pytest.raises(CaptureError, match=words):
+        with pytest.raises(ExecutionError, match=words):
             cases_of(model, tmp_path, **fed)
     two = model_of([recurrent("LSTM", (*INPUTS, "", "h"))], {"X": (T, N, I), "h": (1, N, H)}, RIGHT)
-    with pytest.raises(CaptureError, match="no array is given for the model's input h"):
+    with pytest.raises(ExecutionError, match="no array is given for the model's input h"):
         cases_of(two, tmp_path, **FED)
 
 
