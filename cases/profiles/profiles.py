@@ -39,35 +39,20 @@ class NotListed(ValueError):
         )
 
 
-_LISTED: dict[tuple[str, str, int], tuple[Any, ...]] = {}
-
-
+@cache
 def profile(name: str, op: str, version: int) -> tuple[Any, ...]:
     """Return the cases of a profile for one operator version, in a fixed order.
 
-    Raises KeyError for an unknown profile, and NotListed where the operator's own code raises an error.
+    Raise KeyError for an unknown profile, and NotListed where the operator's own code raises an error.
     """
-    if (name, op, version) not in _LISTED:
-        case_named("", name, op, version)
-    return _LISTED[name, op, version]
-
-
-def case_named(id: str, name: str, op: str, version: int) -> Any | None:
-    """Return the case of a profile that has this id, or None; no cases after it are made. Raise the exceptions of
-    :func:`profile`."""
     if name not in PROFILES:
         raise KeyError(name)
-    family, made = family_of(op), []
+    family = family_of(op)
     within = name != BLOCK or any(axis.block == BLOCK for axis in getattr(family.spec, "axes", ()))
     try:
-        for spec in _LISTED.get((name, op, version)) or (family.profile(name, op, version) if within else ()):
-            if id and spec.id == id:
-                return spec
-            made.append(spec)
+        return tuple(family.profile(name, op, version)) if within else ()
     except Exception as error:  # an operator's own code may raise anything
         raise NotListed(op, version, error) from error
-    _LISTED[name, op, version] = tuple(made)
-    return None
 
 
 def written_cases(name: str, op: str, version: int) -> Iterator[Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 from ...cases import PROFILES, Spec, operator_versions, profile
-from ...cases.profiles.profiles import NotListed, case_named
+from ...cases.profiles.profiles import NotListed
 from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called
@@ -18,21 +18,6 @@ from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import CaseError, UnknownName, expanded, is_folder, is_portable, portable_probes
 from .probe import Probe, SpecProbe
 from .unlisted import UnlistedProbe
-
-__all__ = [
-    "Selection",
-    "UnknownName",
-    "all_listed",
-    "meant_for",
-    "narrow",
-    "operator_types",
-    "probes_of_profile",
-    "select",
-    "select_probes",
-    "selection_of",
-]
-
-Subject = TypeVar("Subject", Spec, Probe)
 
 
 @dataclass(frozen=True)
@@ -133,53 +118,51 @@ def operator_types() -> list[str]:
     return [f"{op}-{v}:{t}" for op, v in known for t in FORMATS if t in operator_version(op, v).types]
 
 
+def select(selection: Selection) -> list[Spec]:
+    """Return the cases of a profile, of ONNX's own operators where the selection names none. Raise UnknownName as
+    :func:`select_probes`, and CaseError for cases that cannot be listed."""
+    probes = all_listed(select_probes(selection, operator_names("")))
+    return [probe.spec for probe in probes if isinstance(probe, SpecProbe)]
+
+
 def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
-    """The cases of a profile as probes, in a fixed order.
+    """Return the cases as probes, in a fixed order. An operator version whose cases cannot be listed has one probe.
 
     about
-        The operators that are meant where the selection names none.
+        The operators that are meant where the selection names none. A case that is named may be of another one.
 
-    Raises UnknownName for anything that does not exist or leaves nothing.
+    Raise UnknownName for anything that does not exist or leaves nothing.
     """
     if selection.directories:
         return narrow(selection, portable_probes(selection.directories))
     profile_name, nonce = split_nonce(selection.profile)
     if nonce:
         pinned = select_probes(replace(selection, profile=profile_name), about)
-        if selection.cases:
-            return pinned
-        return _each_once([*pinned, *_challenged(replace(selection, ops=tuple(selection.ops or about)), nonce)])
+        return pinned if selection.cases else _each_once([*pinned, *_challenged(selection, nonce, about)])
     fresh_cases = fresh_profile(selection.profile)
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
             count, seed = fresh_cases
             ops = selection.ops or tuple(op for op in about if op in drawn_operators()) or tuple(about)
             return drawn_probes(count, seed, ops, selection.versions, selection.types)
-        named = tuple(word for word in selection.cases if not is_portable(word))
         given = portable_probes(word for word in selection.cases if is_portable(word))
         given = narrow(replace(selection, cases=()), given, " among the cases given") if given else []
-        listed: list[Probe] = []
-        if named or not given:
-            unlisted: list[tuple[str, int]] = []
-            specs = select(replace(selection, cases=named), about, unlisted)
-            listed = [*map(SpecProbe, specs)]
-            if not named or not listed:
-                listed += [UnlistedProbe(selection.profile, *each) for each in dict.fromkeys(unlisted)]
+        named = tuple(word for word in selection.cases if not is_portable(word))
+        listed = _of_profile(replace(selection, cases=named), about) if named or not given else []
         return _each_once([*listed, *given]) if given else listed
 
 
-def _challenged(selection: Selection, nonce: str) -> Iterator[Probe]:
+def _challenged(selection: Selection, nonce: str, about: Sequence[str]) -> Iterator[Probe]:
     """The fresh cases of a nonce, and what stands for those that cannot be drawn."""
-    for op, version in operator_versions(None):
-        if op in selection.ops and (not selection.versions or version in selection.versions):
-            try:
-                yield from challenge_probes(nonce, op, version, selection.types)
-            except Exception:  # whatever it is, it is the operator's: its probe tells it
-                yield UnlistedProbe(selection.profile, op, version)
+    for op, version in _versions(selection, about):
+        try:
+            yield from challenge_probes(nonce, op, version, selection.types)
+        except Exception:  # whatever it is, it is the operator's: its probe tells it
+            yield UnlistedProbe(selection.profile, op, version)
 
 
 def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
-    """The probes. Raises CaseError where cases among them cannot be listed."""
+    """Return the probes. Raise CaseError where cases among them cannot be listed."""
     for probe in probes:
         if isinstance(probe, UnlistedProbe):
             raise CaseError(probe.complaint)
@@ -218,76 +201,30 @@ def probes_of_profile(name: str) -> list[Probe]:
     return select_probes(Selection(name), operator_names())
 
 
-def select(
-    selection: Selection, about: Sequence[str] | None = None, unlisted: list[tuple[str, int]] | None = None
-) -> list[Spec]:
-    """The cases, in a fixed order.
-
-    about
-        The operators that are meant where the selection names none: ONNX's own without it. A case that is named by
-        itself may also be one of another operator.
-    unlisted
-        Gets the operator versions whose cases cannot be listed.
-
-    Raises UnknownName for anything that does not exist or leaves nothing; CaseError for cases that cannot be listed,
-    where `unlisted` is not given.
-    """
-    own = tuple(operator_names("") if about is None else about)
-    if not selection.cases:
-        return _selected(selection, own, unlisted)
-    others = () if selection.ops else tuple(op for op in operator_names() if op not in own)
-    by_id: dict[str, Spec] = {}
-    left = selection.cases
-    for op in selection.ops or (*own, *others):
-        # A name that begins with an operator's is looked for among that operator's cases alone.
-        named = tuple(word for word in left if word.startswith(f"{document_of(op).prefix}-"))
-        if named:
-            by_id.update((spec.id, spec) for spec in _selected(replace(selection, cases=named), (op,), unlisted))
-            left = tuple(word for word in left if word not in named)
-    if left:
-        rest = _of_any(replace(selection, cases=left), own, others, unlisted)
-        by_id.update((spec.id, spec) for spec in rest)
-    return sorted(by_id.values(), key=lambda spec: spec.spoils)
-
-
-def _of_any(
-    selection: Selection, own: Sequence[str], others: Sequence[str], unlisted: list[tuple[str, int]] | None
-) -> list[Spec]:
-    """Cases that are named by themselves: of operators that are meant or, where there are none, of others."""
-    try:
-        return _selected(selection, own, unlisted)
-    except UnknownName:
-        if others:
-            with suppress(UnknownName):
-                return _selected(selection, others, unlisted)
-        raise
-
-
-def _selected(selection: Selection, about: Sequence[str], unlisted: list[tuple[str, int]] | None) -> list[Spec]:
-    """The cases of operators that are meant. Raises UnknownName."""
+def _of_profile(selection: Selection, about: Sequence[str]) -> list[Probe]:
+    """Return the cases of a profile, or those of any profile that patterns name. Raise UnknownName."""
     known = list(operator_versions(None))
     if selection.profile not in PROFILES:
         raise UnknownName("profile", selection.profile, PROFILES)
     for op in selection.ops:
         if op not in {o for o, _ in known}:
             raise UnknownName("operator", op, sorted({o for o, _ in known}))
-    ops = selection.ops or about
-    versions = sorted({v for o, v in known if o in ops})
+    versions = sorted({v for o, v in known if o in (selection.ops or about)})
     for version in selection.versions:
         if version not in versions:
             raise UnknownName("operator version", version, versions, hint=_of_opset(version, selection.ops))
     for kind in selection.types:
         if kind not in FORMATS:
             raise UnknownName("type", kind, list(FORMATS))
-    chosen = _named if selection.cases else _narrowed
-    specs = chosen(selection, ops, unlisted)
-    if not specs and not unlisted:
-        of_types = Selection(selection.profile, types=selection.types)
-        there = _narrowed(of_types, ops) or _narrowed(Selection(selection.profile), ops)
-        combinations = list(dict.fromkeys(f"{s.op}-{s.version}:{s.type}" for s in there))
+    probes = _named(selection, about) if selection.cases else list(_listed(selection, _versions(selection, about)))
+    if not probes:
+        of_types, everything = (replace(selection, versions=(), types=types) for types in (selection.types, ()))
+        ops = _versions(everything, about)
+        there = list(_listed(of_types, ops)) or list(_listed(everything, ops))
+        combinations = list(dict.fromkeys(f"{p.op}-{p.version}:{p.type}" for p in there))
         raise UnknownName("combination", selection.narrowed, combinations, f" in profile {selection.profile}")
     # Cases that may spoil a runtime's memory come last: those after them would suffer.
-    return sorted(specs, key=lambda spec: spec.spoils)
+    return sorted(probes, key=lambda probe: isinstance(probe, SpecProbe) and probe.spec.spoils)
 
 
 def _of_opset(opset: int, ops: Sequence[str]) -> str:
@@ -311,86 +248,86 @@ def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among t
             if name not in {of(probe) for probe in left}:
                 raise UnknownName(kind, name, list(dict.fromkeys(of(probe) for probe in left)), among)
         left = [probe for probe in left if not asked or of(probe) in asked]
+    by_id = {probe.id: probe for probe in left}
     for pattern in selection.cases:
-        if not _matching(pattern, left):
-            raise UnknownName("case", pattern, [probe.id for probe in left], among)
+        if not _matching(pattern, by_id):
+            raise UnknownName("case", pattern, list(by_id), among)
     if not selection.cases:
         return left
-    named = {probe.id for pattern in selection.cases for probe in _matching(pattern, left)}
+    named = {probe.id for pattern in selection.cases for probe in _matching(pattern, by_id)}
     return [probe for probe in left if probe.id in named]
 
 
-def _narrowed(selection: Selection, ops: Sequence[str], unlisted: list[tuple[str, int]] | None = None) -> list[Spec]:
-    """The cases of a profile that operators, versions and types leave."""
-    return [
-        spec
-        for op, version in operator_versions(None)
-        if op in ops and (not selection.versions or version in selection.versions)
-        for spec in _listed(selection.profile, op, version, unlisted)
-        if not selection.types or spec.type in selection.types
-    ]
+def _versions(selection: Selection, about: Sequence[str]) -> list[tuple[str, int]]:
+    """The operator versions that are meant."""
+    ops, versions = selection.ops or about, selection.versions
+    return [(op, v) for op, v in operator_versions(None) if op in ops and (not versions or v in versions)]
 
 
-def _listed(name: str, op: str, version: int, unlisted: list[tuple[str, int]] | None) -> Sequence[Spec]:
-    try:
-        return profile(name, op, version)
-    except NotListed as error:
-        if unlisted is None:
-            raise CaseError(str(error)) from None
-        unlisted.append((op, version))
-        return ()
+def _listed(selection: Selection, versions: Iterable[tuple[str, int]]) -> Iterator[Probe]:
+    """The cases of a profile of operator versions, in the types that are meant."""
+    for op, version in versions:
+        try:
+            specs = profile(selection.profile, op, version)
+        except NotListed:
+            yield UnlistedProbe(selection.profile, op, version)
+        else:
+            yield from (SpecProbe(spec) for spec in specs if not selection.types or spec.type in selection.types)
 
 
-def _named(selection: Selection, ops: Sequence[str], unlisted: list[tuple[str, int]] | None = None) -> list[Spec]:
-    """The cases that patterns name, looked for in the profile first and then in all profiles; and among those of the
-    operator version that an id begins with, since making all of them takes seconds."""
-    by_id: dict[str, Spec] = {}
-    for pattern in selection.cases:
-        own = _version_named(pattern, selection, ops)
-        chosen, of = (replace(selection, versions=(own[1],)), own[:1]) if own else (selection, ops)
-        if own and len(selection.cases) == 1 and (only := _only(pattern, chosen, own)) is not None:
-            return [only]
-        specs = _narrowed(chosen, of, unlisted)
-        hits = _matching(pattern, specs)
-        if not hits and (own or _WILD & set(pattern)):
-            wider = [replace(chosen, profile=name) for name in PROFILES[-2:]]
-            specs = list(dict.fromkeys(spec for each in wider for spec in _narrowed(each, of, unlisted)))
-            hits = _matching(pattern, specs)
-        if not specs:
-            return []
-        if not hits:
-            among = f" among {selection.narrowed}" if selection.narrowed else ""
-            raise UnknownName("case", pattern, [spec.id for spec in specs], among)
-        by_id.update((spec.id, spec) for spec in hits)
-    return list(by_id.values())
+def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
+    """The cases that patterns name: of the profile or else of the widest ones, and of operators that are meant or
+    else of others. Raise UnknownName for a pattern without a case."""
+    meant = _versions(selection, about)
+    others = [] if selection.ops else [each for each in _versions(selection, operator_names()) if each not in meant]
+
+    @cache
+    def by_id(name: str, op: str, version: int) -> Mapping[str, Probe]:
+        return {probe.id: probe for probe in _listed(replace(selection, profile=name), [(op, version)])}
+
+    def found(pattern: str) -> Iterable[Probe]:
+        places, wide = _places(pattern, meant, others)
+        tried: list[Mapping[str, Probe]] = []
+        for versions in places:
+            for name in dict.fromkeys((selection.profile, *(PROFILES[-2:] if wide else ()))):
+                lists = [by_id(name, *each) for each in versions]
+                hits = [probe for each in lists for probe in _matching(pattern, each)]
+                if hits:
+                    return hits
+                tried += lists
+        unlisted = [p for each in tried for p in each.values() if isinstance(p, UnlistedProbe)]
+        ids = [id for each in tried for id in each]
+        if unlisted or not ids:
+            return unlisted
+        among = f" among {selection.narrowed}" if selection.narrowed else ""
+        raise UnknownName("case", pattern, list(dict.fromkeys(ids)), among)
+
+    ranks = {op: rank for rank, (op, _) in enumerate([*meant, *others])}
+    probes = {probe.id: probe for pattern in selection.cases for probe in found(pattern)}
+    return sorted(probes.values(), key=lambda probe: ranks[probe.op])
 
 
 _WILD = frozenset("*?[")
 
-
-def _only(id: str, selection: Selection, own: tuple[str, int]) -> Spec | None:
-    """The case of the profile that has this id, before all others are made; None too where they cannot be."""
-    with suppress(NotListed):  # who lists them all tells it
-        spec: Spec | None = case_named(id, selection.profile, *own)
-        return spec if spec is not None and spec.type in (selection.types or (spec.type,)) else None
-    return None
+Versions = Sequence[tuple[str, int]]
 
 
-def _version_named(pattern: str, selection: Selection, ops: Sequence[str]) -> tuple[str, int] | None:
-    """The operator version that an id or a pattern of ids begins with, if it is one of those that are meant."""
-    return next(
-        (
+def _places(pattern: str, meant: Versions, others: Versions) -> tuple[list[Versions], bool]:
+    """The operator versions whose cases a pattern may name, the likeliest first; and whether it may name those of any
+    profile, since making all cases of all versions takes seconds."""
+    every = [*meant, *others]
+    for begins in ("{prefix}-{version}.", "{prefix}-"):
+        of_name = [
             (op, version)
-            for op, version in operator_versions(None)
-            if op in ops
-            and (not selection.versions or version in selection.versions)
-            and pattern.startswith(f"{document_of(op).prefix}-{version}.")
-        ),
-        None,
-    )
+            for op, version in every
+            if pattern.startswith(begins.format(prefix=document_of(op).prefix, version=version))
+        ]
+        if of_name:
+            return [of_name], "version" in begins or bool(_WILD & set(pattern))
+    return [each for each in (meant, others) if each], bool(_WILD & set(pattern))
 
 
-def _matching(pattern: str, specs: list[Subject]) -> list[Subject]:
+def _matching(pattern: str, probes: Mapping[str, Probe]) -> list[Probe]:
     if not _WILD & set(pattern):
-        return [spec for spec in specs if spec.id == pattern]
-    return [spec for spec in specs if fnmatchcase(spec.id, pattern)]
+        return [probes[pattern]] if pattern in probes else []
+    return [probe for id, probe in probes.items() if fnmatchcase(id, pattern)]

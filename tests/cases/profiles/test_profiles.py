@@ -1,6 +1,5 @@
 """Profiles are pinned, their cases legal, their ids stable and safe, their models few and sound."""
 
-import inspect
 import json
 import re
 from typing import Any
@@ -15,12 +14,10 @@ from onnxspec.cases import (
     build_case,
     clauses_exercised,
     digest_of,
-    family_of,
     operator_versions,
     pinned_digests,
     profile,
 )
-from onnxspec.cases.profiles.profiles import case_named
 from onnxspec.reference import clauses_of, evaluate
 
 from ...recurrent import recurrent_versions
@@ -56,28 +53,6 @@ def test_ids_are_unique_safe_and_stable() -> None:
     # Written down once: people's scripts and lists of expected failures hold ids.
     plain = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("Y", "Y_h", "Y_c"), weights="initializer")
     assert plain.id == "lstm-14.float32.forward.T4N3I2H5.d456c0"
-
-
-def test_a_case_that_is_named_is_made_without_those_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    version, made = 7, list[CaseSpec]()
-    specs = profile("core", "RNN", version)
-
-    class Making(type(family_of("RNN"))):  # type: ignore[misc]
-        def profile(self, name: str, op: str, version: int) -> Any:
-            for spec in specs:
-                made.append(spec)
-                yield spec
-
-    profiles = inspect.getmodule(case_named)
-    monkeypatch.setattr(profiles, "_LISTED", {})
-    monkeypatch.setattr(profiles, "family_of", lambda op: Making())
-    assert case_named(specs[3].id, "core", "RNN", version) == specs[3]
-    assert len(made) == 4
-    assert case_named("rnn-7.float32.none", "core", "RNN", version) is None
-    assert len(made) == 4 + len(specs)
-    assert case_named(specs[-1].id, "core", "RNN", version) == specs[-1]
-    assert profile("core", "RNN", version) == specs
-    assert len(made) == 4 + len(specs), "all have been made once, and stay"
 
 
 def test_specs_survive_their_json_form() -> None:
