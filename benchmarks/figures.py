@@ -272,7 +272,7 @@ def pytest_over_command() -> float:
 def prove() -> float:
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        command_seconds(onnxspec("prove", "--jobs", "2"), Path(folder))
+        command_seconds(onnxspec("prove"), Path(folder))
         return (time.monotonic() - start) / 60
 
 

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..conformance.judging.judgement import Verdict
 from ..conformance.text import plural
 from .answers import told_of
 from .findings import ASIDE, KNOWN, NEW, VALIDATION, Finding, Member, findings_of
@@ -38,17 +37,6 @@ class Entry:
         """The name of its smallest case on a command line: its id, or for one that is in no profile its text."""
         words = shlex.split(self.member.repeat)
         return words[2] if words[:2] == ["onnxspec", "explain"] and len(words) > 2 else self.member.smallest
-
-    @property
-    def wanted(self) -> tuple[str, str, str]:
-        """The words that it takes to run that case again: the names of target and case on a command line, and the
-        case's id."""
-        return self.subject.name, self.case, self.member.smallest
-
-    def shown_by(self, now: Verdict | None) -> bool:
-        """Tell whether another run of the case shows the finding. What is inaccurate alone may be wrong in a whole
-        run."""
-        return now is not None and (now.value == self.verdict or {now.value, self.verdict} == {"wrong", "inaccurate"})
 
 
 def entries_of(runs: Sequence[Run]) -> list[Entry]:

@@ -96,4 +96,4 @@ def _proofs(proven: Sequence[tuple[str, str]]) -> Iterator[Step]:
     for op, number_type in proven:
         chosen = ("--op", op, *(("--type", number_type) if number_type else ()))
         name = f"prove-{op}-{number_type}" if number_type else f"prove-{op}"
-        yield Step(name, (("prove", *chosen, "--out", "proof.csv", "--jobs", "1"),))
+        yield Step(name, (("prove", *chosen, "--out", "proof.csv"),))

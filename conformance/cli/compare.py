@@ -18,11 +18,11 @@ from .terminal import console_on
 @app.command()
 def compare(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX model.")],
-    inputs: Annotated[Path, typer.Option("--inputs", metavar="IN.npz", help="Inputs of the model, by their names.")],
+    inputs: Annotated[Path, typer.Argument(metavar="INPUTS", help="Inputs of the model by name, as .npz.")],
     outputs: Annotated[
         Path,
-        typer.Option(
-            "--outputs", metavar="OUT.npz", help="The framework's results, by name of an output or of a tensor inside."
+        typer.Argument(
+            metavar="OUTPUTS", help="The framework's results as .npz, by name of an output or of a tensor inside."
         ),
     ],
 ) -> None:

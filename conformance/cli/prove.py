@@ -41,10 +41,6 @@ def prove_command(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the whole table goes, as CSV.")
     ] = Path("proof.csv"),
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", metavar="N", min=1, help="How many at a time; all cores without."),
-    ] = CORES,
 ) -> None:
     """Prove that the suite catches faults and accuses nobody.
 
@@ -58,7 +54,7 @@ def prove_command(
     _require_faults(fault or (), specs)
     console = console_on(sys.stdout)
     _require_place(out)
-    proof = _proved(console, specs, fault or None, jobs)
+    proof = _proved(console, specs, fault or None, CORES)
     console.print(_table(proof.rows))
     _write(proof.rows, out)
     # Of a part of the cases or the faults it is not said what they leave out.

@@ -7,21 +7,14 @@ import enum
 import json
 import shlex
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..judging.judgement import Verdict
-from ..probes.selection import UnknownName
-from ..running.loop import verdicts_now
-from ..targets.target import TargetError, table_names
 from ..text import plural
-from ..workers.process import TargetUnavailable
 from .application import app
-from .command import Runs, command_given, place_given, targets_of
-from .display import could_not_start
+from .command import Runs, command_given, place_given
 from .terminal import fail, put, say, warn, why
 
 
@@ -104,34 +97,6 @@ def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
         say(f"issue: {out}")
 
 
-def _run_again(cases: Sequence[tuple[str, str, str]], files: Sequence[Path]) -> list[Verdict | None]:
-    """The outcome of each case now, run in a process of its own; None where that cannot be tried. A case is the name of
-    its target, its own name on a command line, and its id."""
-    wanted: dict[str, dict[str, None]] = {}
-    for target, name, _ in cases:
-        wanted.setdefault(target, {})[name] = None
-    again = {target: _verdicts(target, list(names), files) for target, names in wanted.items()}
-    return [again[target].get(id) for target, _, id in cases]
-
-
-def _verdicts(name: str, ids: Sequence[str], files: Sequence[Path]) -> dict[str, Verdict]:
-    """The outcomes of cases on the target of that name now; where that cannot be tried, none, and a word."""
-    verdicts: dict[str, Verdict] = {}
-    try:
-        named = (file for file in files if name.partition("+")[0] in table_names(file))
-        (target,) = targets_of([name], next(named, files[0] if files else None))
-        for id in ids:
-            try:
-                verdicts |= verdicts_now(target, [id])
-            except UnknownName as error:  # today's cases have no such one
-                warn(f"{target.name}: {error}")
-    except TargetError as error:
-        warn(f"{name}: {error}")
-    except TargetUnavailable as error:
-        warn(f"{name} {could_not_start(target, str(error))}")
-    return verdicts
-
-
 @app.command()
 def site(
     runs: Runs,
@@ -139,25 +104,14 @@ def site(
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Folder for the site; an earlier one is replaced."),
     ] = None,
-    again: Annotated[
-        bool,
-        typer.Option(
-            "--again",
-            help="Repeat the smallest case of each finding, in a process of its own.",
-        ),
-    ] = False,
-    targets_file: Annotated[
-        list[Path] | None,
-        typer.Option("--targets-file", metavar="FILE", help="Named targets [default: ./targets.toml]; repeatable."),
-    ] = None,
 ) -> None:
     """Write a static site: which runtime computes what rightly, and since which release.
 
     Give it runs of several runtimes, and of several releases of each: what they were called does not matter,
     runtime and version stand in the run. It needs no server, opens from its files, and has badges and JSON.
 
-    Exit code 0: every run is on the site; 1: something was left out, or a finding did not show again; 2: bad
-    arguments, or none can be read.
+    Exit code 0: every run is on the site; 1: something was left out; 2: bad arguments, or none can be
+    read.
     """
     from ...reports.run import read_runs
     from ...reports.site.writing import write_site
@@ -167,9 +121,7 @@ def site(
     if not readable:
         fail(" ".join(problems) or "no run could be read, so there is nothing to show")
     try:
-        page, remarks = write_site(
-            readable, out, _command_shown(), partial(_run_again, files=targets_file or []) if again else None
-        )
+        page, remarks = write_site(readable, out, _command_shown())
     except OSError as error:
         fail(why(error))
     for problem in (*problems, *remarks):

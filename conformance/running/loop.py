@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..judging.judgement import Judgement, Verdict
+from ..judging.judgement import Judgement
 from ..probes.probe import Probe
-from ..probes.selection import Selection, select_probes
 from ..probes.stream import tried
-from ..probes.wrapped import wrapped_probes
 from ..results.expected.entries import Entry, matching
 from ..results.result import Result, result_of
 from ..targets.target import Target
@@ -58,19 +56,3 @@ def judged_result(
     entry = matching(entries, probe, judgement)
     why = entry.reason if entry else None
     return result_of(probe, target.name, judgement, seconds, why, repeat(probe), printed)
-
-
-def verdicts_now(target: Target, ids: Sequence[str]) -> dict[str, Verdict]:
-    """The outcomes of cases on a target now, by id, each in a process of its own.
-
-    Raises UnknownName for an id that no case has, and TargetUnavailable where the target does not start.
-    """
-    probes: Sequence[Probe] = tuple(select_probes(Selection(cases=tuple(ids)), target.operators))
-    if target.wrap:
-        probes = wrapped_probes(probes, target.wrap)
-    verdicts: dict[str, Verdict] = {}
-    for probe in probes:
-        with TargetProcess(target) as process:
-            process.start()
-            verdicts |= {one.probe.id: one.judgement.verdict for one in tried(process, [probe], target.accuracy)}
-    return verdicts

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...conformance.judging.judgement import Verdict
 from ..gallery import entries_of, gallery_markdown
 from ..page import html_of
 from ..run import Run
@@ -21,32 +19,15 @@ from .releases import Outcome, Release, Runtime, outcome, runtimes_of
 MARK = ".onnxspec-site"
 
 
-@dataclass(frozen=True)
-class Again:
-    """The outcome of a finding whose smallest case was run once more; ``now`` is None where it could not be run."""
-
-    history: FindingHistory
-    shown: bool
-    now: Verdict | None
-
-
 _MOST_SCRIPT = 40_000
 
 
-RunAgain = Callable[[Sequence[tuple[str, str, str]]], Sequence[Verdict | None]]
-"""Runs cases once more, given by names of target and case, and id; None where that cannot be tried."""
-
-
-def write_site(
-    runs: Sequence[Run], out: Path, command: str, run_again: RunAgain | None = None
-) -> tuple[Path, list[str]]:
+def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list[str]]:
     """Write the site on ``runs`` into the folder ``out``, in place of an earlier one; return its first page, and what
     was left out, a line each.
 
     command
         The command that makes it, which the first page names.
-    run_again
-        Tries findings once more: each page then says what came of it, and what did not show again is a line, too.
 
     Raises OSError where that cannot be written, or where the folder holds something else.
     """
@@ -54,15 +35,10 @@ def write_site(
         raise FileExistsError(17, "it holds other things than a site", str(out))
     runtimes, remarks = runtimes_of(runs)
     histories = {runtime.name: histories_of(runtime) for runtime in runtimes}
-    again = _tried_again([history for own in histories.values() for history in own], run_again) if run_again else {}
-    missing = [one.history for one in again.values() if not one.shown]
-    remarks += [f"not shown again: {history.title} ({history.member.smallest})" for history in missing]
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
-    gone = {history.entry.wanted for history in missing}
-    entries = [entry for entry in entries_of(runs) if entry.wanted not in gone]
-    gallery = ("gallery.md", gallery_markdown(runs, entries, command))
+    gallery = ("gallery.md", gallery_markdown(runs, entries_of(runs), command))
     try:
-        for path, content in (*_files(runtimes, histories, command, again), gallery):
+        for path, content in (*_files(runtimes, histories, command), gallery):
             place = unfinished / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content.encode("utf-8", errors="backslashreplace"))
@@ -74,15 +50,8 @@ def write_site(
     return out / "index.html", remarks
 
 
-def _tried_again(histories: Sequence[FindingHistory], run_again: RunAgain) -> dict[str, Again]:
-    """Outcomes of findings that were tried once more, by page."""
-    entries = [history.entry for history in histories]
-    outcomes = zip(histories, entries, run_again([entry.wanted for entry in entries]), strict=True)
-    return {history.page: Again(history, entry.shown_by(now), now) for history, entry, now in outcomes}
-
-
 def _files(
-    runtimes: Sequence[Runtime], histories: dict[str, list[FindingHistory]], command: str, again: dict[str, Again]
+    runtimes: Sequence[Runtime], histories: dict[str, list[FindingHistory]], command: str
 ) -> Iterator[tuple[str, str]]:
     """Yield path and content of every file."""
     operators = _operators(runtimes)
@@ -96,7 +65,6 @@ def _files(
         features=[(name, _feature_page(name)) for name in features],
         changed=[history for own in histories.values() for history in own if history.changed],
         command=command,
-        again=again,
         index=json.dumps(_index(runtimes, histories, features)).replace("<", "\\u003c"),
     )
     for runtime in runtimes:
@@ -115,8 +83,7 @@ def _files(
             badge = outcome(runtime.newest.subject.by_version[version]).badge(label)
             yield f"badges/{runtime.slug}/{path}.json", _json(badge)
         for history in histories[runtime.name]:
-            again_here = again.get(history.page)
-            yield _page(history.page, "site_finding.html", history=history, again=again_here, script=_script(history))
+            yield _page(history.page, "site_finding.html", history=history, script=_script(history))
     records = []
     for feature in features:
         rows = [

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.conformance.cli import report
 from onnxspec.conformance.cli.application import app
-from onnxspec.conformance.judging.judgement import Verdict
-from onnxspec.conformance.probes.naming import UnknownName
-from onnxspec.conformance.targets.target import Target
 from onnxspec.reports.run import read_runs
 from onnxspec.reports.site.writing import write_site
 
@@ -192,80 +187,6 @@ def test_a_case_that_fails_by_another_fault_says_nothing_of_this_one(tmp_path: P
     page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
     findings = {one["finding"]: one for one in findings_in(page.parent)}
     assert findings[COUPLED]["releases"] == {"1.10": "fails", "1.11": "right"}
-
-
-def test_each_page_says_whether_its_finding_showed_again(tmp_path: Path) -> None:
-    runs, _ = read_runs([release(tmp_path, "1.10")])
-
-    verdicts = {row["case"]: row["verdict"] for row in sample_results()}
-
-    def run_again(cases: Sequence[tuple[str, str, str]]) -> list[Verdict | None]:
-        """Everything shows again but one that is right now, and one that cannot be run."""
-        outcomes: list[Verdict | None] = [Verdict(verdicts[case]) for _, _, case in cases]
-        place = outcomes.index(Verdict.WRONG)
-        outcomes[place], outcomes[place - 1] = Verdict.PASS, None
-        return outcomes
-
-    page, remarks = write_site(runs, tmp_path / "site", "", run_again)
-    pages = [path.read_text(encoding="utf-8") for path in (page.parent / "findings").glob("*.html")]
-    assert len(remarks) == 2
-    assert all(remark.startswith("not shown again: ") for remark in remarks)
-    assert (
-        sum(
-            "did not show again</strong> in a fresh process when this page was made: the verdict was pass" in text
-            for text in pages
-        )
-        == 1
-    )
-    assert sum("could not be run again" in text for text in pages) == 1
-    assert sum("It showed again" in text for text in pages) == len(pages) - 2
-    assert f"{len(pages) - 2} of {len(pages)} showed again" in page.read_text(encoding="utf-8")
-
-
-def test_a_case_that_the_suite_has_no_more_costs_its_own_finding_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    verdicts, gone = {row["case"]: Verdict(row["verdict"]) for row in sample_results()}, list[str]()
-
-    def verdicts_now(target: Target, ids: Sequence[str]) -> dict[str, Verdict]:
-        """What the run has; the first case that is asked for is one of an earlier suite."""
-        if not gone:
-            gone.extend(ids)
-            raise UnknownName("case", ids[0], ())
-        return {case: verdicts[case] for case in ids}
-
-    monkeypatch.setattr(report, "targets_of", lambda names, file: [Target(names[0], "onnxruntime")])
-    monkeypatch.setattr(report, "verdicts_now", verdicts_now)
-    run, out = release(tmp_path, "1.10"), tmp_path / "site"
-    done = CliRunner().invoke(app, ["site", str(run), "--again", "--out", str(out)], catch_exceptions=False)
-    assert done.exit_code == 1
-    assert f"unknown case {gone[0]!r}" in done.output
-    assert done.output.count("not shown again: ") == 1
-
-
-def test_findings_of_several_files_of_targets_are_each_tried_on_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A name goes to the first file that has it, with what a lane adds to it."""
-    verdicts, asked = {row["case"]: Verdict(row["verdict"]) for row in sample_results()}, dict[str, Path | None]()
-    files = {name: tmp_path / f"{name}.toml" for name in ("others", "mine", "theirs")}
-    for name, path in files.items():
-        path.write_text(f'[{name}]\nadapter = "onnxruntime"\n', encoding="utf-8")
-    own = sample_info(sample_results())["targets"][0]["name"]
-    files["mine"].write_text(f'["{own}"]\nadapter = "onnxruntime"\n', encoding="utf-8")
-
-    def targets_of(names: Sequence[str], file: Path | None) -> list[Target]:
-        asked.update(dict.fromkeys(names, file))
-        return [Target(names[0], "onnxruntime")]
-
-    monkeypatch.setattr(report, "targets_of", targets_of)
-    monkeypatch.setattr(report, "verdicts_now", lambda target, ids: {case: verdicts[case] for case in ids})
-    given = [word for path in files.values() for word in ("--targets-file", str(path))]
-    out = str(tmp_path / "site")
-    arguments = ["site", str(release(tmp_path, "1.10")), "--again", *given, "--out", out]
-    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    assert asked == {own: files["mine"]}
 
 
 def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:

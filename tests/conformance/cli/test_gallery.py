@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from onnxspec.conformance.cli import report as report_cli
 from onnxspec.conformance.cli.application import app
-from onnxspec.conformance.judging.judgement import Verdict
 
 RUNNER = CliRunner()
 
@@ -34,20 +32,6 @@ def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(run: Pat
     assert "Clause `lstm.lengths" in entry
     assert re.search(r"\nonnxspec explain \S+ --target onnx-reference\n", entry)
     assert text.count("\n### ") == text.count("\nonnxspec explain ")
-
-
-@pytest.mark.parametrize("now", [{}, Verdict.PASS], ids=["not-tried", "passes"])
-def test_what_does_not_show_again_is_left_out_and_told(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: Verdict | dict[str, Verdict]
-) -> None:
-    monkeypatch.setattr(
-        report_cli, "_verdicts", lambda name, ids, file: dict.fromkeys(ids, now) if isinstance(now, Verdict) else {}
-    )
-    done = RUNNER.invoke(app, ["site", str(run), "--again", "--out", str(tmp_path / "site")], catch_exceptions=False)
-    assert done.exit_code == 1
-    assert "not shown again: " in done.stderr
-    text = (tmp_path / "site" / "gallery.md").read_text(encoding="utf-8")
-    assert "### Ignores sequence" not in text
 
 
 def test_the_page_names_no_folder_of_the_machine_that_made_it(

@@ -31,12 +31,12 @@ def test_exit_codes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], archives: tuple[Path, Path], tmp_path: Path
 ) -> None:
     inputs, outputs = archives
-    assert compare(monkeypatch, DATA / "gru.onnx", "--inputs", inputs, "--outputs", outputs) == 0
+    assert compare(monkeypatch, DATA / "gru.onnx", inputs, outputs) == 0
     assert capsys.readouterr().out.startswith("the model computes these results\n")
     np.savez(tmp_path / "other.npz", output=np.zeros((3, 6, 3), np.float32))
-    assert compare(monkeypatch, DATA / "gru.onnx", "--inputs", inputs, "--outputs", tmp_path / "other.npz") == 1
+    assert compare(monkeypatch, DATA / "gru.onnx", inputs, tmp_path / "other.npz") == 1
     assert capsys.readouterr().out.startswith("the model computes other numbers")
-    assert compare(monkeypatch, DATA / "gru.onnx", "--inputs", outputs, "--outputs", outputs) == 2
+    assert compare(monkeypatch, DATA / "gru.onnx", outputs, outputs) == 2
     assert capsys.readouterr().err == "onnxspec: the model has no input output; it has x\n"
     (tmp_path / "broken.npz").write_bytes(b"PK")
-    assert compare(monkeypatch, DATA / "gru.onnx", "--inputs", tmp_path / "broken.npz", "--outputs", outputs) == 2
+    assert compare(monkeypatch, DATA / "gru.onnx", tmp_path / "broken.npz", outputs) == 2
