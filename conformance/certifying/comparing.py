@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..judging.vocabulary import STATES, UNKNOWN
-from .archive import Package
-from .attestation import attestation_of, record_in
-from .closeness import unlike
+from .package import Package, attestation_of, record_in
 from .packing import ENVIRONMENT, SUITE
 from .records import MeasuredRecord, RowRecord, SuiteRecord
+from .verifying import differences
 
 _NOT_TRIED = STATES[UNKNOWN]
 
@@ -45,9 +44,9 @@ def changes_since(old: Package, new: Package) -> Iterator[str]:
         yield f"  waivers: {len(before.waivers)}, then {len(now.waivers)}"
     environments = [record_in(package, ENVIRONMENT, MeasuredRecord) for package in (old, new)]
     packages = [{p.name: f"{p.version} {p.sha256[:16]}" for p in each.packages} for each in environments]
-    for place, one, two in unlike(packages[0], packages[1]):
+    for place, one, two in differences(packages[0], packages[1]):
         yield f"  package {place}: {one}, then {two}"
-    for place, one, two in unlike(environments[0].devices, environments[1].devices):
+    for place, one, two in differences(environments[0].devices, environments[1].devices):
         yield f"  device{place}: {one}, then {two}"
 
 

@@ -1,40 +1,41 @@
-"""A certification package: all its files, made from what a run's record shows. Packing writes them, and verifying makes
-them again from the record and compares."""
+"""Content of a certification package, made from a replay. Packing writes it; verifying makes it again and compares."""
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import re
 import secrets
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
 import msgspec
 
+from ...cases import digest_of
 from ...reference.errors import RecordError
 from ..border.strict_json import MalformedJson, typed
 from ..probes.drawn import split_nonce
-from ..results import lines
+from ..probes.probe import Probe, SpecProbe
 from ..results.environment import version_of
-from ..results.recorded import CASE, FRESH, Recorder, bits_of
-from ..results.writer import RunWriter
 from ..running.screen import told_answer
 from ..workers.worker_process import MEASURED
-from .attestation import STATEMENT, as_json, attested
-from .derivation import Derivation
+from .package import STATEMENT, as_json, attested
 from .placement import placement_of
 from .records import FORM, ChallengeRecord, MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
+from .replay import Replay
 from .reported import reported_in
 from .rows import interpretations_of, rows_of
-from .suite import case_digests, own_sources
 from .trial import trial_of
 from .waivers import read_waivers
 
 ENVIRONMENT, SUITE, WAIVERS = "ENVIRONMENT.json", "SUITE.json", "waivers.toml"
-RUN_FOLDER = "run"
 
+_PACKAGES = ("cases", "conformance", "reference", "reports")
+_KINDS = (".py", ".toml", ".json", ".html", ".css", ".js")
 _TEXT = 200  # characters of a product's and a vendor's name
 _FINDINGS = 60
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -57,7 +58,7 @@ class Claim:
     signer: str = ""
 
     def checked(self) -> tuple[WaiverRecord, ...]:
-        """Return the waivers. Raise RecordError for a name that no page can show, and RecordError."""
+        """Return the waivers. Raise RecordError, also for a name that no page can show."""
         for key, text in (("product", self.product), ("vendor", self.vendor)):
             if not text.strip() or len(text) > _TEXT or not text.isprintable():
                 raise RecordError(f"{key}: a line of up to {_TEXT} printable characters, not {text[:40]!r}")
@@ -81,68 +82,35 @@ def some_nonce() -> str:
     return secrets.token_hex(8)
 
 
-def files_of(derivation: Derivation, claim: Claim) -> dict[str, bytes]:
-    """Return every file of a package but its envelope. Raise RecordError and OSError."""
-    with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
-        records = records_of(derivation, claim, Path(temporary) / RUN_FOLDER)
+def files_of(replay: Replay, claim: Claim) -> dict[str, bytes]:
+    """Return every file of a package but its envelope. Raise RecordError."""
+    records = records_of(replay, claim)
     return {**records.files, STATEMENT: attested(records.statement, records.files)}
 
 
-def records_of(derivation: Derivation, claim: Claim, folder: Path) -> Records:
-    """Return the records of a package; write its run to `folder`. Raise RecordError, RecordError and OSError."""
+def records_of(replay: Replay, claim: Claim) -> Records:
+    """Return the records of a package. Raise RecordError."""
     waivers = claim.checked()
-    measured = measured_of(derivation)
-    suite = suite_of(derivation)
-    statement = statement_of(derivation, claim, waivers)
-    files = {
-        ENVIRONMENT: as_json(measured),
-        SUITE: as_json(suite),
-        **({WAIVERS: claim.waivers} if claim.waivers else {}),
-    }
-    write_run(derivation, folder)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            files[f"{RUN_FOLDER}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
-    return Records(statement, suite, measured, files)
+    measured, suite = measured_of(replay), suite_of(replay)
+    files = {ENVIRONMENT: as_json(measured), SUITE: as_json(suite), **replay.files}
+    if claim.waivers:
+        files[WAIVERS] = claim.waivers
+    return Records(statement_of(replay, claim, waivers), suite, measured, files)
 
 
-def write_run(derivation: Derivation, folder: Path) -> None:
-    """Write a run folder with what is derived, and with the record that it rests on. Raises OSError."""
-    name = derivation.target.name
-    with bits_of(derivation.folder, name) as bits, RunWriter(folder) as writer, Recorder(folder) as recorder:
-        writer.append(lines.header_of(derivation.record))
-        writer.append(lines.TargetStarted(target=name, description=derivation.entry["description"]))
-        if filled := [probe.text for probe in derivation.plan.filled.get(name, ())]:
-            writer.append(lines.CasesAdded(target=name, cases=filled))
-        for purpose in (CASE, FRESH):
-            for result in derivation.results:
-                line = derivation.lines[purpose].get(result.case)
-                if line is None:
-                    continue
-                jobs = recorder.adopt(name, line.jobs, bits)
-                writer.append(lines.Recorded(purpose=purpose, target=name, case=result.case, jobs=jobs))
-                if purpose == CASE:
-                    writer.append(result)
-        seconds = {name: derivation.entry["seconds"]}
-        complete = derivation.record["complete"]
-        whole = derivation.info["seconds"]
-        writer.append(lines.RunFinished(complete=complete, seconds=whole, target_seconds=seconds))
-        writer.describe(derivation.record)
-
-
-def measured_of(derivation: Derivation) -> MeasuredRecord:
+def measured_of(replay: Replay) -> MeasuredRecord:
     """Return ENVIRONMENT.json. Raise RecordError if a worker's measurements have another form."""
-    description = dict(derivation.entry["description"])
+    description = dict(replay.entry["description"])
     measured = description.pop(MEASURED, {})
     fields = measured if isinstance(measured, dict) and "error" not in measured else {}
     fixed = {
         "description": description,
-        "adapter": derivation.target.adapter,
-        "options": dict(derivation.target.options),
-        "wrap": derivation.target.wrap,
+        "adapter": replay.target.adapter,
+        "options": dict(replay.target.options),
+        "wrap": replay.target.wrap,
         "measured": bool(fields),
-        "parent": dict(derivation.info["environment"]),
-        "started": derivation.info["started"],
+        "parent": dict(replay.info["environment"]),
+        "started": replay.info["started"],
     }
     try:
         return typed({**fields, **fixed}, MeasuredRecord)
@@ -150,32 +118,32 @@ def measured_of(derivation: Derivation) -> MeasuredRecord:
         raise RecordError(f"what the worker has measured: {error}") from None
 
 
-def suite_of(derivation: Derivation) -> SuiteRecord:
+def suite_of(replay: Replay) -> SuiteRecord:
     """SUITE.json, of the suite that is installed."""
-    profile, nonce = split_nonce(derivation.plan.selection.profile)
-    digests = derivation.record["digests"]
+    profile, nonce = split_nonce(replay.plan.selection.profile)
+    digests = replay.record["digests"]
     return SuiteRecord(
         onnxspec=version_of("onnxspec") or "",
         sources=own_sources(),
         profile=profile,
         nonce=nonce,
         profiles={name: digest for name, digest in digests.items() if name != "nonce"},
-        cases=case_digests(derivation.probes.values()),
-        filling=derivation.record["targets"][0].get("filling"),
+        cases=case_digests(replay.probes.values()),
+        filling=replay.record["targets"][0].get("filling"),
     )
 
 
-def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverRecord]) -> StatementRecord:
+def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) -> StatementRecord:
     """STATEMENT.json."""
-    description = derivation.entry["description"]
-    profile, nonce = split_nonce(derivation.plan.selection.profile)
-    provider = str(description.get("provider") or derivation.target.options.get("provider") or "")
-    wrapped = bool(derivation.target.wrap)
-    trial = tuple(trial_of(derivation, provider))
-    asked = derivation.asked & derivation.probes.keys()
-    rows = rows_of(derivation.probes, derivation.results, derivation.target.accuracy, waivers, claim.date, asked)
-    answers = interpretations_of(derivation.probes, derivation.results)
-    findings = derivation.record["targets"][0]["findings"]
+    description = replay.entry["description"]
+    profile, nonce = split_nonce(replay.plan.selection.profile)
+    provider = str(description.get("provider") or replay.target.options.get("provider") or "")
+    wrapped = bool(replay.target.wrap)
+    trial = tuple(trial_of(replay, provider))
+    asked = replay.asked & replay.probes.keys()
+    rows = rows_of(replay.probes, replay.results, replay.target.accuracy, waivers, claim.date, asked)
+    answers = interpretations_of(replay.probes, replay.results)
+    findings = replay.record["targets"][0]["findings"]
     return StatementRecord(
         form=FORM,
         kind="trial" if trial else "certificate",
@@ -184,17 +152,17 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
         vendor=claim.vendor,
         date=claim.date.isoformat(),
         signer=claim.signer,
-        target=derivation.target.name,
+        target=replay.target.name,
         runtime=str(description.get("runtime", "")),
         runtime_version=str(description.get("version", "")),
         provider=provider,
-        accuracy=derivation.target.accuracy,
+        accuracy=replay.target.accuracy,
         profile=profile,
-        placement=placement_of(provider, wrapped, derivation.outcomes),
+        placement=placement_of(provider, wrapped, replay.outcomes),
         challenge=ChallengeRecord(nonce=nonce, cases=len(asked)),
-        fresh_process=len(derivation.repeated),
-        declined=tuple(lack.what for lack in told_answer(derivation.results, findings).lacks),
-        reported=tuple(reported_in(derivation)),
+        fresh_process=len(replay.repeated),
+        declined=tuple(lack.what for lack in told_answer(replay.results, findings).lacks),
+        reported=tuple(reported_in(replay)),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,
         interpretations={op: {q: " and ".join(a) for q, a in asked.items()} for op, asked in answers.items()},
@@ -204,3 +172,27 @@ def statement_of(derivation: Derivation, claim: Claim, waivers: Sequence[WaiverR
 
 def _granting_nothing(row: RowRecord) -> RowRecord:
     return msgspec.structs.replace(row, status="none", level="")
+
+
+@cache
+def own_sources() -> str:
+    """SHA-256 over the paths and contents of all files of onnxspec that anything depends on. Ends of lines are taken as
+    one, since tools change them on the way."""
+    total = hashlib.sha256()
+    for package in _PACKAGES:
+        place = Path(str(resources.files(f"onnxspec.{package}")))
+        for path in sorted(place.rglob("*"), key=lambda path: path.relative_to(place).as_posix()):
+            if path.suffix in _KINDS and path.is_file() and "__pycache__" not in path.parts:
+                content = path.read_bytes().replace(b"\r\n", b"\n")
+                name = f"{package}/{path.relative_to(place).as_posix()}"
+                total.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def case_digests(probes: Iterable[Probe]) -> dict[str, str]:
+    """Return a digest of the cases of each operator version, with every byte of their content."""
+    specs = defaultdict(list)
+    for probe in probes:
+        if isinstance(probe, SpecProbe):
+            specs[f"{probe.op}-{probe.version}"].append(probe.spec)
+    return {name: digest_of(specs[name]) for name in sorted(specs)}

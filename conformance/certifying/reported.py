@@ -7,25 +7,25 @@ from collections.abc import Iterator
 
 from ..judging.judgement import DECLINED, Verdict
 from ..workers.job import Outcome
-from .derivation import Derivation
 from .records import ReportedRecord
+from .replay import Replay
 
 _REFUSED = "refused"  # a forbidden model was, as it must be
 _TOLD = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
 
 
-def reported_in(derivation: Derivation) -> Iterator[ReportedRecord]:
+def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
     """Things in a run that rest on the vendor's word, with the number of cases that do."""
-    ran = [outcomes for outcomes in derivation.outcomes.values() if any(o.status == "ran" for o in outcomes)]
+    ran = [outcomes for outcomes in replay.outcomes.values() if any(o.status == "ran" for o in outcomes)]
     counts = {
         "that the device made the outputs, in the environment that is named": len(ran),
         "that no repeated run returned anything else": sum(map(_one_output, ran)),
         "that no run changed its inputs, or what it had returned": sum(
             not any(o.changed or o.altered for o in outcomes) for outcomes in ran
         ),
-        "that the outputs of a fresh process came from one": len(derivation.repeated),
+        "that the outputs of a fresh process came from one": len(replay.repeated),
         "that what was declined, crashed or took too long returned nothing wrong": sum(
-            result.verdict in _TOLD or result.reason == _REFUSED for result in derivation.results
+            result.verdict in _TOLD or result.reason == _REFUSED for result in replay.results
         ),
     }
     return (ReportedRecord(what=what, cases=cases) for what, cases in counts.items() if cases)

@@ -17,8 +17,7 @@ import msgspec
 
 from ...reference.errors import UserError
 from ..border.strict_json import MalformedJson, decode, encode
-from .archive import Package
-from .attestation import ENVELOPE, STATEMENT
+from .package import ENVELOPE, STATEMENT, Package
 from .records import EnvelopeRecord
 
 PAYLOAD = "application/vnd.in-toto+json"

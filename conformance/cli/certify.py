@@ -12,13 +12,19 @@ from typing import Annotated, NoReturn
 import typer
 
 from ...reference.errors import RecordError
-from ..certifying.archive import Package, read_package, write_package
-from ..certifying.attestation import ENVELOPE, STATEMENT, attestation_of, record_in
 from ..certifying.comparing import changes_since
-from ..certifying.derivation import Derivation, derived, differing
-from ..certifying.packing import ENVIRONMENT, RUN_FOLDER, SUITE, Claim, files_of
+from ..certifying.package import (
+    ENVELOPE,
+    STATEMENT,
+    Package,
+    attestation_of,
+    read_package,
+    record_in,
+    write_package,
+)
+from ..certifying.packing import ENVIRONMENT, SUITE, Claim, files_of
 from ..certifying.records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
-from ..certifying.resemblance import resemblances
+from ..certifying.replay import RUN_FOLDER, Replay, replay
 from ..certifying.signing import public_key_in, signer_in
 from ..certifying.verifying import Verification, verify
 from ..certifying.waivers import LONGEST
@@ -70,9 +76,9 @@ def certify(
         claim = Claim(product, vendor, datetime.date.today(), _waivers(waivers), answering)
         claim.checked()
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
-            derivation = derived(_one_run(runs, Path(temporary) / "merged"), target, CORES)
-            _require_borne_out(derivation)
-            files = files_of(derivation, claim)
+            again = replay(_one_run(runs, Path(temporary) / "merged"), target, CORES)
+            _require_borne_out(again)
+            files = files_of(again, claim)
             if signer is not None:
                 files[ENVELOPE] = signer.envelope(files[STATEMENT])
             write_package(out, files)
@@ -106,16 +112,16 @@ def _one_run(runs: Sequence[Path], merged: Path) -> Path:
     return runs[0] if len(runs) == 1 else merged
 
 
-def _require_borne_out(derivation: Derivation) -> None:
+def _require_borne_out(again: Replay) -> None:
     """Raise RecordError where a run says other things than what it has recorded."""
-    for flaw in derivation.flaws:
-        raise RecordError(f"{derivation.folder}: {flaw}")
-    for result in derivation.results:
-        if result.verdict is Verdict.NOT_JUDGED and derivation.claimed[result.case].verdict is not result.verdict:
-            raise RecordError(f"{derivation.folder}: case {result.case} cannot be judged again: {result.message}")
-    for case, claimed, again in differing(derivation):
+    for flaw in again.flaws:
+        raise RecordError(f"{again.folder}: {flaw}")
+    for result in again.results:
+        if result.verdict is Verdict.NOT_JUDGED and again.claimed[result.case].verdict is not result.verdict:
+            raise RecordError(f"{again.folder}: case {result.case} cannot be judged again: {result.message}")
+    for case, claimed, verdict in again.differing():
         raise RecordError(
-            f"{derivation.folder}: case {case} is {claimed} there, and {again} by what was recorded: was the run made "
+            f"{again.folder}: case {case} is {claimed} there, and {verdict} by what was recorded: was the run made "
             "with another version, or edited?"
         )
 
@@ -184,8 +190,6 @@ def verify_package(
             unpacked = read_package(package, Path(temporary))
             key = public_key_in(signer) if signer is not None else None
             verification = verify(unpacked, today, nonce, key, CORES)
-            if verification.derivation is not None and not verification.differs:
-                verification.remarks += resemblances(verification.derivation)
             _tell(verification)
             if out is not None and not verification.differs:
                 _write_pages(unpacked, out)

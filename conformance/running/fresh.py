@@ -57,10 +57,11 @@ def sample_of(profile: str, cases: Iterable[str]) -> frozenset[str]:
 class FreshSample:
     """The cases that are run again, and what they returned the first time."""
 
-    def __init__(self, profile: str, planned: int) -> None:
-        """`planned` is how many cases the whole run has, all its shards together."""
-        self._profile = profile
-        self._enough = planned >= FEWEST
+    def __init__(self, profile: str, planned: int, chosen: frozenset[str] | None = None) -> None:
+        """`planned` is how many cases the whole run has, all its shards together; `chosen` has the cases that are run
+        again instead of a sample."""
+        self._profile, self._chosen = profile, chosen
+        self._enough = planned >= FEWEST or bool(chosen)
         self._first: dict[str, tuple[Probe, str]] = {}
         self._again: dict[str, str] = {}
 
@@ -107,7 +108,7 @@ class FreshSample:
             What a target is put to work with.
         """
         environment = {**target.environment, "MALLOC_PERTURB_": _OTHER_FILL}
-        wanted = sample_of(self._profile, self._first)
+        wanted = sample_of(self._profile, self._first) if self._chosen is None else self._chosen
         chosen = [
             probe
             for case, (probe, digest) in reversed(self._first.items())
@@ -129,11 +130,6 @@ class FreshSample:
         except TargetUnavailable:
             pass
         return amended
-
-
-def differs(first: Sequence[Outcome], again: Sequence[Outcome]) -> bool:
-    """Tell whether two runs of a case came to another status, type, shape or bit."""
-    return _digest(first) != _digest(again)
 
 
 def amended_by_fresh(result: Result, again: Judgement) -> Result:

@@ -70,6 +70,8 @@ class Plan:
         asks whether its nodes run and come out right.
     jobs
         How many processes judge, while the target has its own; 1 for this one alone.
+    repeated
+        Cases that are run once more in a fresh process; None for a sample.
     """
 
     selection: Selection
@@ -91,6 +93,7 @@ class Plan:
     require_special: bool = False
     excuses: bool = True
     jobs: int = 1
+    repeated: frozenset[str] | None = None
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
@@ -212,7 +215,9 @@ class Run:
     problems
         Of the folders that it was read from, a line each.
     pool
-        Whoever shares the work, while it is carried out.
+        Processes that judge.
+    writes_evidence
+        Whether the folder gets the evidence of findings.
     """
 
     plan: Plan
@@ -223,6 +228,7 @@ class Run:
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
     pool: Pool = field(default_factory=Pool, repr=False, compare=False)
+    writes_evidence: bool = True
 
     @property
     def lacking(self) -> bool:

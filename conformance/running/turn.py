@@ -53,7 +53,8 @@ class Turn:
         done = {r.case for r in run.results}
         self._left = [probe for probe in self._probes.values() if probe.id not in done]
         self._kept = Kept()
-        self._sample = FreshSample(plan.selection.profile, len(replace(plan, shard=None).probes_of(target)))
+        planned = len(replace(plan, shard=None).probes_of(target))
+        self._sample = FreshSample(plan.selection.profile, planned, plan.repeated)
         if plan.record:
             self._sample.recall(whole.folder, target.name, self._probes, done)
         self._listed = expectations_of(target) if plan.expected else ()
@@ -84,7 +85,7 @@ class Turn:
             yield from self._experiments()
         left_out = "" if self._plan.fills else NOT_ASKED
         conclude(self._whole, run, self._listed, told=run.findings, left_out=left_out)
-        if not run.unavailable:
+        if self._whole.writes_evidence and not run.unavailable:
             self._write_evidence()
         run.seconds += time.monotonic() - self._clock
         yield TargetFinished(run)

@@ -15,11 +15,10 @@ from typing import Any
 from msgspec import structs
 
 from onnxspec.conformance.border.strict_json import decode
-from onnxspec.conformance.certifying.archive import read_package, write_package
-from onnxspec.conformance.certifying.attestation import attested
-from onnxspec.conformance.certifying.derivation import derived
+from onnxspec.conformance.certifying.package import attested, read_package, write_package
 from onnxspec.conformance.certifying.packing import Claim, files_of
 from onnxspec.conformance.certifying.records import AttestationRecord
+from onnxspec.conformance.certifying.replay import replay
 from onnxspec.conformance.certifying.verifying import Verification, verify
 
 Files = dict[str, bytes]
@@ -51,7 +50,7 @@ STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.jso
 
 def packed(folder: Path, waivers: bytes = WAIVERS, day: datetime.date = TODAY, signer: str = "") -> Files:
     """The files of a package of a run folder, without an envelope."""
-    return files_of(derived(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers, signer))
+    return files_of(replay(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers, signer))
 
 
 def verified(path: Path, today: datetime.date = TODAY, nonce: str = "", signer: Any = None) -> Verification:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.certifying.derivation import Derivation, derived
+from onnxspec.conformance.certifying.replay import Replay, replay
 from onnxspec.conformance.certifying.reported import reported_in
 from onnxspec.conformance.certifying.trial import trial_of
 
@@ -30,10 +30,10 @@ NPU = "NpuExecutionProvider"
 
 def reasons(folder: Path, provider: str = "") -> str:
     """Why the package of a run folder would grant nothing."""
-    return "; ".join(trial_of(derived(folder), provider))
+    return "; ".join(trial_of(replay(folder), provider))
 
 
-def reported(run: Derivation) -> dict[str, int]:
+def reported(run: Replay) -> dict[str, int]:
     """What the package of a derived run says to rest on the vendor's word."""
     return {each.what: each.cases for each in reported_in(run)}
 
@@ -131,7 +131,7 @@ def test_a_run_of_a_whole_operator_grants(whole_run: Path) -> None:
 
 def unfilled(folder: Path) -> Callable[[Rows], Rows]:
     """The cases that followed left out."""
-    filled = {probe.id for probe in derived(folder).plan.filled["onnxruntime"]}
+    filled = {probe.id for probe in replay(folder).plan.filled["onnxruntime"]}
     assert len(filled) > 10
 
     def edit(rows: Rows) -> Rows:
@@ -149,7 +149,7 @@ def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> 
         info["targets"][0]["filling"].update(left_out="it was not asked for", cases=[])
 
     bare = forged(whole_run, tmp_path / "a", unfilled(whole_run))
-    assert any("cases follow from the results" in flaw for flaw in derived(bare).flaws)
+    assert any("cases follow from the results" in flaw for flaw in replay(bare).flaws)
     told_so = reasons(retold(bare, tmp_path / "b", told))
     assert "cases that its results ask for were left out: it was not asked for" in told_so
 
@@ -188,12 +188,12 @@ def changes_emptied(rows: Rows) -> Rows:
 def test_a_second_output_that_was_dropped_is_found_or_owned_up_to(inside: Inside, tmp_path: Path) -> None:
     few = CASES[:6]  # three cases
     assert inside("run", "--target", "backend:unstable", *few, "--record", "--no-extra", "--out", "r").code == 1
-    honest = derived(tmp_path / "r")
+    honest = replay(tmp_path / "r")
     unstable = honest.counts["unstable"]
     assert unstable
-    dropped = derived(forged(tmp_path / "r", tmp_path / "dropped", second_outputs_dropped))
+    dropped = replay(forged(tmp_path / "r", tmp_path / "dropped", second_outputs_dropped))
     assert sum("other things of what came back" in flaw for flaw in dropped.flaws) >= unstable
-    both = derived(forged(tmp_path / "r", tmp_path / "both", second_outputs_dropped_and_repeats_mended))
+    both = replay(forged(tmp_path / "r", tmp_path / "both", second_outputs_dropped_and_repeats_mended))
     assert not both.counts["unstable"]
     word = "that no repeated run returned anything else"
     assert reported(both)[word] == reported(honest).get(word, 0) + unstable
@@ -201,10 +201,10 @@ def test_a_second_output_that_was_dropped_is_found_or_owned_up_to(inside: Inside
 
 def test_changes_of_inputs_that_were_dropped_are_owned_up_to(inside: Inside, tmp_path: Path) -> None:
     assert inside("run", "--target", "backend:modifying", *CASES, "--record", "--no-extra", "--out", "r").code == 1
-    honest = derived(tmp_path / "r")
+    honest = replay(tmp_path / "r")
     modified = honest.counts["input-modified"]
     assert modified
-    emptied = derived(forged(tmp_path / "r", tmp_path / "emptied", changes_emptied))
+    emptied = replay(forged(tmp_path / "r", tmp_path / "emptied", changes_emptied))
     assert not emptied.counts["input-modified"]
     word = "that no run changed its inputs, or what it had returned"
     assert reported(emptied)[word] == reported(honest).get(word, 0) + modified
@@ -254,9 +254,9 @@ def test_a_forbidden_model_that_ran_can_be_retold_as_refused(inside: Inside, tmp
     forbidden = naming(pick(2, lambda s: bool(s.illegal)))
     assert inside("run", "--target", "onnxruntime", *forbidden, "--record", "--no-extra", "--out", "r").code in (0, 1)
     place = forged(tmp_path / "r", tmp_path / "ran", taken)
-    ran = derived(place)
+    ran = replay(place)
     assert ran.counts["not-rejected"] == 1
-    refused = derived(forged(place, tmp_path / "refused", retold_as_refused))
+    refused = replay(forged(place, tmp_path / "refused", retold_as_refused))
     assert not refused.counts["not-rejected"]
     assert reported(refused)[DECLINED] == reported(ran).get(DECLINED, 0) + 1
 
@@ -266,7 +266,7 @@ def test_an_environment_can_be_another(certified_run: Path, tmp_path: Path) -> N
         info["targets"][0]["description"]["version"] = "99.0"
 
     folder = retold(certified_run, tmp_path / "run", edit)
-    assert reported(derived(folder))[DEVICE]
+    assert reported(replay(folder))[DEVICE]
     assert not verified(mended(tmp_path / "p.zip", packed(folder))).differs
 
 
@@ -294,7 +294,7 @@ def test_what_a_vendors_machine_can_invent_is_said_to_rest_on_its_word(
 ) -> None:
     edit, word = OWNED[name]
     folder = forged(certified_run, tmp_path / "run", edit)
-    assert reported(derived(folder))[word]
+    assert reported(replay(folder))[word]
     files = packed(folder)
     if edit is not fresh_copied:  # which may have been what came back
         assert files["run/results.jsonl"] != certified_files["run/results.jsonl"]
@@ -318,7 +318,7 @@ OWNED_ELSEWHERE = {
     "an output changed to another right one, with its digest",
     "the product's or vendor's name in an unsigned package",
 }
-"""The first four are tested above, the nonce with the commands, what is computed elsewhere with the remark."""
+"""The first four are tested above, the nonce with the commands."""
 
 
 def test_the_document_names_every_forgery_and_who_finds_it() -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.certifying.archive import write_package
-from onnxspec.conformance.certifying.attestation import ENVELOPE
+from onnxspec.conformance.certifying.package import ENVELOPE, write_package
 from onnxspec.conformance.certifying.signing import public_key_in, signer_in
 from onnxspec.reference.errors import UserError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.certifying.derivation import BY_NUMBERS, derived, differing
+from onnxspec.conformance.certifying.replay import BY_NUMBERS, replay
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.results.folder import read_folder, recorded_in
 from onnxspec.conformance.results.recorded import CASE, FRESH, bits_path
@@ -32,17 +32,17 @@ def test_every_verdict_is_reached_again_and_other_bits_are_none(inside: Inside, 
     run = tmp_path / "run"
     seen: set[Verdict] = set()
     for name in ("onnxruntime", "backend:lengths_ignored"):
-        derivation = derived(run, name)
-        assert not derivation.flaws
-        assert not list(differing(derivation))
-        seen |= {result.verdict for result in derivation.results}
-        by_case = {result.case: result for result in derivation.results}
-        for case, claimed in derivation.claimed.items():
+        again = replay(run, name)
+        assert not again.flaws
+        assert not list(again.differing())
+        seen |= {result.verdict for result in again.results}
+        by_case = {result.case: result for result in again.results}
+        for case, claimed in again.claimed.items():
             for key in ("reason", "clause", "where", "interpretations", "accuracy", "judged", "worst", "diagnosis"):
                 assert getattr(by_case[case], key) == getattr(claimed, key), (case, key)
     assert seen & BY_NUMBERS >= {Verdict.PASS, Verdict.WRONG}
     with pytest.raises(RecordError, match="several targets"):
-        derived(run)
+        replay(run)
     line = next(line for line in recorded_in(run) if line.jobs[0].status == "ran")
     path = bits_path(run, line.target)
     content = bytearray(path.read_bytes())
@@ -50,9 +50,9 @@ def test_every_verdict_is_reached_again_and_other_bits_are_none(inside: Inside, 
     assert tensor is not None
     content[tensor.offset] ^= 1
     path.write_bytes(content)
-    assert any("are others than those that were recorded" in flaw for flaw in derived(run, line.target).flaws)
+    assert any("are others than those that were recorded" in flaw for flaw in replay(run, line.target).flaws)
     path.write_bytes(content[: tensor.offset])
-    assert any("are no " in flaw for flaw in derived(run, line.target).flaws)
+    assert any("are no " in flaw for flaw in replay(run, line.target).flaws)
 
 
 def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Inside, tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Insi
     assert refused.code == 2
     assert "another keeps outputs" in refused.err
     assert inside("merge", "s1", "s2", "--out", "whole").code in (0, 1)
-    whole = derived(tmp_path / "whole")
+    whole = replay(tmp_path / "whole")
     assert len(whole.results) == len(whole.probes) == 3
-    assert not list(differing(whole))
+    assert not list(whole.differing())
 
 
 def test_a_case_that_a_kill_has_recorded_and_not_judged_is_recorded_once(inside: Inside, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_case_that_a_kill_has_recorded_and_not_judged_is_recorded_once(inside:
     last = max(number for number, text in enumerate(lines) if text.startswith('{"record":"recorded"'))
     journal.write_text("".join(lines[: last + 1]), encoding="ascii")
     assert inside(*few, "--resume").code in (0, 1)
-    assert not derived(tmp_path / "run").flaws
+    assert not replay(tmp_path / "run").flaws
 
 
 def test_nothing_is_kept_unless_that_is_asked_for(inside: Inside, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_nothing_is_kept_unless_that_is_asked_for(inside: Inside, tmp_path: Path
     assert not (tmp_path / "run" / "recorded").exists()
     assert not list(recorded_in(tmp_path / "run"))
     with pytest.raises(RecordError, match="--nonce"):
-        derived(tmp_path / "run")
+        replay(tmp_path / "run")
 
 
 def test_what_is_run_again_in_a_fresh_process_is_kept_as_that(certified_run: Path) -> None:
@@ -101,7 +101,7 @@ def test_what_is_run_again_in_a_fresh_process_is_kept_as_that(certified_run: Pat
     first = {line.case: line for line in lines if line.purpose == CASE}
     for line in again:
         assert [job.outputs for job in line.jobs] == [job.outputs for job in first[line.case].jobs]
-    assert set(derived(certified_run).fresh) == {line.case for line in again}
+    assert set(replay(certified_run).fresh) == {line.case for line in again}
 
 
 def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_path: Path) -> None:
@@ -120,4 +120,4 @@ def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_pa
         (folder / "run.json").write_text(text.replace(before, after), encoding="ascii")
         assert read_folder(folder).info is not None
         with pytest.raises(RecordError, match="a run of"):
-            derived(folder)
+            replay(folder)

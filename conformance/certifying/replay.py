@@ -1,0 +1,326 @@
+"""A recorded run, carried out again by a process that returns what the target returned.
+
+Verdicts, diagnosis, findings and the cases that follow are made anew by the engine. Of the run itself only the record
+counts, and what no recomputation shows: the description of the target, and times.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...cases import PROFILES
+from ...reference.errors import RecordError
+from ..judging.judgement import UNTRIED, Verdict
+from ..probes.drawn import split_nonce
+from ..probes.probe import Probe, SpecProbe
+from ..results import lines
+from ..results.folder import NoRun, read_described, recorded_in
+from ..results.recorded import FRESH, JobRecord, MissingBits, Recorder, bits_of, outcome_of
+from ..results.records import RunRecord, TargetRecord
+from ..results.result import Result
+from ..results.writer import RunWriter
+from ..running.description import description_of
+from ..running.engine import run_events, write_down
+from ..running.events import CaseJudged, SampleTried
+from ..running.filling import NOT_ASKED
+from ..running.fresh import FEWEST, answered, sample_of
+from ..running.merge import plan_of
+from ..running.run import Plan, Run, TargetRun
+from ..targets.target import Target
+from ..workers.hangs import HangBudget
+from ..workers.job import Job, Outcome
+from ..workers.pool import Pool
+from ..workers.process import REPEATS, TargetProcess, TargetUnavailable
+
+BY_NUMBERS = frozenset(
+    {
+        Verdict.PASS,
+        Verdict.WRONG,
+        Verdict.INACCURATE,
+        Verdict.UNSTABLE,
+        Verdict.INCONCLUSIVE,
+        Verdict.MALFORMED,
+    }
+)
+"""Verdicts that rest on returned numbers. The others rest on events, which a record can only report."""
+
+RUN_FOLDER = "run"
+
+_STATUSES = frozenset({"ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run", "not-tried"})
+_TRIED = _STATUSES - {"not-run", "unavailable"}
+_ID = re.compile(r"[A-Za-z0-9.*?_-]{1,200}")
+
+Outcomes = Mapping[str, tuple[Outcome, ...]]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Run of one target, carried out again.
+
+    info, entry, claimed
+        run.json of the folder, the target's entry in it, and its results by case.
+    run
+        What came of it now.
+    outcomes, fresh
+        The target's outcomes of all cases, and of those that ran once more in a fresh process.
+    flaws
+        Errors of the record, a line each: cases without one, or with bits of others.
+    files
+        The run folder of the replay, by paths in a package.
+    record
+        Its run.json.
+    """
+
+    folder: Path
+    info: RunRecord
+    entry: TargetRecord
+    claimed: Mapping[str, Result]
+    run: Run
+    outcomes: Outcomes
+    fresh: Outcomes
+    flaws: tuple[str, ...]
+    files: Mapping[str, bytes]
+    record: RunRecord
+
+    @property
+    def plan(self) -> Plan:
+        return self.run.plan
+
+    @property
+    def target(self) -> Target:
+        return self.run.targets[0].target
+
+    @property
+    def results(self) -> Sequence[Result]:
+        return self.run.targets[0].results
+
+    @cached_property
+    def probes(self) -> Mapping[str, Probe]:
+        """The cases of the plan, by id."""
+        return {probe.id: probe for probe in self.plan.probes_of(self.target)}
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Ids of the cases that the run's nonce has asked for."""
+        fresh = (p for p in self.plan.everything if isinstance(p, SpecProbe) and p.fresh)
+        return frozenset(probe.id for probe in fresh)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Results by verdict."""
+        return Counter(result.verdict.value for result in self.results)
+
+    @property
+    def due(self) -> frozenset[str]:
+        """Ids of the cases that must have been run once more in a fresh process: plan and nonce decide, among those
+        that the target has answered."""
+        if len(self.probes) < FEWEST:
+            return frozenset()
+        took = [case for case, outcomes in self.outcomes.items() if answered(outcomes)]
+        return sample_of(self.plan.selection.profile, took)
+
+    @property
+    def repeated(self) -> frozenset[str]:
+        """Ids of the cases that ran once more in a fresh process, with any outcome."""
+        return frozenset(case for case, some in self.fresh.items() if all(o.status in _TRIED for o in some))
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """Ids of the cases without a record of the number of their runs."""
+        both = (*self.outcomes.items(), *self.fresh.items())
+        ran = {case for case, some in both if any(o.status == "ran" and not o.returned for o in some)}
+        return tuple(case for case in self.probes if case in ran)
+
+    def differing(self) -> Iterator[tuple[str, str, str]]:
+        """Yield (case, claimed verdict, verdict of the replay) where they differ."""
+        again = {result.case: result.verdict for result in self.results}
+        for case, result in self.claimed.items():
+            verdict = again.get(case, Verdict.NOT_RUN)
+            if result.verdict is not verdict and not {result.verdict, verdict} <= UNTRIED:
+                yield case, result.verdict.value, verdict.value
+
+
+class _Recording:
+    """What a target did with each job: in the run, and once more in a fresh process."""
+
+    def __init__(self, recorded: Iterable[lines.Recorded], entry: TargetRecord, bits: memoryview | bytes) -> None:
+        self.lines = tuple(recorded)
+        # A kill may come between a record and its verdict; the case is then run again, and the last record counts.
+        self._jobs = {(line.purpose == FRESH, job.key): job for line in self.lines for job in line.jobs}
+        self._entry, self._bits = entry, bits
+        self.missing: set[str] = set()
+        self.damaged: dict[str, None] = {}
+
+    def outcome(self, job: Job, fresh: bool) -> Outcome:
+        """Return the recorded outcome of a job, ``not-run`` where there is none."""
+        record = self._jobs.get((fresh, job.key))
+        if record is None:
+            self.missing.add(job.key)
+            return Outcome(job.key, "not-run", message="nothing is recorded of it")
+        try:
+            return _checked(record, self._bits, job)
+        except MissingBits as error:
+            self.damaged[f"case {job.key}{' in a fresh process' if fresh else ''}: {error}"] = None
+            return Outcome(job.key, "not-run", message=str(error))
+
+    def process(self, usual: Target, target: Target, hangs: HangBudget, measure: bool = False) -> TargetProcess:
+        """Return the process of a target; the engine gives a fresh one another environment."""
+        return _ReplayProcess(self, target, hangs, target.environment != usual.environment)
+
+    def start(self) -> dict[str, Any]:
+        """Return the description of the target. Raise TargetUnavailable where it has not started."""
+        if not self._entry["description"]:
+            raise TargetUnavailable(self._entry["unavailable"] or "it was not run")
+        return dict(self._entry["description"])
+
+
+class _ReplayProcess(TargetProcess):
+    """Process that returns recorded outcomes and runs nothing."""
+
+    def __init__(self, recording: _Recording, target: Target, hangs: HangBudget, fresh: bool) -> None:
+        super().__init__(target, hangs=hangs)
+        self._recording, self._fresh = recording, fresh
+
+    def start(self) -> dict[str, Any]:
+        return self._recording.start()
+
+    def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
+        for job in jobs:
+            yield self._recording.outcome(job, self._fresh)
+
+
+def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
+    """Carry out a recorded run again; `name` is that of the target where the run has several, `jobs` the number of
+    processes that judge.
+
+    Raises RecordError where the folder holds no run, no record, not that target, or cases that cannot be made again;
+    and OSError.
+    """
+    try:
+        read = read_described(folder)
+        _require_names(folder, read.info)
+        plan = plan_of(read)
+    except (NoRun, RecordError) as error:
+        raise RecordError(str(error)) from None
+    if not read.info.get("keeps_outputs"):
+        raise RecordError(
+            f"{folder}: does not keep what its target did: run it again with --nonce N, the auditor's number"
+        )
+    if plan.selection.directories:
+        raise RecordError(f"{folder}: a run of directories or of a model; certificates are of profiles")
+    target = replace(_target(folder, plan, name), expected="")
+    entry = read.targets[target.name]
+    claimed = {result.case: result for result in read.results if result.target == target.name}
+    with bits_of(folder, target.name) as bits, Pool(jobs) as pool:
+        recording = _Recording((line for line in recorded_in(folder) if line.target == target.name), entry, bits)
+        plan = replace(
+            plan,
+            targets=(target,),
+            expected=False,
+            shard=None,
+            shrinks=False,
+            filled={},
+            fills=entry.get("filling", {"left_out": NOT_ASKED})["left_out"] == "",
+            repeated=frozenset(line.case for line in recording.lines if line.purpose == FRESH),
+            process=lambda asked, **settings: recording.process(target, asked, **settings),
+        )
+        run = Run(plan, folder, datetime.fromisoformat(read.info["started"]), [TargetRun(target)], pool=pool)
+        outcomes, fresh, files, record = _carried_out(run, read.info, entry)
+    flaws = (*read.problems, *_flaws(run, claimed, outcomes, recording))
+    return Replay(folder, read.info, entry, claimed, run, outcomes, fresh, flaws, files, record)
+
+
+def _require_names(folder: Path, info: RunRecord) -> None:
+    """Raise RecordError for a run of anything but pinned cases and a nonce's: a foreign package must not make us
+    read files of this machine, or draw cases without end."""
+    pinned, _ = split_nonce(info["profile"])
+    if pinned not in PROFILES:
+        raise RecordError(f"{folder}: a run of {info['profile'][:80]!a}; certificates are of {', '.join(PROFILES)}")
+    if not all(_ID.fullmatch(case) for case in info["selection"]["case"]):
+        raise RecordError(f"{folder}: a run of cases that are named by more than their ids")
+
+
+def _target(folder: Path, plan: Plan, name: str) -> Target:
+    """Return the target of that name, or the only one."""
+    targets = {target.name: target for target in plan.targets}
+    if not name and len(targets) > 1:
+        raise RecordError(f"{folder}: has several targets, say which with --target: {', '.join(targets)}")
+    chosen = name or next(iter(targets), "")
+    if chosen not in targets:
+        raise RecordError(f"{folder}: has no target {chosen!r}, but {', '.join(targets)}")
+    return targets[chosen]
+
+
+def _carried_out(
+    run: Run, info: RunRecord, entry: TargetRecord
+) -> tuple[Outcomes, Outcomes, dict[str, bytes], RunRecord]:
+    """Return outcomes of cases and of the fresh sample, the files of the run folder, and its run.json."""
+    outcomes: dict[str, tuple[Outcome, ...]] = {}
+    fresh: dict[str, tuple[Outcome, ...]] = {}
+    with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
+        run.folder, run.writes_evidence = Path(temporary) / RUN_FOLDER, False
+        run.pool.expect(len(run.plan.probes_of(run.targets[0].target)))
+        with RunWriter(run.folder) as writer, Recorder(run.folder) as recorder:
+            writer.append(lines.header_of(_described(run, info)))
+            for event in run_events(run):
+                write_down(event, writer, recorder)
+                if isinstance(event, CaseJudged) and event.one is not None:
+                    outcomes[event.result.case] = event.one.outcomes
+                elif isinstance(event, SampleTried):
+                    fresh[event.one.probe.id] = event.one.outcomes
+            run.seconds, run.targets[0].seconds, run.complete = info["seconds"], entry["seconds"], info["complete"]
+            seconds = {run.targets[0].target.name: entry["seconds"]}
+            writer.append(lines.RunFinished(complete=run.complete, seconds=run.seconds, target_seconds=seconds))
+            writer.describe(record := _described(run, info))
+        paths = sorted(path for path in run.folder.rglob("*") if path.is_file())
+        files = {path.relative_to(temporary).as_posix(): path.read_bytes() for path in paths}
+    return outcomes, fresh, files, record
+
+
+def _described(run: Run, info: RunRecord) -> RunRecord:
+    """Return run.json: what rests on results anew, the rest as in the run."""
+    record = description_of(run)
+    record["environment"], record["onnxspec"] = info["environment"], info["onnxspec"]
+    if "merged" in info:
+        record["merged"] = info["merged"]
+    return record
+
+
+def _flaws(run: Run, claimed: Mapping[str, Result], outcomes: Outcomes, recording: _Recording) -> Iterator[str]:
+    """Yield errors of a record, a line each."""
+    planned = {probe.id for probe in run.plan.probes_of(run.targets[0].target)}
+    yield from (f"case {case} is not among what was to be run" for case in claimed if case not in planned)
+    strange = (line for line in recording.lines if line.case not in planned)
+    yield from (f"a record of {line.purpose} {line.case}, which is none of the run's" for line in strange)
+    for case, some in outcomes.items():
+        if case in claimed and claimed[case].verdict not in UNTRIED and recording.missing & {o.key for o in some}:
+            yield f"case {case} has a result, and not all of it is recorded"
+    yield from recording.damaged
+
+
+def _checked(record: JobRecord, bits: memoryview | bytes, job: Job) -> Outcome:
+    """Return the outcome that a record stands for. Raise MissingBits for one that no worker can have reported: without
+    outputs nothing would be wrong."""
+    outcome = outcome_of(record, bits)
+    if outcome.status not in _STATUSES:
+        raise MissingBits(f"{outcome.status[:40]!a} is nothing that becomes of a job")
+    if outcome.status != "ran":
+        return outcome
+    if len(outcome.outputs) != len(job.feeds):
+        raise MissingBits(f"{len(job.feeds)} runs were due, outputs of {len(outcome.outputs)} are recorded")
+    times = [REPEATS * job.runs(feed) for feed in range(len(job.feeds))]
+    if not all(1 <= len(distinct) <= most for distinct, most in zip(outcome.outputs, times, strict=True)):
+        raise MissingBits(f"every run is repeated {REPEATS} times, and other outcomes are recorded")
+    first_places = [(len(each), list(dict.fromkeys(each))) for each in outcome.returned]
+    due = [(most, list(range(len(distinct)))) for distinct, most in zip(outcome.outputs, times, strict=True)]
+    if outcome.returned and first_places != due:
+        raise MissingBits(f"every run is repeated {REPEATS} times, and its record says other things of what came back")
+    return outcome
