@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
+import msgspec
 import onnx
+from msgspec import Struct, structs
 from onnx import helper
 
-from ...cases.directories.directory import DataSet, write_directory
+from ...cases.directories.directory import write_directory
 from ...cases.directories.fairness import data_sets_of
 from ...cases.directories.foreign import read_any, trials_of
 from ...cases.directories.reading import NotOneNode
-from ...reference import IllegalNode, operator_for, resolve
+from ...reference import IllegalNode, resolve
 from ...reference.errors import UserError
-from ...reference.operators.asking import returned_in_order
 from ...reference.operators.mishap import told_mishap
-from ...reference.operators.operator import dtype_of
 from ..checking.check import recurrent_nodes
 from ..judging.judgement import RANDOM_WEIGHTS
 from ..models.content import ModelError, read_content
@@ -32,14 +29,13 @@ from .capture import CapturedInputs, capture
 from .connected_nodes import ConnectedNodes, connected_nodes
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
-from .qdq_context import QuantizedNode, quantized_node
+from .qdq_context import quantized_node
 
 NODES = "nodes.json"
 """Beside the cases: which node each is."""
 
 
-@dataclass(frozen=True)
-class NodeCase:
+class NodeCase(Struct, frozen=True):
     """One node of the model, in the model's order.
 
     node
@@ -95,38 +91,62 @@ def cases_of_model(
         entries = [_taken_out(located) for located in recurrent_nodes(main_scope(content))]
     except RecursionError:
         raise ModelError("holds graphs or names that lead in a circle, or too deep into one another") from None
-    nodes = [each for each in entries if isinstance(each, PortableNode)]
+    nodes = [entry for entry in entries if isinstance(entry, PortableNode)]
     if not nodes:
-        return [each for each in entries if isinstance(each, NodeCase)]
+        return [entry for entry in entries if isinstance(entry, NodeCase)]
     if fed:
         progress(f"running {file} on your data")
-    captures = dict(zip((n.path for n in nodes), capture(content, nodes, fed), strict=True)) if fed else {}
+    captures = dict(zip((n.path for n in nodes), capture(content, nodes, fed), strict=True)) if fed else None
     _clear(folder)
-    written: list[NodeCase] = []
+    cases: list[NodeCase] = []
     taken: set[str] = set()
-    for each in entries:
-        if isinstance(each, NodeCase):
-            written.append(each)
-            continue
-        captured = captures.get(each.path) if fed else None
-        progress(f"writing the case of {each.path}{', with outputs' if outputs else ''}")
+
+    def write(planned: Iterable[_Planned], nodes: Sequence[PortableNode]) -> None:
+        """Write cases of the same nodes until one cannot be written."""
+        path = " + ".join(node.path for node in nodes)
         try:
-            written.append(_written(each, folder / _case_id(each.path, taken), captured, outputs))
-            if written[-1].case and (quantized := quantized_node(each)) is not None:
-                case = _case_id(f"{each.path}~qdq", taken)
-                written.append(_written_quantized(each, quantized, folder / case, captured, outputs))
+            for id, case, model, feed in planned:
+                progress(f"writing the case of {path}{', with outputs' if outputs else ''}")
+                place = folder / _case_id(id, taken)
+                cases.append(_written(case, nodes, model, feed, place, captures, outputs))
+                if not cases[-1].case:
+                    break
         except OSError:
             raise
-        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this node alone
-            written.append(_broken_off(each.path, each.operator.name, error))
+        except Exception as error:  # whatever it is, it is ours or the operator's, and costs these nodes alone
+            cases.append(_broken_off(path, " + ".join(node.operator.name for node in nodes), error))
+
+    for entry in entries:
+        if isinstance(entry, NodeCase):
+            cases.append(entry)
+        else:
+            write(_planned(entry), [entry])
     for together in connected_nodes(nodes):
-        case = _case_id("+".join(node.path.strip("/") for node in together.nodes), taken)
-        progress(f"writing the case of {len(together.nodes)} nodes together{', with outputs' if outputs else ''}")
-        written.append(_written_together(together, folder / case, captures if fed else None, outputs))
+        write([_planned_together(together)], together.nodes)
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps([asdict(each) for each in written], indent=2, ensure_ascii=False)
-    (folder / NODES).write_text(text + "\n", encoding="utf-8")
-    return written
+    (folder / NODES).write_bytes(msgspec.json.format(msgspec.json.encode(cases), indent=2) + b"\n")
+    return cases
+
+
+_Feed = Callable[[Sequence[Mapping[str, Array]]], Mapping[str, Array]]
+_Planned = tuple[str, NodeCase, bytes, _Feed]
+"""A path for the id of a case, its row, its model, and what that is fed with from the inputs of each node."""
+
+
+def _planned(node: PortableNode) -> Iterator[_Planned]:
+    """Yield the cases of one node: alone, and with what quantizes around it."""
+    yield node.path, NodeCase(node.path, node.operator.name), node.model, lambda runs: runs[0]
+    quantized = quantized_node(node)
+    if quantized is not None:
+        case = NodeCase(node.path, f"{node.operator.name} with what quantizes around it")
+        yield f"{node.path}~qdq", case, quantized.model, lambda runs: quantized.fed(runs[0])
+
+
+def _planned_together(together: ConnectedNodes) -> _Planned:
+    members = tuple(node.path for node in together.nodes)
+    operator = " + ".join(node.operator.name for node in together.nodes)
+    id = "+".join(path.strip("/") for path in members)
+    return id, NodeCase(" + ".join(members), operator, members=members), together.model, together.fed
 
 
 def _taken_out(located: Located) -> PortableNode | NodeCase:
@@ -148,113 +168,54 @@ def _broken_off(path: str, operator: str, error: Exception) -> NodeCase:
 
 def read_nodes(folder: Path) -> list[NodeCase]:
     """Read the nodes that :func:`cases_of_model` has written about. Raises OSError, ValueError."""
-    rows = json.loads((folder / NODES).read_text(encoding="utf-8"))
-    try:
-        return [NodeCase(**row | {name: tuple(row.get(name, ())) for name in ("members", "made_up")}) for row in rows]
-    except TypeError as error:
-        raise ValueError(f"{folder / NODES}: {error}") from None
+    return msgspec.json.decode((folder / NODES).read_bytes(), type=list[NodeCase])
 
 
-def _written(node: PortableNode, folder: Path, captured: CapturedInputs | None, outputs: bool) -> NodeCase:
-    plain = NodeCase(node.path, node.operator.name)
-    if captured is not None and not captured.runs:
-        return NodeCase(plain.node, plain.operator, why=captured.why)
-    try:
-        runs = list(captured.runs) if captured is not None else drawn(node)
-        for run in runs:
-            resolve(node.read.node, node.read.bind(run))
-        sets = [DataSet(run, _outputs(node, run) if outputs else {}) for run in runs]
-    except IllegalNode as error:
-        return NodeCase(plain.node, plain.operator, why=f"is illegal with these inputs: {error}")
-    except NotPortable as error:
-        return NodeCase(plain.node, plain.operator, why=str(error))
-    made_up = _made_up([node], captured is not None)
-    write_directory(folder, _marked(node.model, made_up), sets)
-    origin = _origin([node], captured is not None, len(sets))
-    return NodeCase(plain.node, plain.operator, folder.name, origin, made_up=made_up)
-
-
-def _written_quantized(
-    node: PortableNode, quantized: QuantizedNode, folder: Path, captured: CapturedInputs | None, outputs: bool
+def _written(
+    case: NodeCase,
+    nodes: Sequence[PortableNode],
+    model: bytes,
+    feed: _Feed,
+    folder: Path,
+    captures: Mapping[str, CapturedInputs] | None,
+    outputs: bool,
 ) -> NodeCase:
-    """Write the case of a node with its DequantizeLinear and QuantizeLinear."""
-    runs = [quantized.fed(run) for run in (captured.runs if captured is not None else drawn(node))]
-    outputs = outputs or not _has_document(quantized.model)
-    sets = [
-        DataSet(run, returned_in_order(quantized.node, {**quantized.constants, **run}) if outputs else {})
-        for run in runs
-    ]
-    made_up = _made_up([node], captured is not None)
-    write_directory(folder, _marked(quantized.model, made_up), sets)
-    operator = f"{node.operator.name} with what quantizes around it"
-    return NodeCase(node.path, operator, folder.name, _origin([node], captured is not None, len(sets)), made_up=made_up)
-
-
-def _has_document(model: bytes) -> bool:
-    """Tell whether a case is judged by documents, and not by the outputs that are written with it."""
+    """Write the case of a model of some nodes, unless there is a reason against it; return its row."""
     try:
-        read_any(model)
-    except (NotOneNode, IllegalNode):
-        return False
-    return True
-
-
-def _written_together(
-    together: ConnectedNodes, folder: Path, captures: Mapping[str, CapturedInputs] | None, outputs: bool
-) -> NodeCase:
-    """Write the case of connected nodes."""
-    members = tuple(node.path for node in together.nodes)
-    path, operator = " + ".join(members), " + ".join(node.operator.name for node in together.nodes)
-    several = [captures[n.path].runs if captures is not None else drawn(n) for n in together.nodes]
-    if not all(several):
-        return NodeCase(path, operator, why="no data for all of them", members=members)
-    fed = [together.fed(runs) for runs in zip(*several, strict=False)]
-    try:
-        trial = trials_of(folder.name, together.model, read_any(together.model), fed)[0]
+        several = [drawn(node) if captures is None else _runs_of(captures[node.path]) for node in nodes]
+        trial = trials_of(folder.name, model, read_any(model), [feed(runs) for runs in zip(*several, strict=False)])[0]
+        for each in trial.feeds if trial.graph is None else ():
+            resolve(trial.node, each.inputs)
         sets = data_sets_of(trial, outputs=outputs)
-    except (NotOneNode, ValueError, KeyError) as error:
-        return NodeCase(path, operator, why=f"cannot be run together: {error}", members=members)
-    made_up = _made_up(together.nodes, captures is not None)
-    write_directory(folder, _marked(together.model, made_up), sets)
-    origin = _origin(together.nodes, captures is not None, len(sets))
-    return NodeCase(path, operator, folder.name, origin, members=members, made_up=made_up)
-
-
-def _made_up(nodes: Sequence[PortableNode], captured: bool) -> tuple[str, ...]:
-    """Return the formal names of weights that are drawn; weights that are computed are captured like other data."""
-    names = {name for node in nodes for name in node.unknown_weights if not captured}
-    return tuple(name for name in dict.fromkeys(n for node in nodes for n in node.weights) if name in names)
-
-
-def _marked(model: bytes, made_up: Sequence[str]) -> bytes:
-    """Return the model with a property that names its random weights, for whoever judges the case."""
-    if not made_up:
-        return model
-    proto = onnx.load_model_from_string(model)
-    helper.set_model_props(proto, {RANDOM_WEIGHTS: ",".join(made_up)})
-    return bytes(proto.SerializeToString(deterministic=True))
-
-
-def _origin(nodes: Sequence[PortableNode], captured: bool, runs: int) -> str:
-    """Return the origin of the numbers, in words."""
-    count = f"{runs} runs" if runs > 1 else "one run"
+    except IllegalNode as error:
+        return structs.replace(case, why=f"is illegal with these inputs: {error}")
+    except (NotPortable, NotOneNode) as error:
+        return structs.replace(case, why=str(error))
+    captured = captures is not None
+    unknown = {name for node in nodes for name in node.unknown_weights if not captured}
+    weights = dict.fromkeys(name for node in nodes for name in node.weights)
+    made_up = tuple(name for name in weights if name in unknown)
+    if made_up:  # a property for whoever judges the case
+        proto = onnx.load_model_from_string(model)
+        helper.set_model_props(proto, {RANDOM_WEIGHTS: ",".join(made_up)})
+        model = proto.SerializeToString(deterministic=True)
+    write_directory(folder, model, sets)
+    count = f"{len(sets)} runs" if len(sets) > 1 else "one run"
     fixed = dict.fromkeys(f"{size} {value}" for node in nodes for size, value in node.fixed_sizes.items())
     if fixed and not captured:
         count += f", all of {listed(list(fixed))}"
-    made_up = _made_up(nodes, captured)
-    known = dict.fromkeys(name for node in nodes for name in node.weights if name not in made_up)
-    parts = [f"{listed(list(known))} from the model"] if known else []
-    parts += [f"{listed(made_up)} made up"] if made_up else []
-    return f"{'your data' if captured else 'random data'}, {count}; {', '.join(parts)}"
+    known = [name for name in weights if name not in unknown]
+    origins = [f"{listed(known)} from the model"] if known else []
+    origins += [f"{listed(made_up)} made up"] if made_up else []
+    data = f"{'your data' if captured else 'random data'}, {count}; {', '.join(origins)}"
+    return structs.replace(case, case=folder.name, data=data, made_up=made_up)
 
 
-def _outputs(node: PortableNode, run: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the reference's outputs in the node's type; of an open question it gives its own answer."""
-    inputs = node.read.bind(run)
-    numbers = operator_for(node.read.node).evaluate_in_order(node.read.node, inputs)
-    with np.errstate(over="ignore"):
-        resolved = resolve(node.read.node, inputs)
-        return {name: array.astype(dtype_of(resolved, name)) for name, array in numbers.items()}
+def _runs_of(captured: CapturedInputs) -> Sequence[Mapping[str, Array]]:
+    """Return the captured runs. Raises NotPortable where there are none."""
+    if not captured.runs:
+        raise NotPortable(captured.why)
+    return captured.runs
 
 
 def _case_id(path: str, taken: set[str]) -> str:
