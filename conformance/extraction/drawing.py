@@ -14,7 +14,7 @@ import numpy as np
 
 from ...cases.axes.generator import uniform
 from ...reference import FORMATS
-from ...reference.documents.tensors import LENGTHS, Levels
+from ...reference.documents.tensors import Levels
 from ...reference.recurrent.computation import dequantized
 from .portable import Array, NotPortable, PortableNode
 
@@ -26,65 +26,50 @@ _MOST_EXPONENT = 14
 
 
 def drawn(node: PortableNode) -> list[dict[str, Array]]:
-    """Draw arrays by formal input, for several runs of a session."""
-    return [_one(node, number) for number in range(len(SEQUENCES))]
-
-
-def _one(node: PortableNode, number: int) -> dict[str, Array]:
-    steps, batch = SEQUENCES[number]
+    """Draw arrays by formal input, for several runs of a session. Raises NotPortable."""
     longest = int(node.constants["sequence_lens"].max(initial=1)) if "sequence_lens" in node.constants else 1
-    chosen = {"seq_length": max(steps, longest), "batch_size": batch, "input_size": 4, "hidden_size": 4}
     named = {extent.size for shape in node.formal.values() for extent in shape}
-    sizes = {**dict.fromkeys(named, steps), "num_directions": 1, **chosen, **node.sizes}
-    return {name: _input(node, name, sizes, number) for name in node.flowing}
+    runs = []
+    for number, (steps, batch) in enumerate(SEQUENCES):
+        usual = {"seq_length": max(steps, longest), "batch_size": batch, "input_size": 4, "hidden_size": 4}
+        sizes = {**dict.fromkeys(named, steps), "num_directions": 1, **usual, **node.sizes}
+        runs.append({name: _input(node, name, sizes, number) for name in node.flowing})
+    return runs
 
 
 def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int) -> Array:
     if name in node.defaults:
         return node.defaults[name]
-    shape, key = node.shape_of(name, sizes), f"{node.operator.name}/{node.path}/{name}/{number}"
-    form = FORMATS[node.element]
-    if node.operator.kind_of(name) not in ("T", LENGTHS):
-        if (own := node.elements.get(name, node.element)) in FORMATS:
-            return uniform(key, shape, FORMATS[own].precision, 0).astype(FORMATS[own].dtype)
-        raise NotPortable(f"computes {name} in the graph: no data is drawn for that, give some with --inputs")
+    shape = tuple(extent.value(sizes) for extent in node.formal[name])
+    key = f"{node.operator.name}/{node.path}/{name}/{number}"
     if name == "sequence_lens":
         # From one step to all of them, the first row whole.
         steps = sizes["seq_length"]
-        share = np.abs(uniform(key, shape, 24, 0))
-        lengths = np.minimum((share * steps).astype(np.int32) + 1, steps).astype(np.int32)
+        lengths = np.minimum((np.abs(uniform(key, shape, 24, 0)) * steps).astype(np.int32) + 1, steps)
         lengths[:1] = steps
-        return lengths
-    exponent = 0 if name.startswith("initial_") else _gain(sizes["hidden_size"])
+        return lengths.astype(np.int32)
+    if node.elements[name] not in FORMATS:
+        raise NotPortable(f"computes {name} in the graph: no data is drawn for that, give some with --inputs")
+    form, exponent = FORMATS[node.elements[name]], 0
     if name == "X":
         exponent = _exponent(node, sizes)
+    elif node.operator.kind_of(name) == "T" and not name.startswith("initial_"):
+        # Weights with which sums of so many products are about as large as one.
+        exponent = -round(math.log2(math.sqrt(max(sizes["hidden_size"], 1))))
     return uniform(key, shape, form.precision, exponent).astype(form.dtype)
 
 
 def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
     """Return the exponent of a."""
-    W = _weights(node)
-    if W is None or not W.size:
+    held, form = {**node.defaults, **node.constants}, node.operator.tensors.get("W")
+    if "W" not in held or form is None:
         return 0
-    spread = float(np.sqrt(np.mean(np.square(W)))) * math.sqrt(sizes["input_size"] / 3)
+    W = held["W"].astype(np.float64)
+    if isinstance(form.codec, Levels):
+        if form.codec.scale not in held or form.codec.zero_point not in held:
+            return 0
+        W = dequantized(W, held[form.codec.scale], held[form.codec.zero_point])
+    spread = float(np.sqrt(np.mean(np.square(W)))) * math.sqrt(sizes["input_size"] / 3) if W.size else 0.0
     if not 0 < spread < math.inf:
         return 0
     return max(-_MOST_EXPONENT, min(_MOST_EXPONENT, math.ceil(-math.log2(spread))))
-
-
-def _weights(node: PortableNode) -> Array | None:
-    """Return the numbers that W stands for; None where they are not known."""
-    held = {**node.defaults, **node.constants}
-    W = held.get("W")
-    if W is None:
-        return None
-    form = node.operator.tensors["W"]
-    if not isinstance(form.codec, Levels):
-        return W.astype(np.float64)
-    scale, zero_point = (held.get(name) for name in (form.codec.scale, form.codec.zero_point))
-    return None if scale is None or zero_point is None else dequantized(W.astype(np.float64), scale, zero_point)
-
-
-def _gain(columns: int) -> int:
-    """Return the exponent of weights with which sums of so many products are about as large as one."""
-    return -round(math.log2(math.sqrt(max(columns, 1))))

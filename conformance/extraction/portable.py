@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ...cases.axes.tensors.weights import held
 from ...cases.directories.reading import NotOneNode, OneNode, read_model
@@ -52,10 +52,8 @@ class PortableNode:
         What is known of ``seq_length``, ``batch_size``, ``input_size``, ``hidden_size`` and ``num_directions``.
     formal
         By formal input, the shape that its document prints.
-    element
-        Element type of X as NumPy calls it.
     elements
-        By formal input its own element type, where that is known.
+        By formal input or output its element type as NumPy calls it.
     """
 
     located: Located
@@ -67,7 +65,6 @@ class PortableNode:
     defaults: Mapping[str, Array]
     sizes: Mapping[str, int]
     formal: Mapping[str, Shape]
-    element: str
     elements: Mapping[str, str]
 
     @property
@@ -91,10 +88,6 @@ class PortableNode:
         weights = {extent.size for name in self.weights for extent in self.formal[name]}
         flowing = {extent.size for name in self.flowing for extent in self.formal[name]}
         return {size: value for size, value in self.sizes.items() if size in flowing - weights}
-
-    def shape_of(self, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Return the shape of an input for given sizes."""
-        return tuple(extent.value(sizes) for extent in self.formal[name])
 
 
 def portable(located: Located) -> PortableNode:
@@ -130,16 +123,13 @@ def portable(located: Located) -> PortableNode:
             size = extent.solved(actual, sizes)
             if size is not None:
                 sizes[extent.size] = size
-    element = _element(subject, constants)
-    model = _model(located, subject, constants, flowing, sizes, formal, element)
+    elements = _elements(subject, constants)
+    model = _model(located, subject, constants, sizes, formal, elements)
     try:
         read = read_model(model)
     except (NotOneNode, IllegalNode) as error:
         raise NotPortable(str(error)) from None
-    elements = {name: given.element for name, given in subject.inputs.items() if given.element is not None}
-    return PortableNode(
-        located, subject.operator, model, read, constants, flowing, defaults, sizes, formal, element, elements
-    )
+    return PortableNode(located, subject.operator, model, read, constants, flowing, defaults, sizes, formal, elements)
 
 
 def _default(subject: NodeSubject, name: str) -> Array | None:
@@ -151,77 +141,67 @@ def _default(subject: NodeSubject, name: str) -> Array | None:
         raise NotPortable(f"{name} cannot be read: {error}") from None
 
 
-def _element(subject: NodeSubject, constants: Mapping[str, Array]) -> str:
-    """Return the type of X and of all that has the same."""
+def _elements(subject: NodeSubject, constants: Mapping[str, Array]) -> dict[str, str]:
+    """Return the element types of all inputs and outputs: those of one type parameter have one. Raises NotPortable."""
+    operator = subject.operator
+    found: dict[str, str] = {}
     for name, given in subject.inputs.items():
-        if subject.operator.kind_of(name) == "T":
-            element = constants[name].dtype.name if name in constants else given.element
-            if element is not None:
-                return element
-    raise NotPortable("has inputs of unknown type")
+        element = constants[name].dtype.name if name in constants else given.element
+        if element is not None and element in operator.types_of(name):
+            found.setdefault(operator.kind_of(name), element)
+    if "T" not in found:
+        raise NotPortable("has inputs of unknown type")
+    elements = {}
+    for name in (*operator.inputs, *operator.outputs):
+        allowed = operator.types_of(name)
+        elements[name] = found.get(operator.kind_of(name)) or (found["T"] if found["T"] in allowed else allowed[0])
+    return elements
 
 
 def _model(
     located: Located,
     subject: NodeSubject,
     constants: Mapping[str, Array],
-    flowing: Sequence[str] | Mapping[str, str],
     sizes: Mapping[str, int],
     formal: Mapping[str, Shape],
-    element: str,
+    elements: Mapping[str, str],
 ) -> bytes:
-    operator, domain = subject.operator, domain_of(located.node.domain)
-    node = NodeProto()
-    node.CopyFrom(located.node)
-    node.name, node.doc_string, node.domain = located.path, "", domain
+    operator, scope, original = subject.operator, located.scope, located.node
+    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in original.attribute):
+        raise NotPortable("holds a graph")
     names = [name if name in subject.inputs else "" for name in operator.inputs]
     while names and not names[-1]:
         names.pop()
-    del node.input[:], node.output[:]
-    node.input.extend(names)
     asked = [f if name else "" for f, name in zip(operator.outputs, subject.outputs, strict=False)]
-    node.output.extend(asked)
-    kind = FORMATS[element].onnx_type
-    layout = layout_of(subject)
+    domain = domain_of(original.domain)
+    node = NodeProto(op_type=original.op_type, name=located.path, domain=domain, input=names, output=asked)
+    node.attribute.extend(original.attribute)
     # Outputs have shapes, too: onnx.checker asks for them, and with it backends that prepare models as onnx's own do.
+    layout = layout_of(subject)
     shapes = {**{name: operator.tensors[name].shape(layout) for name in asked if name}, **formal}
 
-    def info(name: str) -> Any:
-        shape = [_dimension(extent, sizes) for extent in shapes[name]]
-        if operator.kind_of(name) == "T":
-            return helper.make_tensor_value_info(name, kind, shape)
-        allowed = operator.types_of(name)
-        alike = (
-            n for n in (name, *subject.inputs) if n in subject.inputs and operator.kind_of(n) == operator.kind_of(name)
-        )
-        own = next((subject.inputs[n].element for n in alike), None)
-        given = own if own in allowed else element if element in allowed else allowed[0]
-        return helper.make_tensor_value_info(name, _onnx_type(given), shape)
+    def info(name: str) -> ValueInfoProto:
+        element = elements[name]
+        kind = FORMATS[element].onnx_type if element in FORMATS else helper.np_dtype_to_tensor_dtype(np.dtype(element))
+        return helper.make_tensor_value_info(name, kind, [_dimension(extent, sizes) for extent in shapes[name]])
 
     graph = helper.make_graph(
         [node],
         located.path,
-        [info(name) for name in names if name in flowing],
+        [info(name) for name in names if name and name not in constants],
         [info(name) for name in asked if name],
         [_tensor(name, constants[name]) for name in names if name in constants],
     )
-    opsets = {"": located.scope.opsets.get("", 1), domain: located.scope.opsets[domain]}
+    opsets = {"": scope.opsets.get("", 1), domain: scope.opsets[domain]}
     ids = [helper.make_opsetid(d, v) for d, v in opsets.items()]
     # From IR version 4 on initializers need not be inputs. (onnx's table has no opsets 2 to 4, which are as old as 5.)
     ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opsets[""], 5))]))
     made = helper.make_model(graph, producer_name="onnxspec", opset_imports=ids, ir_version=ir_version)
-    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
-        raise NotPortable("holds a graph")
     return bytes(made.SerializeToString(deterministic=True))
 
 
-def _onnx_type(element: str) -> int:
-    known = FORMATS.get(element)
-    return int(helper.np_dtype_to_tensor_dtype(np.dtype(element))) if known is None else known.onnx_type
-
-
 def _dimension(extent: Extent, sizes: Mapping[str, int]) -> int | str:
-    return extent.value(sizes) if extent.names <= sizes.keys() else str(extent)
+    return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else str(extent)
 
 
 def _tensor(name: str, array: Array) -> TensorProto:
