@@ -94,7 +94,7 @@ def right_levels(must: float, bound: float) -> tuple[int, int]:
 
 
 def apart(got: float, must: float) -> tuple[str, str]:
-    """Two numbers with as many digits as it takes to see by how much they differ."""
+    """Return two numbers with as many digits as it takes to see by how much they differ."""
     digits = _FEWEST
     if math.isfinite(got) and math.isfinite(must) and got != must:
         # Two digits of the difference, below the leading one of the larger number.

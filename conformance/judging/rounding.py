@@ -64,7 +64,7 @@ class _Elements(Struct, frozen=True):
 def looks_like_rounding(
     pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
-    """Tell whether the errors of outputs that a wider class holds are those of its roundings.
+    """Return whether the errors of outputs that a wider class holds are those of its roundings.
 
     pairs
         The expected outputs by the declared class and by the wider one.
@@ -94,7 +94,7 @@ def looks_like_rounding(
 def has_its_signature(
     pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
-    """Tell whether errors that look like roundings of a class are those of no other: as large as its roundings where
+    """Return whether errors that look like roundings of a class are those of no other: as large as its roundings where
     bounds distinguish them from others, or at numbers that its format holds although the right ones are not.
 
     An approximated function looks like them in some cases, on a device without such a format; and a bound that is a
@@ -114,7 +114,7 @@ def has_its_signature(
 
 
 def _on_grid(parts: Iterable[_Elements], form: str) -> bool:
-    """Tell whether all numbers are ones of a format, among them some that must be others."""
+    """Return whether all numbers are ones of a format, among them some that must be others."""
     others = 0
     for part in parts:
         if (_off_grid(part.got, form) > 0).any():
@@ -128,7 +128,7 @@ def looks_like_flushing(
     outputs: Mapping[str, NDArray[Any]],
     flushed: Callable[[], Mapping[str, NDArray[Any]]],
 ) -> bool:
-    """Tell whether subnormal numbers became zeros: a result is zero and must not be, or most results outside the
+    """Return whether subnormal numbers became zeros: a result is zero and must not be, or most results outside the
     declared class are off by the effect of flushed inputs.
 
     pairs

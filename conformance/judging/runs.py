@@ -286,7 +286,7 @@ def view_of(trials: Sequence[Trial], outcomes: Sequence[Outcome], judgement: Jud
 
 
 def _agree(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> bool:
-    """Tell whether a case and its all-outputs run returned the same bits for all common outputs."""
+    """Return whether a case and its all-outputs run returned the same bits for all common outputs."""
     (names, own), (others, complete) = ((t.subject.shown, o) for t, o in zip(trials, outcomes, strict=True))
     for lists, other in zip(own.outputs, complete.outputs, strict=False):
         if len(lists) != 1 or len(other) != 1 or len(other[0]) != len(others):

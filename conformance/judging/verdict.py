@@ -204,7 +204,7 @@ def _beside(runs: list[NodeRun], declared: str, name: str, interpretations: Inte
 
 
 def _rounds(compared: Iterable[_Beside], wider: AccuracyClass | None, interpretations: Interpretations) -> bool:
-    """Tell whether values that only a wider class holds look like its roundings: a structural fault is never
+    """Return whether values that only a wider class holds look like its roundings: a structural fault is never
     inaccurate."""
     if wider is not None and wider.flushes:
         return all(
@@ -214,7 +214,7 @@ def _rounds(compared: Iterable[_Beside], wider: AccuracyClass | None, interpreta
 
 
 def _signed(compared: Iterable[_Beside], wider: AccuracyClass | None) -> bool:
-    """Tell whether some run shows that its errors are a wider class's roundings."""
+    """Return whether some run shows that its errors are a wider class's roundings."""
     return any(has_its_signature(pairs, run.present, wider) for run, pairs in compared)
 
 

@@ -185,30 +185,30 @@ FAILS, RIGHT, DECLINES, UNKNOWN = STATES
 
 
 def word(verdict: str) -> Word:
-    """The word for a verdict; one that is not in the table is shown as it stands and claims nothing."""
+    """Return the word for a verdict; one that is not in the table is shown as it stands and claims nothing."""
     return VERDICTS.get(verdict) or Word(verdict or "no verdict", "This report does not know it.")
 
 
 def rank(verdict: str) -> int:
-    """The place of a verdict in the order of the table; unknown ones come before the passes."""
+    """Return the place of a verdict in the order of the table; unknown ones come before the passes."""
     order = list(VERDICTS)
     return order.index(verdict) if verdict in VERDICTS else len(order) - 2
 
 
 def happening(verdict: str, reason: str) -> str:
-    """The words for what happens, by verdict and reason; empty where the table has none."""
+    """Return the words for what happens, by verdict and reason; empty where the table has none."""
     happens = word(verdict).happens
     return happens.get(reason) or happens.get("", "")
 
 
 def outcome_told(verdict: str, reason: str) -> str:
-    """An outcome in words: ``wrong (Wrong values)``."""
+    """Return an outcome in words: ``wrong (Wrong values)``."""
     happens = happening(verdict, reason)
     return f"{verdict} ({happens})" if happens else verdict
 
 
 def short_title(verdict: str, reason: str) -> str:
-    """The beginning of a finding's title, which programs read."""
+    """Return the beginning of a finding's title, which programs read."""
     if verdict == Verdict.PASS.value:
         return f"breaks a convention ({reason})"
     return f"{verdict} ({reason})" if reason else verdict

@@ -197,7 +197,7 @@ def _require_source(adapter: str) -> None:
 
 
 def lane(target: Target, optimize: bool) -> Target:
-    """The target in its lane: as it is, or with the runtime's graph optimizations on."""
+    """Return the target in its lane: as it is, or with the runtime's graph optimizations on."""
     if not optimize or target.adapter != "onnxruntime":
         return target
     return replace(target, name=f"{target.name}{OPTIMIZED}", options={**target.options, "optimize": True})

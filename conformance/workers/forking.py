@@ -35,7 +35,7 @@ _FORK_LIMIT = 10.0  # seconds for a copy of what is loaded
 
 
 def may_fork(target: Target) -> bool:
-    """Tell whether the workers of a target may be forked: its adapter declares it, and they are Python's on this
+    """Return whether the workers of a target may be forked: its adapter declares it, and they are Python's on this
     machine."""
     local = not target.is_command and sys.platform.startswith("linux")
     return local and bool(_DECLARED.search(adapter_source(target.adapter)))

@@ -65,7 +65,8 @@ class HangBudget:
         return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs}"
 
     def _shared(self, traits: Traits) -> str:
-        """Features that a case shares with one that hung and with none that did not; a pair where nothing single is."""
+        """Return features that a case shares with one that hung and with none that did not; a pair where nothing single
+        is."""
         for hung in self._hung:
             never = hung - self._worked
             common = never & traits

@@ -59,13 +59,13 @@ def launch_of(target: Target) -> Launch:
 
 
 def _wants_watcher(target: Target) -> bool:
-    """Tell whether a watcher must stand between this process and the command, which may start more processes and leave
-    them behind. A worker that an interpreter runs from its file brings its own."""
+    """Return whether a watcher must stand between this process and the command, which may start more processes and
+    leave them behind. A worker that an interpreter runs from its file brings its own."""
     return target.is_command and os.name == "posix" and bool(sys.executable)
 
 
 def reads_its_source(command: Sequence[str]) -> bool:
-    """Tell whether the worker travels over the standard input of a command."""
+    """Return whether the worker travels over the standard input of a command."""
     return any("{stdin}" in part for part in command)
 
 

@@ -70,8 +70,8 @@ def _top(path: str) -> str:
 
 
 def _counts(path: str) -> bool:
-    """Tell whether a file is the same on every machine: no script with the path of its interpreter, no compiled cache,
-    no note of the installer."""
+    """Return whether a file is the same on every machine: no script with the path of its interpreter, no compiled
+    cache, no note of the installer."""
     path = path.replace("\\", "/")
     note = ".dist-info/" in path and path.rpartition("/")[2] in _OWN
     return not (note or path.startswith("../") or path.endswith((".pyc", ".pyo")) or ".." in path.split("/"))

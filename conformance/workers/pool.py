@@ -100,7 +100,7 @@ class Pool:
         return self._jobs
 
     def shares(self, pieces: int = 1) -> bool:
-        """Tell whether others would take part in pieces of work; until then they count as ones that are done here."""
+        """Return whether others would take part in pieces of work; until then they count as ones that are done here."""
         self._alone = max(0, self._alone - pieces)
         return self._jobs > 1 and self._alone <= 0
 

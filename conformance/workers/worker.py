@@ -876,7 +876,7 @@ def _broke_at(error: BaseException) -> str:
 
 
 def _misfit(error: BaseException, raiser: str) -> bool:
-    """Tell whether a ValueError is one of NumPy or Python, not of the program.
+    """Return whether a ValueError is one of NumPy or Python, not of the program.
 
     `raiser` is the module whose ``raise`` raised it, empty if that was no Python code.
     """

@@ -100,7 +100,7 @@ class Clause:
         return self.status in ("stated", "implied")
 
     def exercised_by(self, features: frozenset[str]) -> bool:
-        """Tell whether a case with these features tries it. An invalid model tries only the clause that it breaks."""
+        """Return whether a case with these features tries it. An invalid model tries only the clause that it breaks."""
         illegal = _broken(features)
         ways = (self.needs, self.or_needs) if self.or_needs else (self.needs,)
         return any(way <= features and (not illegal or way & illegal) for way in ways)

@@ -51,7 +51,7 @@ def ask(questions: Collection[Question]) -> None:
 
 
 def asked_anew(name: str) -> bool:
-    """Tell whether a known question is a separate one for every activation function."""
+    """Return whether a known question is a separate one for every activation function."""
     return name in QUESTIONS and QUESTIONS[name].asked_anew
 
 

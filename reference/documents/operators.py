@@ -227,7 +227,7 @@ def declare(document: Document) -> Document:
 
 
 def has_schema(document: Document) -> bool:
-    """Tell whether the versions of a document are there; where ``onnx`` lacks them, the operator goes to MISSING."""
+    """Return whether the versions of a document are there; where ``onnx`` lacks them, the operator goes to MISSING."""
     if document.versions is not None or onnx.defs.has(document.op_type, document.domain):
         return True
     MISSING[document.op_type] = f"onnx {onnx.__version__} has no schema of {document.op_type}: install a newer one"

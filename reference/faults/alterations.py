@@ -28,50 +28,52 @@ Equations = Callable[..., States]
 
 
 def with_inputs(c: Computation, **changed: Array | None) -> Computation:
-    """The computation with some inputs replaced; None takes one away."""
+    """Return the computation with some inputs replaced; None takes one away."""
     inputs = {**c.inputs, **changed}
     return replace(c, inputs={n: a for n, a in inputs.items() if a is not None})
 
 
 def with_tensors(c: Computation, names: str, change: Callable[[Array], Array]) -> Computation:
-    """The computation with those of W, R, B and P that are named (by letter) and there changed; axis 0 of each is the
-    direction."""
+    """Return the computation with those of W, R, B and P that are named (by letter) and there changed; axis 0 of each
+    is the direction."""
     return with_inputs(c, **{n: change(c.inputs[n]) for n in names if n in c.inputs})
 
 
 def with_states(c: Computation, change: Callable[[Array], Array], names: tuple[str, ...] = ()) -> Computation:
-    """The computation with its initial states changed, those that are there: all, or those named (``h``, ``c``)."""
+    """Return the computation with its initial states changed, those that are there: all, or those named (``h``,
+    ``c``)."""
     chosen = [f"initial_{name}" for name in names or ("h", *c.configuration.cell.inner)]
     return with_inputs(c, **{n: _turned(c, change(_turned(c, c.inputs[n]))) for n in chosen if n in c.inputs})
 
 
 def with_steps(c: Computation, change: Callable[[Array], Array]) -> Computation:
-    """The computation with X changed."""
+    """Return the computation with X changed."""
     return with_inputs(c, X=_turned(c, change(_turned(c, c.inputs["X"]))))
 
 
 def _turned(c: Computation, tensor: Array) -> Array:
-    """A tensor whose batch is the first axis with layout 1 and the second with layout 0, from one form to the other."""
+    """Return a tensor whose batch is the first axis with layout 1 and the second with layout 0, from one form to the
+    other."""
     return tensor.swapaxes(0, 1) if c.configuration.layout == 1 else tensor
 
 
 def configured(c: Computation, **changed: Any) -> Computation:
-    """The computation with fields of its configuration replaced."""
+    """Return the computation with fields of its configuration replaced."""
     return replace(c, configuration=replace(c.configuration, **changed))
 
 
 def with_lengths(c: Computation, lengths: Any) -> Computation:
-    """The computation with other lengths of its rows."""
+    """Return the computation with other lengths of its rows."""
     return configured(c, lengths=np.broadcast_to(np.asarray(lengths, np.int64), (c.configuration.N,)))
 
 
 def with_equations(c: Computation, equations: Equations) -> Computation:
-    """The computation with other equations."""
+    """Return the computation with other equations."""
     return configured(c, cell=replace(c.configuration.cell, equations=equations, read=None))
 
 
 def with_recurrent_state(c: Computation, change: Callable[[Number], Number]) -> Computation:
-    """The computation in which Ht-1 is changed before it is multiplied by R, and there alone."""
+    """Return the computation in which Ht-1 is changed before it is multiplied by R, and there alone."""
     cell = c.configuration.cell
 
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
@@ -89,7 +91,7 @@ def sums_over(p: Parameters, state: Number, HR: Gates) -> Gates:
 
 
 def with_functions(c: Computation, change: Callable[[Activation, int, int], Activation]) -> Computation:
-    """The computation with its activation functions replaced: change(function, position in its direction, d)."""
+    """Return the computation with its activation functions replaced: change(function, position in its direction, d)."""
     functions = tuple(
         tuple(change(f, position, d) for position, f in enumerate(fs))
         for d, fs in enumerate(c.configuration.activations)
@@ -98,7 +100,7 @@ def with_functions(c: Computation, change: Callable[[Activation, int, int], Acti
 
 
 def revalued(function: Activation, value: Callable[[Array, float, float], Array]) -> Activation:
-    """The activation function with another value(x, alpha, beta)."""
+    """Return the activation function with another value(x, alpha, beta)."""
     # The bound of its image by its slope holds no longer.
     return replace(function, kind=replace(function.kind, value=value, slope=None))
 
@@ -110,7 +112,7 @@ class Unfinished(ABC):
 
     @abstractmethod
     def clipped(self, p: Parameters, threshold: float) -> Number:
-        """The number as :func:`clipped` makes it."""
+        """Return the number as :func:`clipped` makes it."""
 
 
 _BOUND = ActivationKind(
@@ -119,24 +121,24 @@ _BOUND = ActivationKind(
 
 
 def clipped(p: Parameters, number: Number, threshold: float) -> Number:
-    """A number bounded to [-threshold, threshold]; one that another fault has made knows itself what that is."""
+    """Return a number bounded to [-threshold, threshold]; one that another fault has made knows itself what that is."""
     if isinstance(number, Unfinished):
         return number.clipped(p, threshold)
     return p.arithmetic.activate(Activation(_BOUND), number, threshold)
 
 
 def rounded_state(number: Number, rounding: Callable[[Array], Array]) -> Number:
-    """A state with its value rounded somehow."""
+    """Return a state with its value rounded somehow."""
     return replace(number, value=rounding(number.value)) if isinstance(number, Bounded) else rounding(number)
 
 
 def settled(number: Number) -> Number:
-    """A number that may be a sum whose terms are still apart, added up."""
+    """Return a number that may be a sum whose terms are still apart, added up."""
     return number.settled() if isinstance(number, Sum) else number
 
 
 def reordered(c: Computation, tensor: Array, order: str, letters: str) -> Array:
-    """A tensor whose axis 1 holds blocks of `letters`, read as if they stood in `order`."""
+    """Return a tensor whose axis 1 holds blocks of `letters`, read as if they stood in `order`."""
     H = c.configuration.H
     groups = tensor.shape[1] // (len(letters) * H)
     shape = (tensor.shape[0], groups, len(letters), H, *tensor.shape[2:])
@@ -144,23 +146,23 @@ def reordered(c: Computation, tensor: Array, order: str, letters: str) -> Array:
 
 
 def with_blocks_transposed(c: Computation) -> Computation:
-    """The computation with each gate's block of R transposed."""
+    """Return the computation with each gate's block of R transposed."""
     H = c.configuration.H
     return with_tensors(c, "R", lambda R: R.reshape(len(R), -1, H, H).swapaxes(2, 3).reshape(R.shape))
 
 
 def first_direction(array: Array) -> Array:
-    """An array with directions on its first axis: the first one's for all."""
+    """Return an array with directions on its first axis: the first one's for all."""
     return np.repeat(array[:1], len(array), axis=0)
 
 
 def directions_swapped(array: Array) -> Array:
-    """The same with the directions in each other's place."""
+    """Return the same with the directions in each other's place."""
     return array[::-1]
 
 
 def backward_zero(array: Array) -> Array:
-    """The same with zeros for the second direction."""
+    """Return the same with zeros for the second direction."""
     return np.concatenate((array[:1], np.zeros_like(array[1:])))
 
 
@@ -172,7 +174,7 @@ def with_outputs(
     states: Callable[[Array], Array] | None = None,
     names: tuple[str, ...] = (),
 ) -> Outputs:
-    """The outputs with Y changed, and all states or the named ones (``Y_h``, ``Y_c``)."""
+    """Return the outputs with Y changed, and all states or the named ones (``Y_h``, ``Y_c``)."""
     batch_first = c.configuration.layout == 1
     changed = dict(outputs)
     for name, array in outputs.items():
@@ -207,7 +209,7 @@ def output_fault(
 
 
 def by_direction(compute: Compute, c: Computation, other: Computation, direction: str | int) -> Outputs:
-    """The outputs, those of one direction as another computation has them.
+    """Return the outputs, those of one direction as another computation has them.
 
     direction
         ``forward``, ``reverse``, or the index of a direction.
@@ -219,7 +221,7 @@ def by_direction(compute: Compute, c: Computation, other: Computation, direction
 
 
 def merged(c: Any, outputs: Outputs, others: Outputs, directions: Sequence[int]) -> Outputs:
-    """The outputs of a computation, those of some directions as the others have them, as far as shapes agree."""
+    """Return the outputs of a computation, those of some directions as the others have them, as far as shapes agree."""
     joined = dict(outputs)
     for name, array in others.items():
         if name in joined and joined[name].shape == array.shape:

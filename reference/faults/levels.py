@@ -68,7 +68,7 @@ class Wrapping(Affine):
 
 
 def recoded(node: Node, codecs: Codecs) -> Node:
-    """A node with other codecs for some of its tensors; for those that have one."""
+    """Return a node with other codecs for some of its tensors; for those that have one."""
     there = {name: codec for name, codec in codecs.items() if name in node.codecs or name == STATE_CODEC}
     return replace(node, codecs={**node.codecs, **there})
 
@@ -89,7 +89,7 @@ def level_fault(
 
 
 def each_channel(codec: Codec, change: Callable[[Affine], Affine]) -> Codec:
-    """A codec with every channel's changed."""
+    """Return a codec with every channel's changed."""
     if isinstance(codec, Affine):
         return change(codec)
     return Channels(codec.axis, tuple(map(change, codec.each)))

@@ -25,7 +25,7 @@ class Memory(dict[str, Any]):
         self.overridden: Mapping[str, Any] = {}
 
     def of(self, name: str) -> Memory:
-        """The part of it that one of several faults has for itself."""
+        """Return the part of it that one of several faults has for itself."""
         if name not in self:
             self[name] = Memory(self.process.setdefault(name, {}))
         own: Memory = self[name]
@@ -50,5 +50,5 @@ class Sessions:
 
 
 def _holds(kept: Mapping[str, Any]) -> bool:
-    """Tell whether something is kept, and not only places where it would be."""
+    """Return whether something is kept, and not only places where it would be."""
     return any(not isinstance(each, dict) or _holds(each) for each in kept.values())

@@ -27,7 +27,7 @@ Mask: TypeAlias = "NDArray[np.bool_] | None"
 
 
 def either(first: Mask, second: Mask) -> Mask:
-    """Elements in doubt by one mask or the other."""
+    """Return elements in doubt by one mask or the other."""
     return second if first is None else first if second is None else first | second
 
 

@@ -68,7 +68,7 @@ class Channels:
         return self._by_channel(levels, "dequantized")
 
     def _by_channel(self, array: NDArray[Any], does: str) -> NDArray[Any]:
-        """Raises ValueError where the tensor has another number of slices."""
+        """Raise ValueError where the tensor has another number of slices."""
         slices = np.moveaxis(array, self.axis, 0)
         made = [getattr(codec, does)(part) for codec, part in zip(self.each, slices, strict=True)]
         return np.moveaxis(np.stack(made), 0, self.axis)

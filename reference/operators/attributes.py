@@ -12,7 +12,7 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
 def diagnostics(written: Written, cell: Cell) -> Iterator[Diagnostic]:
-    """The breaches of a node's attributes, each of its kind."""
+    """Yield the breaches of a node's attributes, each of its kind."""
     direction = written.given("direction")
     if direction is not None and direction not in _DIRECTIONS:
         yield Diagnostic("direction", f"direction is {direction!r}, none of forward, reverse and bidirectional")
@@ -48,7 +48,7 @@ def _activations(written: Written, cell: Cell) -> Iterator[Diagnostic]:
 
 
 def sizes_said(written: Written) -> Mapping[str, Said]:
-    """The number of directions, where direction is one that there is."""
+    """Return the number of directions, where direction is one that there is."""
     directions = _DIRECTIONS.get(written.chosen("direction"))
     if directions is None:
         return {}

@@ -88,8 +88,8 @@ class RecurrentOperator(Operator):
         return frozenset(q.name for q in self.document.questions if q not in RECURRENT_QUESTIONS)
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        """The declared class, and wider presets of the type. Where operands are levels there are none: narrower floats
-        hold levels as they are, and what lies within their bounds may be a level off."""
+        """Return the declared class, and wider presets of the type. Where operands are levels there are none: narrower
+        floats hold levels as they are, and what lies within their bounds may be a level off."""
         if self._cell.operands is not None:
             return Classes((accuracy,))
         wider = tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy)
@@ -115,7 +115,7 @@ class RecurrentOperator(Operator):
         return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
 
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays]:
-        """A kernel of a style, with the levels of its hidden state in the place of that."""
+        """Return a kernel of a style, with the levels of its hidden state in the place of that."""
 
         class FedBackByLevels(Kernel):
             def feedback(self, hidden: Array) -> Array:

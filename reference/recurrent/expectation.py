@@ -252,7 +252,7 @@ def _exact_outputs(computation: Computation, allowed: Budget) -> dict[str, Bound
 
 
 def valid_elements(c: Configuration) -> NDArray[np.bool_]:
-    """Elements of Y that lie within their row's length, in the node's layout."""
+    """Return elements of Y that lie within their row's length, in the node's layout."""
     within = np.arange(c.T)[:, np.newaxis] < c.lengths
     shape = (c.T, len(c.directions), c.N, c.H)
     valid = np.broadcast_to(within[:, np.newaxis, :, np.newaxis], shape)

@@ -135,7 +135,7 @@ def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[D
 
 
 def _certain(c: Configuration, output: str) -> Bools:
-    """Elements that some step has made: padding and the states of rows without steps are another question."""
+    """Return elements that some step has made: padding and the states of rows without steps are another question."""
     if output == "Y":
         return valid_elements(c)
     some = np.broadcast_to((c.lengths > 0)[:, np.newaxis], (len(c.directions), c.N, c.H))
@@ -154,8 +154,8 @@ def _entry(computation: Computation) -> str:
 
 
 def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy: str) -> list[Departure]:
-    """Elements of which nothing is expected only since a printed formula overflows, and which are not the value that
-    the equation has all the same."""
+    """Return elements of which nothing is expected only since a printed formula overflows, and which are not the value
+    that the equation has all the same."""
     c = computation.configuration
     w = budget(accuracy, c.format.name)
     Y = None

@@ -64,7 +64,7 @@ EXTERNAL = "external"
 
 
 def adapter_names() -> list[str]:
-    """Every adapter that a table may name: those shipped here, programs, and those of other packages."""
+    """Return every adapter that a table may name: those shipped here, programs, and those of other packages."""
     return list(dict.fromkeys([*ADAPTERS, EXTERNAL, *third_parties()]))
 
 
@@ -97,5 +97,5 @@ exec(compile({adapter!r}, "<adapter>", "exec", dont_inherit=True), globals())
 
 
 def _bundled(adapter: str, parts: Mapping[str, str]) -> str:
-    """One source text for an adapter that imports `parts` (name to source text) as ``onnxspec_part_<name>``."""
+    """Return one source text for an adapter that imports `parts` (name to source text) as ``onnxspec_part_<name>``."""
     return _BUNDLE.format(parts=dict(parts), adapter=adapter)

@@ -82,7 +82,7 @@ class Session:
         self._accepted = accepted
 
     def run(self, feeds: dict[str, np.ndarray]) -> Any:
-        """The results of the backend; a mapping is put into the graph's order."""
+        """Return the results of the backend; a mapping is put into the graph's order."""
         # A list has no names: where one default is fed, all are, so that each stands at its place.
         given = {**self._defaults, **feeds} if feeds.keys() & self._defaults.keys() else feeds
         inputs = [_native(given[name]) for name in self._inputs if name in given]
@@ -120,7 +120,7 @@ def _find_backend(module: Any) -> Any:
 
 
 def _own(backend: Any, name: str) -> Any:
-    """A function of the backend, unless it is only inherited from onnx's base class, whose own do nothing."""
+    """Return a function of the backend, unless it is only inherited from onnx's base class, whose own do nothing."""
     function = getattr(backend, name, None)
     if not callable(function):
         return None

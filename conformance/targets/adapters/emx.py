@@ -107,7 +107,7 @@ class Session:
             raise RuntimeError("the C function does not take inputs first and outputs then")
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         if set(feeds) - set(self._inputs):
             raise TypeError("the C function takes nothing in the place of a constant")
         sizes: dict[str, int] = {}
@@ -160,7 +160,7 @@ def _dimensions(text: str) -> list[str]:
 
 
 def _size(dimension: str, sizes: dict[str, int]) -> int:
-    """The length of a dimension: a number, or the name of one that an input has."""
+    """Return the length of a dimension: a number, or the name of one that an input has."""
     return int(dimension) if dimension.isdigit() else sizes.get(dimension, -1)
 
 

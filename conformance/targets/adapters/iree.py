@@ -86,7 +86,8 @@ class Adapter:
         return Session(self.config, loaded[proto.graph.name], names)
 
     def _compiled(self, text: bytes) -> bytes:
-        """The program that the compiler makes of a module. What it says is printed, so it is caught on the way."""
+        """Return the program that the compiler makes of a module. What it says is printed, so it is caught on the
+        way."""
         session = api.Session()
         session.set_flags(*self.flags)
         invocation = session.invocation()
@@ -109,7 +110,7 @@ class Session:
         self._names = names
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         if set(feeds) - set(self._names):
             raise RuntimeError("the compiled model takes nothing in the place of a constant")
         try:
@@ -149,12 +150,13 @@ def _caught() -> Iterator[list[str]]:
 
 
 def _array(value: Any) -> Any:
-    """A result as an array of its own; bfloat16, which NumPy does not have, as bits."""
+    """Return a result as an array of its own; bfloat16, which NumPy does not have, as bits."""
     array = np.array(value.to_host())
     return array.view(np.uint16).view(Bits) if array.dtype.name == "bfloat16" else array
 
 
 def _reason(text: str) -> str:
-    """The first error that the compiler tells, without the types of this model, which differ from case to case."""
+    """Return the first error that the compiler tells, without the types of this model, which differ from case to
+    case."""
     errors = re.findall(r"error: (.*)", text)
     return str(errors[0]).split(": %")[0] if errors else text.strip() or "the compiler gave up without a word"

@@ -77,7 +77,7 @@ class Session:
         self._outputs = [named[name] for name in outputs]
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         if feeds.keys() != self._inputs.keys():
             raise TypeError("the converted model takes other inputs: {}".format(", ".join(sorted(self._inputs))))
         for name, array in feeds.items():

@@ -76,7 +76,7 @@ class Session:
         self._outputs = outputs
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         if set(feeds) - set(self._inputs):
             raise RuntimeError("MNN takes nothing in the place of a constant")
         results = self._module.forward([_tensor(feeds[name]) for name in self._inputs])

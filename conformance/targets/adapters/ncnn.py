@@ -163,7 +163,7 @@ class Session:
         self._data = data
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs of all rows, in the graph's order."""
+        """Return outputs of all rows, in the graph's order."""
         for name in feeds:
             if name not in dict(self._inputs):
                 raise TypeError("pnnx takes nothing in the place of a constant")
@@ -176,7 +176,7 @@ class Session:
         return [np.concatenate([row[place] for row in rows], axis) for place, axis in enumerate(self._outputs)]
 
     def _row(self, fed: dict[str, np.ndarray]) -> list[np.ndarray]:
-        """Outputs of one row, with the dimensions that ONNX has around what ncnn gives."""
+        """Return outputs of one row, with the dimensions that ONNX has around what ncnn gives."""
         extractor = self._net.create_extractor()
         kept = []
         for place, (name, array) in enumerate(fed.items()):

@@ -44,7 +44,7 @@ class Session:
         self._evaluator = evaluator
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         results = self._evaluator.run(None, {name: _native(array) for name, array in feeds.items()})
         return list(results)
 

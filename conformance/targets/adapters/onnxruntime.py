@@ -228,7 +228,7 @@ def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
 
 
 def _version_of(library: str) -> str:
-    """The version of a package that brings a plug-in; of a library by itself nobody says one."""
+    """Return the version of a package that brings a plug-in; of a library by itself nobody says one."""
     return str(getattr(sys.modules.get(library), "__version__", ""))
 
 
@@ -237,7 +237,7 @@ def _device_text(device: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """An option as onnxruntime takes it: switches are "0" and "1"."""
+    """Return an option as onnxruntime takes it: switches are "0" and "1"."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
@@ -255,7 +255,7 @@ class Session:
             raise RuntimeError(f"onnxruntime {ort.__version__} cannot be handed bfloat16 from Python")
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         if self._raw:
             return self._run_raw(feeds)
         outputs: list[Any] = self._session.run(None, feeds)
@@ -322,8 +322,8 @@ class ProfiledSession(Session):
 
 
 def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: str, apart: tuple[str, ...] = ()) -> str:
-    """The proof that (provider, operator, name) of nodes proves; a part that a provider has compiled is one node of a
-    profile."""
+    """Return the proof that (provider, operator, name) of nodes proves; a part that a provider has compiled is one node
+    of a profile."""
     shown = "; ".join(f"{where}: {operator} {name}".strip() for where, operator, name in nodes)
     proof = "{}: {}".format(source, shown or "no node")
     counting = [(where, operator) for where, operator, _ in nodes if operator not in apart]
@@ -336,7 +336,8 @@ def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: s
 
 
 def _graph_of_qnn(folder: str) -> str:
-    """The graph that QNN's provider has made of a model: operators with their types, by what it left in a folder."""
+    """Return the graph that QNN's provider has made of a model: operators with their types, by what it left in a
+    folder."""
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for file in os.scandir(folder):
         with open(file.path, encoding="utf-8") as lines:
@@ -349,13 +350,13 @@ def _graph_of_qnn(folder: str) -> str:
 
 
 def _type_of_qnn(number: int) -> str:
-    """A type by QNN's number for it: hexadecimal digits, the first for the kind, the others for the bits."""
+    """Return a type by QNN's number for it: hexadecimal digits, the first for the kind, the others for the bits."""
     kinds = {0: "int", 1: "uint", 2: "float", 3: "levels int", 4: "levels uint", 5: "bool"}
     return f"{kinds.get(number >> 8, 'type ')}{number & 0xFF:x}"
 
 
 def _array(value: Any) -> Any:
-    """A result as an array of its own; bfloat16 is read from memory, since `OrtValue.numpy` does not know it."""
+    """Return a result as an array of its own; bfloat16 is read from memory, since `OrtValue.numpy` does not know it."""
     if value.data_type() != "tensor(bfloat16)":
         return value.numpy()
     shape = tuple(value.shape())

@@ -56,7 +56,7 @@ class Session:
         self._outputs = outputs
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         try:
             for name, array in feeds.items():
                 if getattr(array, "element", None) == "bfloat16":
@@ -69,6 +69,6 @@ class Session:
 
 
 def _reason(text: str) -> str:
-    """The words of OpenCV without places in its sources and names of this model."""
+    """Return the words of OpenCV without places in its sources and names of this model."""
     lines = [line.strip("> ").strip() for line in text.splitlines() if line.strip("> ")]
     return re.sub(r"OpenCV\([\d.a-z-]+\) \S+: error: ", "", " ".join(lines))

@@ -96,7 +96,7 @@ class Session:
         self._request = compiled.create_infer_request()
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         for name, array in feeds.items():
             if name in self._ports:
                 self._request.set_tensor(self._ports[name], _tensor(array))
@@ -110,15 +110,15 @@ class Session:
 
 
 def _reason(text: str) -> str:
-    """The words of OpenVINO without the places in its sources and without the nodes that it has made of the model's:
-    both differ from case to case, and the reason stands behind them."""
+    """Return the words of OpenVINO without the places in its sources and without the nodes that it has made of the
+    model's: both differ from case to case, and the reason stands behind them."""
     message = re.sub(r"END: node: .*? CALLBACK HAS THROWN:\s*", "", text, flags=re.DOTALL)
     lines = [line.strip() for line in message.splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("Exception from ")) or text
 
 
 def _constants(converted: Any) -> frozenset[str]:
-    """Names of the tensors that are constants of a converted model."""
+    """Return names of the tensors that are constants of a converted model."""
     constants = (node for node in converted.get_ops() if node.get_type_name() == "Constant")
     return frozenset(name for node in constants for name in node.output(0).get_names())
 
@@ -136,7 +136,7 @@ def _executed(compiled: Any) -> str:
 
 
 def _tensor(array: np.ndarray) -> Any:
-    """An array as OpenVINO takes it; bfloat16 as bits under OpenVINO's own name for them.
+    """Return an array as OpenVINO takes it; bfloat16 as bits under OpenVINO's own name for them.
 
     The type is the array's: where it is not what the model says, that is OpenVINO's to refuse.
     """
@@ -146,7 +146,7 @@ def _tensor(array: np.ndarray) -> Any:
 
 
 def _array(tensor: Any) -> Any:
-    """A result as an array of its own; bfloat16, which NumPy does not have, as bits."""
+    """Return a result as an array of its own; bfloat16, which NumPy does not have, as bits."""
     if tensor.get_element_type() != ov.Type.bf16:
         return np.array(tensor.data)
     return np.array(tensor.data).view(np.uint16).view(Bits)

@@ -52,8 +52,8 @@ class Adapter:
 
 
 def tanhf_bits() -> str:
-    """The values of this process's tanhf for fixed arguments, as hexadecimal floats: results of the kernel rest on its
-    last bit, in which C libraries differ. Empty where it cannot be asked."""
+    """Return the values of this process's tanhf for fixed arguments, as hexadecimal floats: results of the kernel rest
+    on its last bit, in which C libraries differ. Empty where it cannot be asked."""
     try:
         tanhf = ctypes.CDLL(None).tanhf
     except (OSError, AttributeError, TypeError):

@@ -77,7 +77,7 @@ class Library(NamedTuple):
 
 
 def quark_library(library: str = "", package: str = "", compiler: str = "", cache: str = "") -> Library:
-    """The custom-op library, tried with the onnxruntime of this interpreter.
+    """Return the custom-op library, tried with the onnxruntime of this interpreter.
 
     library
         Path of one; then nothing is looked for.
@@ -113,7 +113,7 @@ def quark_library(library: str = "", package: str = "", compiler: str = "", cach
 
 
 def _package_folder(package: str) -> Path:
-    """The folder ``quark`` of the package, without importing it, which would start a compilation."""
+    """Return the folder ``quark`` of the package, without importing it, which would start a compilation."""
     if package:
         given = Path(package).expanduser()
         for folder in (given, given / "quark"):
@@ -139,7 +139,7 @@ def _version_of(folder: Path) -> str:
 
 
 def _shipped(folder: Path) -> Path | None:
-    """A compiled library for the CPU that needs no PyTorch, as wheels for one platform may have it."""
+    """Return a compiled library for the CPU that needs no PyTorch, as wheels for one platform may have it."""
     for pattern in (f"**/_C_cpu*{_SUFFIX}", "**/_C_cpu*.pyd", f"**/*custom_ops{_SUFFIX}"):
         for path in sorted(folder.glob(pattern)):
             return path
@@ -155,7 +155,7 @@ def _headers(folder: Path) -> list[Path]:
 
 
 def _api_of(folder: Path) -> int:
-    """The version of onnxruntime's C interface that the sources ask for; 0 where that cannot be read."""
+    """Return the version of onnxruntime's C interface that the sources ask for; 0 where that cannot be read."""
     for header in sorted((folder / "include").glob("onnxruntime-*/**/onnxruntime_c_api.h")):
         match = re.search(r"#define ORT_API_VERSION (\d+)", header.read_text(encoding="utf-8", errors="replace"))
         if match:
@@ -202,7 +202,7 @@ def _said_of_itself(command: list[str]) -> str:
 
 
 def _digest(folder: Path, command: list[str], compiler: str) -> str:
-    """The digest of everything that the library depends on."""
+    """Return the digest of everything that the library depends on."""
     digest = hashlib.sha256("\0".join((*FLAGS, *command, compiler, platform.machine())).encode())
     for place in ("src", "include"):
         for path in sorted(p for p in (folder / place).rglob("*") if p.is_file()):
@@ -253,7 +253,7 @@ def _cache_folder(cache: str) -> Path:
 
 
 def _onnxruntime_version() -> str:
-    """The version of this interpreter's onnxruntime; empty where it cannot be told without importing it."""
+    """Return the version of this interpreter's onnxruntime; empty where it cannot be told without importing it."""
     spec = importlib.util.find_spec("onnxruntime")
     if spec is None:
         raise NoLibrary(f"onnxruntime is not installed for {sys.executable}: pip install onnxruntime")
@@ -315,7 +315,7 @@ def _try(library: Library, cache: str, api: int) -> None:
 
 
 def _mark(library: Library, cache: str) -> Path | None:
-    """The file that says that this library went well with this onnxruntime."""
+    """Return the file that says that this library went well with this onnxruntime."""
     try:
         version, state = _onnxruntime_version(), os.stat(library.path)
     except OSError:

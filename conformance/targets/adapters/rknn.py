@@ -87,7 +87,7 @@ class Session:
         self._compiled = compiled
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order, in the types that the model declares: the simulator gives float32."""
+        """Return outputs in the graph's order, in the types that the model declares: the simulator gives float32."""
         if set(feeds) - set(self._names):
             raise TypeError("the compiled model takes nothing in the place of a constant")
         if self._compiled is None:
@@ -105,7 +105,7 @@ class Session:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _written(self, feeds: dict[str, np.ndarray]) -> str:
-        """The toolkit's list of what to calibrate on: one line of files for each set of inputs."""
+        """Return the toolkit's list of what to calibrate on: one line of files for each set of inputs."""
         files = []
         for number, name in enumerate(self._names):
             files.append(os.path.join(self._folder, f"{number}.npy"))
@@ -122,6 +122,6 @@ def _require(code: Any, step: str) -> None:
 
 
 def _reason(text: str) -> str:
-    """The words of the toolkit without colours and places in its sources: of a traceback the last line."""
+    """Return the words of the toolkit without colours and places in its sources: of a traceback the last line."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
     return lines[-1] if lines else "the toolkit gives no reason"

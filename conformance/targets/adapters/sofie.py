@@ -129,7 +129,7 @@ class Session:
         self._library, self._opened, self._taken, self._made = library, opened, taken, made
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         if set(feeds) != {tensor.name for tensor in self._taken}:
             raise TypeError("the C++ function takes its inputs, and nothing in the place of a constant")
         arrays = []

@@ -72,7 +72,7 @@ class Session:
         self._names = names
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return outputs in the graph's order."""
         if set(feeds) - set(self._names):
             raise TypeError("tract takes nothing in the place of a constant")
         inputs = [_tensor(feeds[name]) for name in self._names]
@@ -89,5 +89,5 @@ def _tensor(array: np.ndarray) -> Any:
 
 
 def _reason(text: str) -> str:
-    """The words of tract without the numbers of its nodes, which differ from case to case."""
+    """Return the words of tract without the numbers of its nodes, which differ from case to case."""
     return re.sub(r"#\d+ ", "", text)

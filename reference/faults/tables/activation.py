@@ -25,13 +25,13 @@ def _usual(c: Computation) -> Functions:
 
 
 def _with_lists(c: Computation, change: Callable[[Functions, int], Functions]) -> Computation:
-    """The computation with other functions of each direction: change(functions, d)."""
+    """Return the computation with other functions of each direction: change(functions, d)."""
     return configured(c, activations=tuple(change(fs, d) for d, fs in enumerate(c.configuration.activations)))
 
 
 def _by_default(compute: Compute, c: Computation, changed: Callable[[Activation, int], Activation]) -> Outputs:
-    """The outputs with other functions, changed(function, d), where they are the defaults because none are written
-    down."""
+    """Return the outputs with other functions, changed(function, d), where they are the defaults because none are
+    written down."""
     default = "activations" not in compute.attributes and c.configuration.activations[0] == _usual(c)
     return compute(with_functions(c, lambda f, position, d: changed(f, d)) if default else c)
 
@@ -83,7 +83,8 @@ def other_case_is_identity(compute: Compute, c: Computation) -> Outputs:
 
 
 def _with_alpha(c: Computation, change: Callable[[Activation, float | None], float | None]) -> Computation:
-    """The computation with other alphas of the functions that use one: change(function, default); None leaves it."""
+    """Return the computation with other alphas of the functions that use one: change(function, default); None leaves
+    it."""
 
     def changed(function: Activation, position: int, d: int) -> Activation:
         alpha = change(function, function.kind.default_alpha) if function.kind.uses_alpha else None
@@ -93,12 +94,12 @@ def _with_alpha(c: Computation, change: Callable[[Activation, float | None], flo
 
 
 def _with_beta(c: Computation, change: Callable[[Activation], float]) -> Computation:
-    """The computation with other betas of the functions that use one."""
+    """Return the computation with other betas of the functions that use one."""
     return with_functions(c, lambda f, p, d: replace(f, beta=Coefficient.of(change(f))) if f.kind.uses_beta else f)
 
 
 def _with_alphas(c: Computation, dealt: Callable[[list[Coefficient]], list[Coefficient]]) -> Computation:
-    """The computation with the alphas in use dealt out anew, in the order of the functions that use one."""
+    """Return the computation with the alphas in use dealt out anew, in the order of the functions that use one."""
     used = [f.alpha for fs in c.configuration.activations for f in fs if f.kind.uses_alpha]
     alphas = iter(dealt(used))
     return with_functions(c, lambda f, position, d: replace(f, alpha=next(alphas)) if f.kind.uses_alpha else f)
@@ -188,8 +189,8 @@ def coefficients_by_name(c: Computation) -> Computation:
 
 
 def _with_default(c: Computation, name: str | None, alpha: float, beta: float | None = None) -> Computation:
-    """The computation with other default coefficients, of one function or of all. One that is given and equals the
-    default counts as the default."""
+    """Return the computation with other default coefficients, of one function or of all. One that is given and equals
+    the default counts as the default."""
 
     def change(function: Activation, position: int, d: int) -> Activation:
         kind = function.kind

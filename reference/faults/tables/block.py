@@ -55,7 +55,7 @@ def one_by_one(step: Callable[..., States], p: Parameters, XW: Gates, HR: Gates,
 
 
 def _first_zero(state: Array, block: int) -> Array:
-    """A state without those whole blocks of units of which the first is zero."""
+    """Return a state without those whole blocks of units of which the first is zero."""
     units = state.shape[-1]
     first = np.arange(units) // block * block
     return np.where((state[..., first] == 0) & (first + block <= units), 0.0, state)

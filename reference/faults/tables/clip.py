@@ -44,7 +44,7 @@ def _unclipped(c: Computation) -> Computation:
 
 
 def _around(c: Computation, change: Callable[[Activation, Array, float, float], Array]) -> Computation:
-    """The computation with change(function, x, clip, d) in place of each function of the clipped argument."""
+    """Return the computation with change(function, x, clip, d) in place of each function of the clipped argument."""
     clips = c.configuration.clips
 
     def changed(function: Activation, position: int, d: int) -> Activation:

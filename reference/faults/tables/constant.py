@@ -39,7 +39,7 @@ def _with(c: Computation, compute: Compute) -> Computation:
 
 
 def _taking(c: Computation, others: Mapping[str, NDArray[Any]]) -> Computation:
-    """The computation with other values of those inputs that it has, of the same shapes."""
+    """Return the computation with other values of those inputs that it has, of the same shapes."""
     fitting = {n: a for n, a in others.items() if n in c.inputs and c.inputs[n].shape == a.shape}
     lengths = fitting.pop("sequence_lens", None)
     changed = with_inputs(c, **fitting)

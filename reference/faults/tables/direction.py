@@ -23,7 +23,7 @@ def _forward(c: Computation) -> Computation:
 
 
 def _reversed(c: Computation) -> list[int]:
-    """The directions that run in reverse."""
+    """Return the directions that run in reverse."""
     return [d for d, name in enumerate(c.configuration.directions) if name == "reverse"]
 
 
@@ -52,7 +52,7 @@ def reverse_flips_batch(compute: Compute, c: Computation) -> Outputs:
 
 
 def _continuing(compute: Compute, c: Computation, given: Mapping[str, Array | None]) -> Outputs:
-    """The backward direction starts from where the forward one ended, but for what is given of a state's name."""
+    """Start the backward direction from the last forward state, except for initial states that are inputs."""
     ended = compute(c)
     batch_first = c.configuration.layout == 1
     initial = {}

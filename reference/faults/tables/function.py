@@ -21,7 +21,7 @@ Value = Callable[[Array, float, float], Array]
 
 
 def with_function(c: Computation, name: str, value: Value) -> Computation:
-    """The computation with another value(x, alpha, beta) of the function of that name."""
+    """Return the computation with another value(x, alpha, beta) of the function of that name."""
 
     def change(function: Activation, position: int, d: int) -> Activation:
         return revalued(function, value) if function.name == name else function
@@ -36,7 +36,7 @@ def _function(id: str, words: str, value: Value, **fields: Any) -> None:
 
 
 def _with_tanh(c: Computation, tanh: Callable[[Array], Array]) -> Computation:
-    """The computation with another tanh, which ScaledTanh is made of too."""
+    """Return the computation with another tanh, which ScaledTanh is made of too."""
     scaled = with_function(c, "ScaledTanh", lambda x, alpha, beta: np.asarray(alpha * tanh(beta * x)))
     return with_function(scaled, "Tanh", lambda x, alpha, beta: tanh(x))
 
@@ -50,7 +50,7 @@ def _with_sigmoid(c: Computation, sigmoid: Callable[[Array], Array]) -> Computat
 
 
 def _largest_exponent(c: Computation) -> float:
-    """The largest x for which e^x is a number of the type of the tensors."""
+    """Return the largest x for which e^x is a number of the type of the tensors."""
     return float(np.log(c.configuration.format.largest))
 
 

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def _initial(c: Computation, change: Callable[[Array], Array]) -> dict[str, Array]:
-    """The initial states as they lie in memory, changed."""
+    """Return the initial states as they lie in memory, changed."""
     return {name: change(c.inputs[name]) for name in c.inputs if name.startswith("initial_")}
 
 

@@ -19,17 +19,17 @@ Array = NDArray[Any]
 
 
 def _past(c: Computation) -> Array:
-    """The positions of rows that are padding: (T, N)."""
+    """Return the positions of rows that are padding: (T, N)."""
     return np.asarray(np.arange(c.configuration.T)[:, np.newaxis] >= c.configuration.lengths)
 
 
 def _padding(c: Computation) -> Array:
-    """The same in Y: (T, 1, N, 1)."""
+    """Return the same in Y: (T, 1, N, 1)."""
     return _past(c)[:, np.newaxis, :, np.newaxis]
 
 
 def _changed(c: Computation, change: Callable[[Array, int], Any]) -> Computation:
-    """The computation with other lengths: change(lengths, T)."""
+    """Return the computation with other lengths: change(lengths, T)."""
     return with_lengths(c, change(c.configuration.lengths, c.configuration.T))
 
 
@@ -50,7 +50,7 @@ def _falling(c: Computation) -> Array:
 
 
 def _back(c: Computation) -> Array:
-    """The inverse of that order."""
+    """Return the inverse of that order."""
     return np.argsort(_falling(c), kind="stable")
 
 
@@ -86,7 +86,7 @@ fault_of_run("lengths.reverse-reads-padding", "lengths",
 
 
 def _from_end(c: Computation) -> Computation:
-    """The computation of which each row's steps are the last of the tensor."""
+    """Return the computation of which each row's steps are the last of the tensor."""
     T, lengths = c.configuration.T, c.configuration.lengths
     positions = np.minimum(np.arange(T)[:, np.newaxis] + T - lengths, T - 1)
     return with_steps(c, lambda X: np.asarray(X[positions, np.arange(len(lengths))])) if T else c

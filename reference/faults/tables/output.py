@@ -119,7 +119,7 @@ fault_of_run("outputs.announced-missing", "output-sequence",
 
 
 def _squeezed(c: Computation, outputs: Outputs, names: tuple[str, ...]) -> Outputs:
-    """The outputs, the named ones without their axis of directions where that is one."""
+    """Return the outputs, the named ones without their axis of directions where that is one."""
     if len(c.configuration.directions) > 1:
         return outputs
     return {name: a.squeeze(c.direction_axis(name)) if name in names else a for name, a in outputs.items()}

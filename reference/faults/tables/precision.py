@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 
 def _with_operands(c: Computation, type: str) -> Computation:
-    """The computation with the operands of all matrix products rounded to a type."""
+    """Return the computation with the operands of all matrix products rounded to a type."""
     c = with_steps(with_tensors(c, "WR", lambda x: rounded(x, type)), lambda x: rounded(x, type))
     return _with_state(c, type)
 
@@ -62,7 +62,8 @@ fault("precision.weights-eight-bit", "equations",
 
 def _by_kernel(compute: Compute, c: Computation, types: tuple[str, ...], style: Callable[[str], Style],
                form: Format | None = None) -> Outputs:
-    """The outputs as a kernel of a style computes them, for tensors of its format, where they are of these types."""
+    """Return the outputs as a kernel of a style computes them, for tensors of its format, where they are of these
+    types."""
     own = c.configuration.format
     if own.name not in types:
         return compute(c)
@@ -119,7 +120,7 @@ _PLACES = np.linspace(-8.0, 8.0, 257)
 
 
 def _looked_up(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The function by the usual table: 256 intervals from -8 to 8, straight lines between them."""
+    """Return the function by the usual table: 256 intervals from -8 to 8, straight lines between them."""
     return lambda x: np.interp(x, _PLACES, function(_PLACES))
 
 

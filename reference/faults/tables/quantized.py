@@ -44,7 +44,7 @@ def _at_zero(codec: Codec) -> Codec:
 
 
 def _as(codecs: Codecs, name: str, other: str, field: str) -> Codecs:
-    """One tensor with another's scale or zero point, where both have one of each."""
+    """Return one tensor with another's scale or zero point, where both have one of each."""
     own, theirs = codecs.get(name), codecs.get(other)
     if not isinstance(own, Affine) or not isinstance(theirs, Affine):
         return {}
@@ -75,7 +75,7 @@ def _first_scale(codec: Codec) -> Codec:
 
 
 def _quantizing(codecs: Codecs, kind: type[Affine]) -> Codecs:
-    """Outputs whose numbers become levels in another way."""
+    """Return outputs whose numbers become levels in another way."""
     def changed(codec: Codec) -> Codec:
         return each_channel(codec, lambda own: kind(own.scale, own.zero_point, own.bits, own.signed))
 

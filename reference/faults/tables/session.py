@@ -24,14 +24,14 @@ _HELD = ("W", "R", "B", "P", "initial_h", "initial_c")
 
 
 def _run(compute: Compute) -> int:
-    """The number of this run of the session, from 1."""
+    """Return the number of this run of the session, from 1."""
     run: int = compute.memory.get("runs", 0) + 1
     compute.memory["runs"] = run
     return run
 
 
 def _with_fitting(c: Computation, held: Mapping[str, Array]) -> Computation:
-    """The computation with those inputs that are held and have the shapes of its own."""
+    """Return the computation with those inputs that are held and have the shapes of its own."""
     fitting = {n: a for n, a in held.items() if n in c.inputs and c.inputs[n].shape == a.shape}
     return with_inputs(c, **fitting)
 
@@ -53,7 +53,7 @@ def _before(compute: Compute, name: str, value: Any, first: Any) -> Any:
 
 
 def _kept(memory: MutableMapping[str, Any], c: Computation, names: Collection[str]) -> Mapping[str, Array]:
-    """Inputs as they came first, where all of them have the same shapes now; nothing elsewhere."""
+    """Return inputs as they came first, where all of them have the same shapes now; nothing elsewhere."""
     there = {name: c.inputs[name] for name in names if name in c.inputs}
     first: Mapping[str, Array] = memory.setdefault("packed", {name: array.copy() for name, array in there.items()})
     fits = {n: a.shape for n, a in there.items()} == {n: a.shape for n, a in first.items()}

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def _without_columns(c: Computation, name: str, chosen: Callable[[int], slice]) -> Computation:
-    """The computation with some columns of W or R zero, chosen by their number."""
+    """Return the computation with some columns of W or R zero, chosen by their number."""
 
     def changed(tensor: Array) -> Array:
         tensor = tensor.copy()
@@ -31,7 +31,7 @@ def _without_columns(c: Computation, name: str, chosen: Callable[[int], slice]) 
 
 
 def _tail(c: Computation, name: str, block: int) -> Computation:
-    """The computation without the columns left over after whole blocks, where there is one block at least."""
+    """Return the computation without the columns left over after whole blocks, where there is one block at least."""
     return _without_columns(c, name, lambda size: slice(size - size % block if size > block else size, None))
 
 
@@ -80,7 +80,7 @@ def last_unit_odd(c: Computation) -> Computation:
 
 
 def _with_row_states(c: Computation, source: Callable[[Array], Array]) -> Computation:
-    """The computation in which rows start from the states of others: source(rows)."""
+    """Return the computation in which rows start from the states of others: source(rows)."""
     return with_states(c, lambda states: states[:, source(np.arange(states.shape[1]))])
 
 

@@ -28,7 +28,7 @@ SEVERAL_GATES = tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1)
 
 
 def _backwards(c: Computation, name: str) -> Computation:
-    """The computation in which the gate blocks of a tensor are read in the opposite order."""
+    """Return the computation in which the gate blocks of a tensor are read in the opposite order."""
     letters = c.configuration.cell.gates
     return with_tensors(c, name, lambda tensor: reordered(c, tensor, letters[::-1], letters))
 

@@ -67,7 +67,7 @@ class QuantizedOperands:
 
     @classmethod
     def by(cls, interpretations: Interpretations, ragged: bool) -> QuantizedOperands:
-        """The operands of a target that follows these. Where all rows have all steps, much comes to the same."""
+        """Return the operands of a target that follows these. Where all rows have all steps, much comes to the same."""
         inputs, states = interpretations.input_range, interpretations.state_range
         if not ragged:
             return cls(_OF_WHOLE_ROWS.get(inputs, inputs), "row" if states == "row" else "batch")
@@ -101,8 +101,8 @@ class QuantizedOperands:
         return self._quantized(states, there, max(1, size), whole=False)
 
     def _quantized(self, number: Any, among: NDArray[np.bool_], size: int | None = None, *, whole: bool) -> Any:
-        """Numbers as the nearest levels of the range that those `among` them have: over all steps or each step's own,
-        in parts of `size` rows."""
+        """Return numbers as the nearest levels of the range that those `among` them have: over all steps or each step's
+        own, in parts of `size` rows."""
         value = _values(number)
         parts = np.arange(value.shape[1]) // (size or max(1, value.shape[1]))
         starts = np.flatnonzero(np.diff(parts, prepend=-1))
@@ -179,7 +179,7 @@ def _version() -> OperatorVersion:
 
 
 def _open(T: int, lengths: NDArray[np.int64], directions: tuple[str, ...]) -> frozenset[str]:
-    """The nodes for which a range of more than one step, or row, may be meant."""
+    """Return the nodes for which a range of more than one step, or row, may be meant."""
     rows = len(lengths) > 1
     paces = rows and "reverse" in directions and bool((lengths != T).any())
     asked = {"input_range": T > 1 or rows, "state_range": rows, "reverse_pace": paces}

@@ -22,7 +22,8 @@ _of = partial(fault, operators=("DynamicQuantizeLSTM",), types=("float32",))
 
 
 def _weights(c: Computation, change: Callable[[Array, Array, Array], Array], names: str = "WR") -> Computation:
-    """The computation with weights made anew: change(levels, scale, zero point), by direction, column and channel."""
+    """Return the computation with weights made anew: change(levels, scale, zero point), by direction, column and
+    channel."""
     changed = {}
     for name in names:
         parts = (c.inputs[f"{name}_{part}"] for part in ("scale", "zero_point"))
@@ -33,7 +34,7 @@ def _weights(c: Computation, change: Callable[[Array, Array, Array], Array], nam
 
 
 def _ranges(c: Computation, **changed: Any) -> Computation:
-    """The computation with other ranges, or other levels of them."""
+    """Return the computation with other ranges, or other levels of them."""
     operands: Any = c.configuration.operands
     return configured(c, operands=replace(operands, **changed))
 

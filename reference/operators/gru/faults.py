@@ -27,7 +27,7 @@ Hidden = Callable[[Parameters, Gates, Gates, Number, Number, Number], Number]
 
 
 def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
-    """The computation with another hidden gate."""
+    """Return the computation with another hidden gate."""
 
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
         z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
@@ -113,7 +113,7 @@ gru_run("gru.linear-before-reset.one-only", "linear-before-reset.any-value",
 
 
 def _moved(c: Computation, source: int, target: int) -> Computation:
-    """The computation with one of the hidden gate's biases added to the other: 0 for Wbh, 1 for Rbh."""
+    """Return the computation with one of the hidden gate's biases added to the other: 0 for Wbh, 1 for Rbh."""
     H = c.configuration.H
 
     def change(B: Array) -> Array:

@@ -44,7 +44,7 @@ Hidden = Callable[[Parameters, Gates, Number, Number], Number]
 
 
 def _stepped(c: Computation, step: Step) -> Computation:
-    """The computation with other equations of one step."""
+    """Return the computation with other equations of one step."""
 
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
         (C,) = inner
@@ -64,7 +64,7 @@ def gates(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number, Number]:
 
 
 def _with_cell(c: Computation, cell: Cell) -> Computation:
-    """The computation with another Ct."""
+    """Return the computation with another Ct."""
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         S = XW + HR
@@ -75,7 +75,7 @@ def _with_cell(c: Computation, cell: Cell) -> Computation:
 
 
 def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
-    """The computation with another Ht."""
+    """Return the computation with another Ht."""
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         S = XW + HR
@@ -87,7 +87,7 @@ def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
 
 
 def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) -> Computation:
-    """The computation with another Ct carried on to the next step, once Ht was computed from the right one."""
+    """Return the computation with another Ct carried on to the next step, once Ht was computed from the right one."""
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         S = XW + HR
@@ -152,7 +152,7 @@ lstm("lstm.initial-c.default-from-h", "initial-states.default",
 
 
 def _masked(c: Computation, i: float, o: float, f: float) -> Computation:
-    """The computation with each gate's peephole times a number."""
+    """Return the computation with each gate's peephole times a number."""
     return with_tensors(c, "P", lambda P: P * np.repeat([i, o, f], c.configuration.H))
 
 
@@ -331,7 +331,7 @@ cell("lstm.cell.twice", "equations.cell", "Updates the cell state twice a step, 
 
 
 def _renamed(outputs: Outputs, **sources: str) -> Outputs:
-    """The outputs, some of them with the numbers of others."""
+    """Return the outputs, some of them with the numbers of others."""
     return {**outputs, **{name: outputs[source] for name, source in sources.items()}}
 
 
