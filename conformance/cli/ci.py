@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..border.strict_json import encode
-from ..checking.formatters import github_command
 from ..running.conclusion import answer_on
 from ..running.run import Run, TargetRun
 from .display import could_not_start
@@ -111,6 +110,8 @@ def on_github() -> bool:
 
 def github_marks(run: Run) -> Iterator[str]:
     """Lines that GitHub shows as marks on a job: one for each new finding, and for what else decides the exit code."""
+    from ..checking.formatters import github_command
+
     for target in run.targets:
         error = partial(github_command, "error", title=_title(target))
         if target.unavailable:

@@ -147,21 +147,14 @@ def _require_a_target(finished: Run, named: bool) -> None:
 
 
 def _issues(finished: Run) -> Iterator[str]:
-    """The command that writes an issue for a runtime's maintainers, and by which titles, of what is new."""
+    """Yield the command that writes an issue on a new finding for a runtime's maintainers."""
     reasons = {result.case: result.reason or "" for target in finished.targets for result in target.results}
     new = [f for target in finished.targets for f in target.findings if f["new"] and f["kind"] not in NO_FAILURE]
     titles = dict.fromkeys(in_words(f["title"], f["verdict"], reasons.get(f["smallest"], "")) for f in new)
-    for number, title in enumerate(titles):
-        if not number:
-            yield f"issue:   onnxspec report {shlex.quote(str(finished.folder))} --issue {shlex.quote(title)}"
-        elif number < _ISSUES:
-            yield f"         or {shlex.quote(title)}"
-    if len(titles) > _ISSUES:
-        yield f"         or one of {len(titles) - _ISSUES} more, by their titles on the page"
-
-
-_ISSUES = 4
-"""Titles of issues that are told."""
+    for title in list(titles)[:1]:
+        yield f"issue:   onnxspec report {shlex.quote(str(finished.folder))} --issue {shlex.quote(title)}"
+    if len(titles) > 1:
+        yield f"         or one of {len(titles) - 1} more, by their titles on the page"
 
 
 def _update(finished: Run, wanted: Output) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -15,7 +14,6 @@ from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
 from ...reference import document_of, operator_names
 from ...reference.errors import UserError
-from ..border.strict_json import parse, typed
 from ..diagnosis.single import Single, diagnosed
 from ..probes.directory import DirectoryProbe
 from ..probes.naming import expanded, is_portable
@@ -25,8 +23,6 @@ from ..probes.stream import Tried, tried
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import slug
 from ..results.expected.entries import applying, expectations_of
-from ..results.folder import RUN
-from ..results.records import RunRecord
 from ..targets.target import ACCURACY, Target
 from ..workers.process import TargetProcess, TargetUnavailable
 from .application import app
@@ -36,12 +32,6 @@ from .terminal import console_on, fail, put, say, why
 
 _NAMED = 10
 
-RUNS = Path("runs")
-"""The folder of runs that nobody gave another one."""
-
-_RUNS = 20
-"""Runs in which a case is looked for that no profile has, the newest first."""
-
 
 @app.command()
 def explain(
@@ -49,8 +39,7 @@ def explain(
         str,
         typer.Argument(
             metavar="CASE",
-            help="Case id, of which a unique beginning is enough, also of a case that a run under runs/ made; the JSON "
-            "of a case; or a test-case directory, ./DIR.",
+            help="Case id, of which a unique beginning is enough; the JSON of a case; or a test-case directory, ./DIR.",
         ),
     ],
     target: Annotated[
@@ -173,33 +162,10 @@ def _probe_of(case: str) -> Probe:
         except UnknownName as unknown:  # the last one names the case as it was given
             complaint = str(unknown)
     else:
-        made = _made(given)
-        if made is None:
-            fail(complaint)
-        return _probe_of(made)
+        fail(complaint)
     if len(probes) > 1:
         ambiguous(case, [probe.id for probe in probes])
     return probes[0]
-
-
-def _made(beginning: str) -> str | None:
-    """The text of a case that a run under ``runs/`` made as the smallest of a finding, by the beginning of its id: the
-    newest run that has one."""
-    for smallest, words in _recorded():
-        if smallest.startswith(beginning) and words[:2] == ["onnxspec", "explain"]:
-            return None if words[2] == smallest else words[2]
-    return None
-
-
-def _recorded() -> Iterator[tuple[str, list[str]]]:
-    """The ids of smallest cases in runs under ``runs/``, the newest first, each with the words of the command that
-    repeats it. A run that cannot be read has none."""
-    folders = sorted(RUNS.glob(f"*/{RUN}"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in folders[:_RUNS]:
-        with suppress(OSError, ValueError):
-            for target in typed(parse(path.read_bytes()), RunRecord)["targets"]:
-                for finding in target["findings"]:
-                    yield finding["smallest"], shlex.split(finding["repeat"])
 
 
 def ambiguous(case: str, ids: Sequence[str]) -> NoReturn:

@@ -6,27 +6,22 @@ import contextlib
 import csv
 import os
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
-from rich.text import Text
 
 from ...cases import Spec
-from ...reference import FAULTS, FORMATS, fault_named
+from ...reference import FAULTS
 from ..probes.selection import UnknownName, select, selection_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
 from .application import app
 from .command import CORES, Ops, ProfileName, Types
 from .terminal import console_on, fail, say, warn
 
-_LEGEND = "cases that catch it / best distance from right over two radii; both of the operator where they are least"
 _COLUMNS = ("fault", "clause", "operator", "type", "cases", "well", "best", "by")
 
 
@@ -55,7 +50,6 @@ def prove_command(
     console = console_on(sys.stdout)
     _require_place(out)
     proof = _proved(console, specs, fault or None, CORES)
-    console.print(_table(proof.rows))
     _write(proof.rows, out)
     # Of a part of the cases or the faults it is not said what they leave out.
     whole = not (fault or selection.versions or type)
@@ -116,35 +110,6 @@ def _complaints(proof: Proof, *, whole: bool) -> list[str]:
     return complaints
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    """A row for each fault: for each type the fewest cases that catch it in an operator, and the lowest best."""
-    table = Table(box=SIMPLE, caption=_LEGEND, caption_justify="left")
-    table.add_column("fault", overflow="fold")
-    table.add_column("clause", overflow="fold")
-    kinds = [kind for kind in FORMATS if any(row.type == kind for row in rows)]
-    for kind in kinds:
-        table.add_column(kind, justify="right", no_wrap=True)
-    by_fault: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        by_fault[row.fault][row.type].append(row)
-    for id, by_type in by_fault.items():
-        one = fault_named(id)
-        table.add_row(id, one.topic if one is not None else "", *(_cell(by_type.get(kind, ())) for kind in kinds))
-    return table
-
-
-def _cell(rows: Sequence[Row]) -> Text:
-    if not rows:
-        return Text("-", "dim")
-    weakest = min(rows, key=lambda row: (row.well, row.best))
-    style = "" if all(row.proved for row in rows) else "bold red"
-    return Text(f"{weakest.cases} / {_short(min(row.best for row in rows))}", style)
-
-
-def _short(number: float) -> str:
-    return f"{number:.1e}" if 1000 <= number < float("inf") else f"{number:.3g}"
-
-
 def _write(rows: Sequence[Row], path: Path) -> None:
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -157,7 +122,3 @@ def _write(rows: Sequence[Row], path: Path) -> None:
 
 
 assert FEWEST == 2, "the command's help says two"
-
-
-def _share(shown: int, there: int) -> str:
-    return f"{100 * shown / there:.2f} %" if there else "-"

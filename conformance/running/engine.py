@@ -17,7 +17,7 @@ from ..results.result import Result
 from ..results.writer import RunMismatch, RunWriter
 from ..workers.pool import Pool
 from .description import description_of
-from .events import CaseJudged, Event, RunBegun, SampleTried, TargetAtWork
+from .events import CaseJudged, Event, SampleTried, TargetAtWork
 from .filling import with_filled
 from .run import Plan, Run, TargetRun, stranger_among
 from .turn import Events, Turn
@@ -48,6 +48,7 @@ def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = la
         recorder = stack.enter_context(Recorder(writer.folder)) if plan.record else None
         run.pool = stack.enter_context(Pool(plan.jobs))
         run.pool.expect(sum(len(plan.probes_of(one.target)) - len(one.results) for one in run.targets))
+        writer.describe(description_of(run))
         for event in stack.enter_context(contextlib.closing(run_events(run))):
             write_down(event, writer, recorder)
             observe(event)
@@ -64,7 +65,7 @@ def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None
         kept = _recorded(recorder, FRESH, event.target.target.name, event.one)
     if kept or event.lines:
         writer.append(*kept, *event.lines)
-    if isinstance(event, (RunBegun, TargetAtWork)):
+    if isinstance(event, TargetAtWork):
         # On disk from now on: a resumed run must have the same runtime.
         writer.describe(description_of(event.run))
 
@@ -128,7 +129,6 @@ def run_events(run: Run) -> Events:
 
     Raises RunMismatch where a target has become another runtime. Closing it ends the target that is at work.
     """
-    yield RunBegun(run)
     for target_run in run.targets:
         yield from Turn(run, target_run).events()
     run.complete = not run.lacking

@@ -17,13 +17,6 @@ from ..results.result import Result
 from .run import Run, TargetRun
 
 
-class RunBegun(Struct, frozen=True):
-    """A run begins, or goes on with what it holds already."""
-
-    lines: ClassVar[Sequence[Line]] = ()
-    run: Run
-
-
 class TargetBegun(Struct, frozen=True):
     """A target's turn has come; nothing of it has been started yet."""
 
@@ -86,13 +79,4 @@ class ResultsUpdated(Struct, frozen=True):
     lines: Sequence[ResultUpdate]
 
 
-class TargetFinished(Struct, frozen=True):
-    """The target is finished."""
-
-    lines: ClassVar[Sequence[Line]] = ()
-    target: TargetRun
-
-
-Event: TypeAlias = (
-    RunBegun | TargetBegun | TargetAtWork | CaseJudged | CasesFilled | SampleTried | ResultsUpdated | TargetFinished
-)
+Event: TypeAlias = TargetBegun | TargetAtWork | CaseJudged | CasesFilled | SampleTried | ResultsUpdated

@@ -9,13 +9,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,10 +33,10 @@ from ..workers.in_process import OwnProcess, Runner, is_runner
 from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
 from .conclusion import answer_on
-from .engine import execute, run_events
+from .engine import execute
 from .events import CaseJudged
 from .planning import planned
-from .run import Plan, Run, TargetRun
+from .run import Plan
 from .screen import screen_html, screen_of, screen_text
 
 Named = str | int | Spec
@@ -97,19 +95,6 @@ class RunOutcome:
         """Return the results as dictionaries of plain values with the keys of results.jsonl: rows of a table."""
         rows: list[dict[str, Any]] = msgspec.to_builtins(self.results)
         return [{key: row[key] for key in Result.__struct_fields__} for row in rows]
-
-    def results_frame(self) -> Any:
-        """Return the results as a table of pandas, a row for each case. Raise ImportError if pandas is not
-        installed."""
-        import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
-
-        return pandas.DataFrame(self.records())
-
-    def findings_frame(self) -> Any:
-        """Return the findings as a table of pandas, a row for each. Raise ImportError if pandas is not installed."""
-        import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
-
-        return pandas.DataFrame([dict(finding) for finding in self.findings])
 
     def __repr__(self) -> str:
         return f"<RunOutcome of {self._heading}; conforms: {self.answer.conforms}; {len(self.findings)} findings>"
@@ -200,16 +185,8 @@ def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], No
         if isinstance(event, CaseJudged):
             each(event.result)
 
-    if out is not None:
-        with RunWriter(Path(out)) as writer:
-            finished = execute(plan, writer, observe)
-    else:
-        with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
-            finished = Run(plan, Path(temporary), datetime.now(timezone.utc), [])
-            finished.targets += [TargetRun(target)]
-            with contextlib.closing(run_events(finished)) as events:
-                for event in events:
-                    observe(event)
+    with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary, RunWriter(Path(out or temporary)) as writer:
+        finished = execute(plan, writer, observe)
     (one,) = finished.targets
     if one.unavailable and not one.description:
         raise TargetUnavailable(f"{target.name} cannot start: {one.unavailable}")

@@ -18,7 +18,7 @@ from ..probes.probe import Probe
 from ..probes.stream import Tried, tried
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
-from ..results.expected.entries import Entry, applying, expectations_of, matching
+from ..results.expected.entries import Entry, applying, expectations_of
 from ..results.result import Result
 from ..results.writer import SAME_RUNTIME, RunMismatch
 from ..workers.forking import Reserve
@@ -32,7 +32,6 @@ from .events import (
     SampleTried,
     TargetAtWork,
     TargetBegun,
-    TargetFinished,
 )
 from .filling import NOT_ASKED, cases_to_add, with_filled
 from .fresh import FreshSample
@@ -88,7 +87,6 @@ class Turn:
         if self._whole.writes_evidence and not run.unavailable:
             self._write_evidence()
         run.seconds += time.monotonic() - self._clock
-        yield TargetFinished(run)
 
     def _process(self, **settings: Any) -> TargetProcess:
         """The target, to be put to work. Entering it raises TargetUnavailable where it cannot start."""
@@ -143,11 +141,6 @@ class Turn:
             self._run.unavailable = self._run.unavailable or result.message
         self._run.results.append(result)
         return event
-
-    def _is_news(self, result: Result) -> bool:
-        """Tell whether no list can name a result any more: what names a diagnosis may, until there is one."""
-        anyhow = [structs.replace(entry, faults=()) for entry in self._entries]
-        return result.failing and matching(anyhow, self._probes[result.case], result) is None
 
     def _same_runtime(self, description: dict[str, Any]) -> dict[str, Any]:
         """The description of a runtime that has started. Raises RunMismatch where earlier results are of another

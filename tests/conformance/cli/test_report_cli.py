@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -38,19 +37,6 @@ def test_runs_stand_side_by_side(inside: Inside, runs: list[Path], tmp_path: Pat
     assert "backend:conforming" in page
     assert "backend:lengths_ignored" in page
     assert list((tmp_path / "both" / "findings" / "files").rglob("model.onnx"))
-
-
-def test_a_case_that_a_run_made_is_explained_by_its_id(inside: Inside, tmp_path: Path) -> None:
-    """No profile has the smallest case of a finding; runs without a folder of their own are under ``runs/``."""
-    inside("run", "-t", "backend:lengths_ignored", *CASES)
-    (described,) = (tmp_path / "runs").glob("*/run.json")
-    (finding,) = json.loads(described.read_text())["targets"][0]["findings"]
-    assert finding["smallest"] not in finding["cases"]
-    done = inside("explain", finding["smallest"])
-    assert done.out.splitlines()[0] == inside(*shlex.split(finding["repeat"])[1:3]).out.splitlines()[0]
-    assert inside("explain", finding["smallest"][:-3]).out == done.out
-    described.unlink()
-    assert inside("explain", finding["smallest"]).code == 2
 
 
 def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -84,18 +82,6 @@ def test_a_notebook_shows_what_a_runtime_says_as_text() -> None:
     html = run(hostile, case=PLAIN)._repr_html_()
     assert "&lt;script&gt;" in html
     assert "<script" not in html
-
-
-def test_results_and_findings_are_data_frames_where_pandas_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = run(by_onnx, case=[PLAIN, RAGGED])
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="pandas"):
-        outcome.results_frame()
-    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=lambda rows: ("a frame of", rows)))
-    assert outcome.results_frame() == ("a frame of", outcome.records())
-    kind, rows = outcome.findings_frame()
-    assert kind == "a frame of"
-    assert [row["title"] for row in rows] == [finding["title"] for finding in outcome.findings]
 
 
 def test_a_folder_is_written_where_one_is_asked_for(tmp_path: Path) -> None:
