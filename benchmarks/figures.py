@@ -188,6 +188,32 @@ def judging_stacked() -> float:
     return 10 * each_in_turn(20, lambda: judge_each(trials, outcomes))[0]
 
 
+def _attention(**fields: Any) -> float:
+    """Return the seconds of judging a case of LinearAttention, all of its runs built before."""
+    from onnxspec.cases.operators.linear_attention.family import LINEAR_ATTENTION_FAMILY
+    from onnxspec.cases.operators.linear_attention.spec import LinearAttentionSpec
+
+    judge = judging(LINEAR_ATTENTION_FAMILY.settled(LinearAttentionSpec(**fields)))
+    judge()
+    return each_in_turn(3, judge)[0]
+
+
+@figure("judging LinearAttention: 2 heads of 4 x 3, T 5", "ms", 10)
+def judging_attention() -> float:
+    return 1000 * _attention()
+
+
+@figure("judging LinearAttention: 1 head of 64 x 64, T 65", "ms", 150)
+def judging_long_attention() -> float:
+    return 1000 * _attention(seq_length=65, d_k=64, d_v=64, kv_num_heads=1, group=1, batch_size=1)
+
+
+@figure("judging LinearAttention: 16 heads of 128 x 128, T 65, float16", "ms", 1000)
+def judging_large_attention() -> float:
+    sizes = {"kv_num_heads": 16, "group": 1, "d_k": 128, "d_v": 128, "batch_size": 1, "seq_length": 65}
+    return 1000 * _attention(**sizes, type="float16", type_S="float32")
+
+
 @figure("judging LSTM T100 N8 H256 over onnxruntime's create and run", "x", 3.0)
 def judging_large() -> float:
     import onnxruntime

@@ -87,6 +87,15 @@ def made_run(folder: Path) -> Path:
     return run
 
 
+def dumped(rows: list[dict[str, Any]], path: Path) -> float:
+    """Write results, and return the processor time that it takes."""
+    start = time.process_time()
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, allow_nan=False, separators=(",", ":")) + "\n")
+    return time.process_time() - start
+
+
 def reported(run: Path, out: Path) -> tuple[float, int]:
     """Seconds of processor time of the report on a run, and the bytes of its page."""
     start = time.process_time()
@@ -98,9 +107,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     with tempfile.TemporaryDirectory() as folder:
         run = made_run(Path(folder))
-        with (run / "results.jsonl").open("w", encoding="utf-8") as file:
-            for row in results(count):
-                file.write(json.dumps(row, allow_nan=False, separators=(",", ":")) + "\n")
+        dumped(results(count), run / "results.jsonl")
         reports = [reported(run, Path(folder) / "report") for _ in range(ROUNDS)]
     seconds, size = statistics.median(taken for taken, _ in reports), reports[0][1] / 1e6
     print(f"{count:,} results: {seconds:.2f} s (goal 5), page {size:.1f} MB (goal 6)")
