@@ -1,31 +1,32 @@
-"""Which faults ONNX's own 18 node cases for LSTM, GRU and RNN find, with their tolerance, and which ours.
+"""Share of the faults of operators that ONNX's own node tests find, with their tolerance, and that our cases find.
 
-Every fault is run as a target. Of ONNX's cases it survives all whose expected outputs it meets to within the
-runner's rtol and atol; of ours as ``onnxspec prove`` says, whose table can be given (it takes minutes to make).
+    python -m benchmarks.standard_suite [OPERATOR ...]
 
-    python benchmarks/standard_suite.py [proof.csv]
+Every fault is run as a target. A node test finds it where an expected output is not met to within the runner's rtol and
+atol; a case of ours where the verdict fails. One case in one type is enough, and models that are accepted wrongly are
+left out: ONNX has no tests of these. Takes minutes an operator.
 """
 
 from __future__ import annotations
 
-import csv
 import sys
 import warnings
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxspec.cases import operator_versions, profile
+from onnxspec.cases import profile
 from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.conformance.proof.proof import Proof, prove
-from onnxspec.reference import FAULTS, OPERATORS, Fault, Node, run_recurrent_fault
+from onnxspec.reference import FAULTS, OPERATORS, Fault, Node, run_fault, versions_of
 
 Arrays = Mapping[str, NDArray[Any]]
+
+RANDOM = 300
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,10 @@ class Standard:
     atol: float
 
     def finds(self, fault: Fault) -> bool:
-        """Whether the runner of ONNX would fail an implementation with this fault."""
-        if not fault.applies(self.node.op_type, self.node.since_version, "float32") or fault.accepts:
-            return False
+        """Tell whether ONNX's runner would fail an implementation with this fault."""
         memory: dict[str, Any] = {}
         fed = {name: array.copy() for name, array in self.inputs.items()}
-        got = run_recurrent_fault(fault, self.node, self.inputs, fed=fed, memory=memory)
+        got = run_fault(fault, self.node, self.inputs, fed=fed, memory=memory)
         for name, expected in self.outputs.items():
             array = got.get(name)
             if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
@@ -55,17 +54,17 @@ class Standard:
         return False
 
 
-def standard_cases() -> Iterator[Standard]:
-    """The 18 cases, in the newest version that the installed onnx gives them."""
+def standard_cases(ops: Sequence[str]) -> Iterator[Standard]:
+    """Yield ONNX's cases of one node of these operators, in the version that the installed onnx gives them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.loader import load_model_tests
 
         tests = load_model_tests(kind="node")
     for test in tests:
-        if not any(test.name.startswith(f"test_{op}") for op in ("lstm", "gru", "rnn", "simple_rnn")):
+        if test.model is None or [node.op_type for node in test.model.graph.node] not in [[op] for op in ops]:
             continue
-        if test.model is None or not test.data_sets:
+        if not test.data_sets:
             raise SystemExit("this onnx keeps its cases in files; use onnx 1.19 or newer")
         one = read_model(test.model)
         given, expected = test.data_sets[0]
@@ -77,43 +76,31 @@ def standard_cases() -> Iterator[Standard]:
         yield Standard(test.name, one.node, {**one.constants, **inputs}, outputs, test.rtol, test.atol)
 
 
-def proved(table: Path | None) -> set[tuple[str, str]]:
-    """(fault, operator) pairs that core catches, by two cases or more with a discrimination of at least 4 in every
-    type in which they can show."""
-    if table is not None:
-        with table.open(newline="", encoding="utf-8") as file:
-            rows = [(r["fault"], r["operator"], int(r["well"]) >= 2) for r in csv.DictReader(file)]
-    else:
-        specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
-        *_, proof = prove(specs, styles=(), processes=2)
-        assert isinstance(proof, Proof)
-        rows = [(row.fault, row.op, row.proved) for row in proof.rows]
-    caught: dict[tuple[str, str], bool] = defaultdict(lambda: True)
-    for fault, op, well in rows:
-        caught[fault, op] &= well
-    return {pair for pair, well in caught.items() if well}
+def found(specs: Sequence[Any]) -> set[str]:
+    """Return the faults that cases find."""
+    *_, proof = prove(specs, styles=(), processes=2)
+    assert isinstance(proof, Proof)
+    return {row.fault for row in proof.rows if row.cases}
 
 
 def main() -> None:
-    cases = list(standard_cases())
-    ours = proved(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
-    table = []
-    for op in OPERATORS:
-        faults = [d for d in FAULTS.values() if op in d.operators]
-        theirs = {d.id for d in faults if any(c.finds(d) for c in cases if c.node.op_type == op)}
-        table.append((op, len(faults), len(theirs), sum((d.id, op) in ours for d in faults)))
-    everywhere = {(d.id, op) for d in FAULTS.values() for op in d.operators}
-    caught = {(d.id, c.node.op_type) for c in cases for d in FAULTS.values() if c.finds(d)}
-    print(f"{len(cases)} cases of ONNX, rtol {cases[0].rtol:g}, atol {cases[0].atol:g}; core of onnxspec\n")
-    print("| | faults | found by ONNX's node cases | found by `core` |\n| --- | --- | --- | --- |")
-    for op, total, theirs_count, ours_count in table:
-        print(f"| {op} | {total} | {share(theirs_count, total)} | {share(ours_count, total)} |")
-    total = len(everywhere)
-    print(f"| all | {total} | {share(len(caught), total)} | {share(len(ours & everywhere), total)} |")
+    ops = sys.argv[1:] or list(OPERATORS)
+    standard = list(standard_cases(ops))
+    columns = f"`smoke` | `core` | {RANDOM} random cases"
+    print(f"| | faults | ONNX's node tests (of {len(standard)}) | {columns} |\n| --- | --- | --- | --- | --- | --- |")
+    for op in ops:
+        version = versions_of(op)[-1]
+        faults = {fault.id for fault in FAULTS.values() if fault.applies(op, version) and not fault.accepts}
+        tests = [case for case in standard if case.node.op_type == op]
+        theirs = {id for id in faults if any(case.finds(FAULTS[id]) for case in tests)}
+        ours = [found([spec for spec in profile(name, op, version) if not spec.illegal]) for name in ("smoke", "core")]
+        ours.append(found(random_specs(RANDOM, "standard-suite", [op], [version])))
+        cells = [_share(theirs, faults) + f", by {len(tests)}", *(_share(each & faults, faults) for each in ours)]
+        print(f"| {op} | {len(faults)} | {' | '.join(cells)} |", flush=True)
 
 
-def share(count: int, total: int) -> str:
-    return f"{count} ({100 * count / total:.0f} %)"
+def _share(some: set[str], faults: set[str]) -> str:
+    return f"{len(some)} ({100 * len(some) / len(faults):.0f} %)"
 
 
 if __name__ == "__main__":

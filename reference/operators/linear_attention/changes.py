@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,21 +31,23 @@ def changed(c: Described, change: Change) -> Described:
     return with_equations(c, Changed((*getattr(c.equations, "changes", ()), change)))
 
 
-def attention_fault(
-    id: str, clause: str, words: str, change: Change | None = None, **fields: Any
-) -> Callable[[Any], Any]:
-    """Register a change of a node as a fault of this operator, whose name its id begins with; without the change,
-    return a decorator of one."""
+def attention_faults(
+    make: Callable[[Attention, Any], Attention],
+    rows: Iterable[tuple[str, str, str, Any]],
+    operators: tuple[str, ...] = ("LinearAttention",),
+    types: tuple[str, ...] = TYPES,
+) -> None:
+    """Register faults of this operator, whose name their ids begin with.
 
-    def register(change: Change) -> Change:
-        given = {"operators": ("LinearAttention",), "types": TYPES, **fields}
-        prefix = document_of(given["operators"][0]).prefix
-        fault(f"{prefix}.{id}", clause, words, partial(changed, change=change), **given)
-        return change
-
-    if change is not None:
-        register(change)
-    return register
+    make
+        From a node and the last part of a row to the wrong node.
+    rows
+        Id, topic of the clause, words, and the change.
+    """
+    prefix = document_of(operators[0]).prefix
+    for id, clause, words, change in rows:
+        wrong = partial(changed, change=partial(make, change=change))
+        fault(f"{prefix}.{id}", clause, words, wrong, operators=operators, types=types)
 
 
 def attention_family(
@@ -58,11 +61,11 @@ def attention_family(
     family(f"linearattention.{id}", numbers, clause, words, numbered, operators=("LinearAttention",), types=TYPES)
 
 
-def with_operands(c: Attention, applies: bool = True, **changes: Callable[[Operands], Any]) -> Attention:
-    """The node with some of its unpacked operands replaced, each by what a function makes of all of them."""
-    if not applies:
-        return c
-    return c.prepared(lambda o: replace(o, **{name: change(o) for name, change in changes.items()}))
+def with_operands(
+    c: Attention, change: Mapping[str, Callable[[Operands], Any]] = MappingProxyType({}), **changes: Any
+) -> Attention:
+    """Return the node with some of its unpacked operands replaced, each by a function of all of them."""
+    return c.prepared(lambda o: replace(o, **{name: made(o) for name, made in {**change, **changes}.items()}))
 
 
 def with_exponents(c: Attention, change: Callable[[Array], Array]) -> Attention:
@@ -75,12 +78,12 @@ def with_exponents(c: Attention, change: Callable[[Array], Array]) -> Attention:
 
 def with_factors(c: Attention, change: Callable[[Array], Array]) -> Attention:
     """The node with decays that are another function of the exponents."""
-    return with_operands(c, decays(c.update_rule), decay=lambda o: change(o.exponent))
+    return with_operands(c, decay=lambda o: change(o.exponent)) if decays(c.update_rule) else c
 
 
 def with_rates(c: Attention, change: Callable[[Array], Array]) -> Attention:
     """The node with another beta, (B, T, H)."""
-    return with_operands(c, corrects(c.update_rule), beta=lambda o: None if o.beta is None else change(o.beta))
+    return with_operands(c, beta=lambda o: change(o.beta)) if corrects(c.update_rule) else c
 
 
 def shifted(array: Array, by: int) -> Array:
@@ -111,9 +114,9 @@ def by_rule(c: Attention, rule: str, other: str) -> Attention:
     return replace(c, update_rule=other) if c.update_rule == rule else c
 
 
-def with_step(c: Attention, step: Advance, applies: bool = True) -> Attention:
+def with_step(c: Attention, change: Advance, applies: bool = True) -> Attention:
     """The node with other equations of a step."""
-    return replace(c, advance=step) if applies else c
+    return replace(c, advance=change) if applies else c
 
 
 def finished(step: Step, decayed: Array, written: Array) -> Written:
@@ -126,12 +129,8 @@ def rate(step: Step) -> Any:
     return 1.0 if step.beta is None else step.beta[..., None]
 
 
-def scanned(
-    c: Attention, change: Callable[[Array, Array, Operands], tuple[Array, Array]], applies: bool = True
-) -> Attention:
+def scanned(c: Attention, change: Callable[[Array, Array, Operands], tuple[Array, Array]]) -> Attention:
     """The node with its results changed before they are packed."""
-    if not applies:
-        return c
     before = c.scan
 
     def scan(o: Operands, step: Advance) -> tuple[Array, Array]:
