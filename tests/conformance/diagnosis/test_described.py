@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 
 from benchmarks.staging import findings_on, of_faults, staged
 from onnxspec.cases import profile
+from onnxspec.conformance.diagnosis.causes import _fails_in
 from onnxspec.conformance.diagnosis.explainer import diagnose
 from onnxspec.conformance.diagnosis.failing_case import failing_case_of
 from onnxspec.conformance.diagnosis.places import Look, places_in_words, places_of, telling_places
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import tried
+from onnxspec.reference import operator_names
 
 Mask = NDArray[np.bool_]
 SIZES = ((3, 2, 33), (2, 3, 37), (4, 2, 45), (3, 2, 64), (2, 3, 67), (3, 5, 72), (5, 2, 101))
@@ -153,3 +156,12 @@ def test_outputs_that_are_missing_are_given_up_at_once() -> None:
         failing += [case] if case is not None and case.misshapen else []
     assert len(failing) > 3
     assert diagnose(failing, "standard", 1e6).spent < 200 * len(failing)
+
+
+@pytest.mark.skipif("LinearAttention" not in operator_names(), reason="the installed onnx lacks its schema")
+def test_a_case_of_a_described_operator_is_of_no_other() -> None:
+    """A finding of both operators named LinearAttention must not break off: each has cases of its own kind."""
+    spec = next(iter(profile("smoke", "LinearAttention", 27)))
+    cause: Any = SimpleNamespace(shrunk=SimpleNamespace(one=SimpleNamespace(probe=SpecProbe(spec))))
+    unused: Any = None
+    assert not _fails_in("com.microsoft::LinearAttention", cause, unused, unused)
