@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ...cases import Case, Spec, Trial, build_case, features_of, group_of
 from ...cases.axes.quantized import features_of_levels
@@ -21,6 +21,10 @@ from ..judging.judgement import Judgement
 from ..judging.verdict import judge
 from ..targets.target import Target
 from ..workers.process import Job, Outcome
+
+if TYPE_CHECKING:
+    from .directory import DirectoryProbe
+    from .unlisted import UnlistedProbe
 
 Answer = TypeVar("Answer")
 
@@ -52,60 +56,30 @@ class Prepared:
     script: Callable[[Target | None], str | None] = _no_script
 
 
-class Probe(Protocol):
-    """Something that can be run on a target and judged.
+Probe: TypeAlias = "SpecProbe | DirectoryProbe | UnlistedProbe"
+"""Something that can be run on a target and judged.
 
-    id
-        Stable, readable, a safe file name, and no other probe's of the run.
-    text
-        One line that names it anywhere, where an id is taken: the JSON of a case's spec, or the path of a directory.
-    op, domain, version, type
-        The operator version and the type that it is about.
-    clauses
-        Ids of the clauses that it exercises.
-    features
-        What it contains, as clause tables and files of expected failures name it; ``groups`` are its report columns.
-    traits
-        What can be said of it in words, to find out what failing ones have in common.
-    size
-        Smaller is simpler to look at.
-    graded
-        Whether its errors count for the target's bias.
-    """
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def op(self) -> str: ...
-    @property
-    def domain(self) -> str: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def clauses(self) -> tuple[str, ...]: ...
-    @property
-    def features(self) -> frozenset[str]: ...
-    @property
-    def groups(self) -> tuple[str, ...]: ...
-    @property
-    def traits(self) -> frozenset[str]: ...
-    @property
-    def size(self) -> tuple[float, int]: ...
-    @property
-    def graded(self) -> bool: ...
-
-    def __hash__(self) -> int:
-        """Probes are values."""
-
-    def prepare(self) -> Prepared:
-        """Build what is to be run; the same every time."""
-
-    def repeat(self, target: str) -> list[str]:
-        """The words of a command that shows what becomes of it on the target of that name."""
+id
+    Stable, readable, a safe file name, and no other probe's of the run.
+text
+    One line that names it anywhere, where an id is taken: the JSON of a case's spec, or the path of a directory.
+op, domain, version, type
+    The operator version and the type that it is about.
+clauses
+    Ids of the clauses that it exercises.
+features
+    What it contains, as clause tables and files of expected failures name it; ``groups`` are its report columns.
+traits
+    What can be said of it in words, to find out what failing ones have in common.
+size
+    Smaller is simpler to look at.
+graded
+    Whether its errors count for the target's bias.
+prepare()
+    Build what is to be run; the same every time.
+repeat(target)
+    The words of a command that shows what becomes of it on the target of that name.
+"""
 
 
 def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]:
@@ -211,7 +185,8 @@ class SpecProbe:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        return (*self._asked(lambda: tuple(group_of(self.spec)), ()), *groups_with(_of_levels(self.wrap)))
+        of_case: tuple[str, ...] = self._asked(lambda: tuple(group_of(self.spec)), ())
+        return (*of_case, *groups_with(_of_levels(self.wrap)))
 
     @cached_property
     def traits(self) -> frozenset[str]:

@@ -15,7 +15,8 @@ from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
-from .naming import CaseError, UnknownName, expanded, is_folder, is_portable, portable_probes
+from .naming import CaseError, expanded, is_folder, is_portable, portable_probes
+from .naming import UnknownName as UnknownName
 from .probe import Probe, SpecProbe
 from .unlisted import UnlistedProbe
 
