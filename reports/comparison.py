@@ -99,6 +99,19 @@ class Changes(Struct, frozen=True):
         return self.same + sum(map(self.count, self.groups))
 
     @property
+    def title(self) -> str:
+        """The target with its versions; two targets where they are not the same."""
+        if self.old.name == self.new.name:
+            return f"{self.name} {self.versions}".strip()
+        return ", then ".join(f"{subject.name} {subject.version}".strip() for subject in (self.old, self.new))
+
+    @property
+    def versions(self) -> str:
+        """The versions of the runtime, as one word where they are the same."""
+        was, now = self.old.version, self.new.version
+        return now if was == now else f"{was or 'unknown'} to {now or 'unknown'}"
+
+    @property
     def verdict(self) -> str:
         """The answer in a line."""
         if not self.compared:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..conformance.text import plural
 from .comparison import HEADINGS, Changes, Comparison
-from .markdown import compared_targets, moved_ratio
+from .markdown import moved_ratio
 from .text import printable
 
 _SHOWN = 12  # groups of changes of one kind
@@ -28,7 +28,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
 
 
 def _target(changes: Changes) -> Iterator[str]:
-    yield f"{compared_targets(changes)}: {changes.verdict}"
+    yield f"{changes.title}: {changes.verdict}"
     for kind, heading in HEADINGS.items():
         groups = changes.groups[kind]
         for group in groups[:_SHOWN]:

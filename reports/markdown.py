@@ -5,7 +5,6 @@ Text that comes from elsewhere (names, messages of runtimes) is escaped: it can 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from ..conformance.results.hits import Hit
@@ -15,25 +14,10 @@ from .comparison import HEADINGS, Changes, Comparison
 from .findings import findings_of
 from .run import Run
 from .subject import Subject, subjects_of
-from .text import shortened
+from .text import code, plain
 
 SHOWN = 20
 """Cases, or findings, listed by name in one place."""
-
-_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&!])")
-
-
-def plain(text: str) -> str:
-    """A text in one line that Markdown takes for nothing but text."""
-    return _SPECIAL.sub(r"\\\1", " ".join(shortened(text).split()))
-
-
-def code(text: str) -> str:
-    """A text as code, whatever backticks it holds."""
-    text = " ".join(shortened(text).split())
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def summary_markdown(runs: Sequence[Run], problems: Sequence[str] = ()) -> str:
@@ -124,22 +108,8 @@ def difference_markdown(comparison: Comparison) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def compared_targets(changes: Changes) -> str:
-    """The target with its versions; two targets where they are not the same."""
-    old, new = changes.old, changes.new
-    if old.name == new.name:
-        return f"{changes.name} {versions_of(changes)}".strip()
-    return ", then ".join(f"{one.name} {one.version}".strip() for one in (old, new))
-
-
-def versions_of(changes: Changes) -> str:
-    """The versions of the runtime, as one word where they are the same."""
-    was, now = changes.old.version, changes.new.version
-    return now if was == now else f"{was or 'unknown'} to {now or 'unknown'}"
-
-
 def _changes(changes: Changes) -> Iterator[str]:
-    yield f"## {plain(compared_targets(changes))}"
+    yield f"## {plain(changes.title)}"
     yield ""
     yield f"**{plain(changes.verdict[:1].upper() + changes.verdict[1:])}.**"
     yield ""

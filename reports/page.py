@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
-from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, VERDICTS, word
-from ..conformance.text import plural
-from ..reference import document_saying
-from . import presentation
-from .answers import LACKS, SHOWN, told_of
-from .comparison import HEADINGS, Comparison, compare_subjects, tone
-from .evidence import first_values, range_text, shape_text, short
-from .finding_page import (
-    MOST_LISTED,
-    MOST_PAGES,
-    means,
-    paged,
-    places_of,
-    sized_files,
-    times_radius,
-    times_words,
-    write_pages,
-)
-from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Clause, Finding, findings_of
-from .heat import BANDS, by_row, by_unit
-from .markdown import versions_of
+from ..conformance.judging.vocabulary import VERDICTS
+from .answers import told_of
+from .comparison import Comparison, compare_subjects
+from .finding_page import MOST_PAGES, means, paged, places_of, write_pages
+from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Finding, findings_of
 from .matrix import matrix
-from .refusals import refusals_of
 from .run import Run, read_runs
 from .subject import Subject, subjects_of
 from .table import table_json
-from .text import flattened, shortened
+from .templates import html_of
+from .text import flattened
 
 
 def _to_stderr(line: str) -> None:
@@ -61,11 +38,6 @@ def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None]
     for problem in problems:
         warn(problem)
     return report_on(readable, problems, out)
-
-
-def prepare() -> None:
-    """Have the page's template compiled, for a report that is to be written later."""
-    _environment().get_template("page.html")
 
 
 def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
@@ -112,6 +84,7 @@ def render(
         findings=findings,
         known=_by_fault(findings),
         tables=matrix(subjects),
+        COLUMNS=COLUMNS,
         words=list(VERDICTS.values()),
         seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
         total=total,
@@ -160,68 +133,6 @@ def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequ
 def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
     """(a target's number, a fault's id) to the finding that it is."""
     return {(subject.number, f.fault): f for f in findings if f.fault for subject in f.subjects}
-
-
-def html_of(name: str, *styles: str, scripts: Sequence[str] = ("theme.js",), **content: Any) -> str:
-    """A page that a template makes of its content, with scripts and styles inside: those of all pages, and its own."""
-    style, sources = "".join(map(asset, ("page.css", *styles))), [asset(script) for script in scripts]
-    template = _environment().get_template(name)
-    scripts_inside, policy = [Markup(source) for source in sources], _policy(style, sources)
-    return template.render(style=Markup(style), scripts=scripts_inside, policy=policy, **content)
-
-
-@cache
-def _environment() -> Environment:
-    """The templates of the folder assets, with the filters that pages have."""
-    environment = Environment(
-        loader=FunctionLoader(asset),
-        undefined=StrictUndefined,
-        autoescape=True,
-        finalize=_finalized,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "count": lambda n: f"{n:,}",
-        "ratio": _ratio,
-        "plural": plural,
-        "words": _feature_words,
-        "urlencode": lambda text: quote(shortened(text)),
-        "real": short,
-        "by_unit": by_unit,
-        "by_row": by_row,
-        "shape": shape_text,
-        "first_values": first_values,
-        "range": range_text,
-        "times_radius": times_radius,
-        "times_words": times_words,
-        "files": sized_files,
-        "versions": versions_of,
-        "documents": _documents,
-        "basename": lambda path: path.rpartition("/")[2],
-    }
-    environment.globals |= {
-        "word": word,
-        "refusals_of": refusals_of,
-        "BANDS": BANDS,
-        "STATUS": STATUS_WORDS,
-        "STATES": STATES,
-        "presentation_of": presentation.presentation_of,
-        "state_presentations": presentation.STATES,
-        "MOST_LISTED": MOST_LISTED,
-        "LACKS": LACKS,
-        "SHOWN": SHOWN,
-        "COLUMNS": COLUMNS,
-        "HEADINGS": HEADINGS,
-        "change_tone": tone,
-    }
-    return environment
-
-
-def _finalized(value: Any) -> Any:
-    """Return what an expression prints: texts without hidden characters, and of bounded length."""
-    return shortened(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 SECTIONS = (
@@ -302,33 +213,3 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-
-
-def _ratio(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
-
-
-def _documents(clauses: Sequence[Clause]) -> list[tuple[str, str]]:
-    """The documents that clauses are of and that have an address: (operator, address)."""
-    documents = dict.fromkeys(document_saying(clause.id) for clause in clauses)
-    return [(document.title, document.page) for document in documents if document is not None and document.page]
-
-
-def _feature_words(name: str) -> str:
-    return presentation.FEATURES.get(name, name)
-
-
-def asset(name: str) -> str:
-    """The text of a file of the folder assets."""
-    return files(__package__ or __name__).joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, scripts: Sequence[str]) -> str:
-    """The policy of a page: it allows this style and these scripts by their hashes, and so none that slipped in."""
-    allowed = " ".join(map(_digest, scripts))
-    sources = f"style-src {_digest(style)}; script-src {allowed}; img-src data:"
-    return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

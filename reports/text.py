@@ -1,4 +1,4 @@
-"""Text for pages: hidden characters escaped, lengths bounded, slugs, records as pairs."""
+"""Text for pages: hidden characters and Markdown escaped, lengths bounded, slugs, records as pairs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ def printable(text: str) -> str:
 def shortened(text: str, limit: int = LONGEST_TEXT) -> str:
     """Return the text, printable and cut after so many characters."""
     return printable(text if len(text) <= limit else text[:limit] + " ...")
+
+
+_FORMATTING = re.compile(r"([\\`*_\[\]<>#|~&!])")
+
+
+def plain(text: str) -> str:
+    """A text in one line that Markdown takes for nothing but text."""
+    return _FORMATTING.sub(r"\\\1", " ".join(shortened(text).split()))
+
+
+def code(text: str) -> str:
+    """A text as code, whatever backticks it holds."""
+    text = " ".join(shortened(text).split())
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def slug(text: str) -> str:

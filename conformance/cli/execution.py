@@ -169,7 +169,7 @@ def _update(finished: Run, wanted: Output) -> None:
 def _load_report() -> None:
     """Load what writes the report, and its templates. What is amiss with them is said where they are needed."""
     with contextlib.suppress(Exception):
-        from ...reports.page import prepare
+        from ...reports.templates import prepare
 
         prepare()
 

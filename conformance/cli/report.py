@@ -108,7 +108,7 @@ def site(
     """Write a static site: which runtime computes what rightly, and since which release.
 
     Give it runs of several runtimes, and of several releases of each: what they were called does not matter,
-    runtime and version stand in the run. It needs no server, opens from its files, and has badges and JSON.
+    runtime and version stand in the run. It needs no server, opens from its files, and has badges.
 
     Exit code 0: every run is on the site; 1: something was left out; 2: bad arguments, or none can be
     read.

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
-from ..findings import ASIDE, VALIDATION, Finding, Member
-from ..gallery import Entry
+from ..findings import ASIDE, REFUSED, Finding, Member
 from ..text import slug
 from .releases import Release, Runtime
 
@@ -21,7 +20,7 @@ class FindingHistory:
     number
         Its place among those of the runtime.
     shown
-        By version the findings that show it there, none where it is not found.
+        The findings that show it, by version, oldest first; without versions that do not show it.
     """
 
     runtime: Runtime
@@ -31,7 +30,7 @@ class FindingHistory:
     @property
     def finding(self) -> Finding:
         """The finding of the newest release that shows it."""
-        return self._seen[-1][1][0]
+        return self.shown[self._newest][0]
 
     @property
     def member(self) -> Member:
@@ -39,11 +38,8 @@ class FindingHistory:
         return self.finding.members[0]
 
     @property
-    def entry(self) -> Entry:
-        """The finding on the newest release that shows it."""
-        version, findings = self._seen[-1]
-        (subject,) = [release.subject for release in self.runtime.releases if release.version == version]
-        return Entry(subject, findings[0], findings[0].members[0])
+    def _newest(self) -> str:
+        return [*self.shown][-1]
 
     @property
     def title(self) -> str:
@@ -63,21 +59,10 @@ class FindingHistory:
         return f"findings/{self.runtime.slug}-{self.number:03d}-{slug(self.title)[:60].strip('-')}.html"
 
     @property
-    def current(self) -> bool:
-        """Tell whether the newest release shows it."""
-        return self.states[self.runtime.newest.version] == FAILS
-
-    @property
-    def tone(self) -> str:
-        if not self.current:
-            return "quiet"
-        return "known" if self.finding.section in (ASIDE, VALIDATION) else "fail"
-
-    @cached_property
-    def cases(self) -> tuple[str, ...]:
-        """The smallest cases that show it, one of each release."""
-        members = [member for _, findings in self._seen for finding in findings for member in finding.members]
-        return tuple(dict.fromkeys(member.smallest for member in members if member.smallest))
+    def verdict(self) -> str:
+        """The verdict of its smallest case; that of the finding where the run made the case up and has no result."""
+        result = self.member.subject.by_case.get(self.member.smallest)
+        return result.verdict.value if result else self.finding.verdict
 
     @cached_property
     def states(self) -> dict[str, str]:
@@ -87,137 +72,120 @@ class FindingHistory:
     @property
     def counts(self) -> dict[str, int]:
         """The number of cases that show it, by version."""
-        return {
-            version: len({case for finding in findings for member in finding.members for case in member.cases})
-            for version, findings in self.shown.items()
-        }
-
-    @property
-    def by_chance(self) -> bool:
-        """Tell whether it comes of memory that nobody wrote: a release that does not show it may be lucky."""
-        every = [finding for _, findings in self._seen for finding in findings]
-        return any("uninitialized" in one.fault or one.verdict == "unstable" for one in every)
+        return {version: len(self._cases_in(version)) for version in self.shown}
 
     @cached_property
     def sentence(self) -> str:
         """Since and until which release it is seen."""
-        return self._told(self.states)
+        return self._span(self.states)
 
     @cached_property
     def by_operator(self) -> dict[str, dict[str, str]]:
-        """By operator and version what becomes of it, where there are several operators."""
+        """Outcomes by operator and version, where there are several operators."""
         cases: defaultdict[str, set[str]] = defaultdict(set)
-        for case in self._every_case:
+        for case in self._cases:
             for operator in {release.operator_of(case) for release in self.runtime.releases} - {""}:
                 cases[operator].add(case)
         if len(cases) < 2:
             return {}
-        return {operator: self._states_of(own) for operator, own in sorted(cases.items())}
+        return {operator: self._states_of(cases[operator]) for operator in sorted(cases)}
 
     def _states_of(self, cases: Set[str]) -> dict[str, str]:
-        """By version what becomes of some of the cases."""
-        states = {}
-        for release in self.runtime.releases:
-            fails = cases & self._cases_in(release.version)
-            states[release.version] = FAILS if fails else release.state(cases, self.finding.fault)
-        return states
+        return {
+            release.version: FAILS
+            if cases & self._cases_in(release.version)
+            else release.state(cases, self.finding.fault)
+            for release in self.runtime.releases
+        }
 
     @cached_property
-    def apart(self) -> dict[str, str]:
-        """Since and until when, of operators of which that is not what is said of all together."""
-        told = {
-            operator: self._told(states)
+    def exceptions(self) -> dict[str, str]:
+        """Since and until when, for operators that differ from `sentence`."""
+        spans = {
+            operator: self._span(states)
             for operator, states in self.by_operator.items()
             if FAILS in states.values() and UNKNOWN not in states.values()
         }
-        return {operator: sentence for operator, sentence in told.items() if sentence != self.sentence}
+        return {operator: span for operator, span in spans.items() if span != self.sentence}
 
     @property
     def changed(self) -> bool:
-        """Tell whether some release has it and another one does it rightly, in one operator at least."""
+        """Whether one release shows it and another one is correct, for one operator at least."""
         return any({FAILS, RIGHT} <= set(states.values()) for states in (self.states, *self.by_operator.values()))
 
-    def _told(self, states: dict[str, str]) -> str:
+    def _span(self, states: dict[str, str]) -> str:
         versions = list(states)
-        failing = [place for place, version in enumerate(versions) if states[version] == FAILS]
-        first, last = failing[0], failing[-1]
         if len(versions) == 1:
             return f"in {versions[0]}, the only release tested"
+        failing = [k for k, version in enumerate(versions) if states[version] == FAILS]
+        first, last = failing[0], failing[-1]
         between = [version for version in versions[first:last] if states[version] == RIGHT]
-        without = f"; not in {', '.join(between)}" if between else ""
-        return f"{self._since(states, first)}{without}; {self._until(states, last)}"
+        chance = ", perhaps by chance" if self._by_chance else ""
 
-    def _since(self, states: dict[str, str], first: int) -> str:
-        versions = list(states)
+        def neighbour(version: str) -> str:
+            if states[version] == RIGHT:
+                return f"{version} is correct{chance}"
+            return f"{version} refuses such models" if states[version] == DECLINES else f"unknown in {version}"
+
         if not first:
-            return f"in {versions[0]}, the oldest release tested"
-        before = versions[first - 1]
-        if states[before] == UNKNOWN:
-            return f"first seen in {versions[first]} (unknown in {before})"
-        told = {
-            RIGHT: f"{before} is correct{self._luck}",
-            DECLINES: f"{before} refuses such models",
-        }
-        return f"since {versions[first]} ({told[states[before]]})"
-
-    def _until(self, states: dict[str, str], last: int) -> str:
-        versions = list(states)
+            since = f"in {versions[0]}, the oldest release tested"
+        else:
+            seen = "first seen in" if states[versions[first - 1]] == UNKNOWN else "since"
+            since = f"{seen} {versions[first]} ({neighbour(versions[first - 1])})"
+        without = f"; not in {', '.join(between)}" if between else ""
         if last == len(versions) - 1:
-            return f"still in {versions[last]}"
-        after = versions[last + 1]
-        told = {
-            RIGHT: f"{after} is correct{self._luck}",
-            DECLINES: f"{after} refuses such models",
-            UNKNOWN: f"unknown in {after}",
-        }
-        return f"last in {versions[last]} ({told[states[after]]})"
+            return f"{since}{without}; still in {versions[last]}"
+        return f"{since}{without}; last in {versions[last]} ({neighbour(versions[last + 1])})"
 
     @property
-    def _luck(self) -> str:
-        return ", perhaps by chance" if self.by_chance else ""
+    def _by_chance(self) -> bool:
+        """Whether it comes of unwritten memory: a release that does not show it may be lucky."""
+        findings = [finding for findings in self.shown.values() for finding in findings]
+        return any("uninitialized" in f.fault or f.verdict == "unstable" for f in findings)
 
     def _state(self, release: Release) -> str:
-        if self.shown.get(release.version):
+        if release.version in self.shown:
             return FAILS
-        told = release.state(self.cases, self.finding.fault)
-        return told if told != UNKNOWN else release.state(self._every_case, self.finding.fault)
+        smallest = [m.smallest for findings in self.shown.values() for finding in findings for m in finding.members]
+        state = release.state(smallest, self.finding.fault)
+        return state if state != UNKNOWN else release.state(self._cases, self.finding.fault)
 
     def _cases_in(self, version: str) -> set[str]:
-        return {case for one in self.shown.get(version, ()) for member in one.members for case in member.cases}
+        return {case for finding in self.shown.get(version, ()) for m in finding.members for case in m.cases}
 
     @property
-    def _every_case(self) -> set[str]:
-        return {case for version, _ in self._seen for case in self._cases_in(version)}
-
-    @property
-    def _seen(self) -> list[tuple[str, tuple[Finding, ...]]]:
-        order = [release.version for release in self.runtime.releases]
-        return [(version, self.shown[version]) for version in order if self.shown.get(version)]
+    def _cases(self) -> set[str]:
+        return {case for version in self.shown for case in self._cases_in(version)}
 
 
 def histories_of(runtime: Runtime) -> list[FindingHistory]:
-    """The findings of all releases of a runtime: what the newest shows comes first, then what it shows no more."""
-    shown: dict[tuple[str, ...], defaultdict[str, list[Finding]]] = {}
+    """Return the findings of all releases of a runtime: those of the newest first, then those that it lacks.
+
+    Refusals are no findings of a site.
+    """
+    found: dict[tuple[str, ...], defaultdict[str, list[Finding]]] = {}
     for release in reversed(runtime.releases):
         for finding in release.findings:
-            shown.setdefault(_key(finding), defaultdict(list))[release.version].append(finding)
+            if finding.section != REFUSED:
+                found.setdefault(_key(finding), defaultdict(list))[release.version].append(finding)
+    versions = [release.version for release in runtime.releases]
     return [
-        FindingHistory(runtime, number, {version: tuple(findings) for version, findings in by_version.items()})
-        for number, by_version in enumerate(shown.values(), 1)
+        FindingHistory(runtime, number, {v: tuple(by_version[v]) for v in versions if v in by_version})
+        for number, by_version in enumerate(found.values(), 1)
     ]
 
 
 def _key(finding: Finding) -> tuple[str, ...]:
-    """Key by which a finding is the same in two releases: its fault, the reason on a list, or else its title and
-    conditions; by the operators, too, where there is no fault."""
+    """Return a key by which a finding is the same in two releases: its fault; without one the reason on a list, or else
+    title and conditions, and the operators."""
     kind = finding.kind if finding.section == ASIDE else ""
     if finding.fault:
         return finding.fault, kind
     (member,) = finding.members
-    told = (member.why,) if member.why else (_title(finding), finding.conditions)
-    return (*told, kind, *sorted(member.operators))
+    words = (member.why,) if member.why else (_title(finding), finding.conditions)
+    return (*words, kind, *sorted(member.operators))
 
 
 def _title(finding: Finding) -> str:
-    """The title without the case that an unexplained one names."""
+    """Return the title without the case that an unexplained one names."""
     return finding.title.partition("; the smallest is ")[0].partition(", and nothing is known that only")[0]

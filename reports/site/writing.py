@@ -1,4 +1,4 @@
-"""The site, written: pages, their content as JSON, badges, the index of the search."""
+"""The site, written: pages, the gallery, badges, the index of the search."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..gallery import entries_of, gallery_markdown
-from ..page import html_of
+from markupsafe import Markup
+
 from ..run import Run
+from ..templates import html_of, markdown_of
 from ..text import slug
 from .history import FindingHistory, histories_of
-from .releases import Outcome, Release, Runtime, outcome, runtimes_of
+from .releases import Runtime, outcome, runtimes_of
 
 MARK = ".onnxspec-site"
 
-
 _MOST_SCRIPT = 40_000
+_COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "none": "#56606b"}
 
 
 def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list[str]]:
-    """Write the site on ``runs`` into the folder ``out``, in place of an earlier one; return its first page, and what
-    was left out, a line each.
+    """Write the site on ``runs`` into the folder ``out``, in place of an earlier one; return its first page, and one
+    line for each thing that was left out.
 
     command
         The command that makes it, which the first page names.
@@ -36,12 +37,10 @@ def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list
     runtimes, remarks = runtimes_of(runs)
     histories = {runtime.name: histories_of(runtime) for runtime in runtimes}
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
-    gallery = ("gallery.md", gallery_markdown(runs, entries_of(runs), command))
     try:
-        for path, content in (*_files(runtimes, histories, command), gallery):
-            place = unfinished / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content.encode("utf-8", errors="backslashreplace"))
+        for path, content in _files(runtimes, histories, command):
+            (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
+            (unfinished / path).write_bytes(content.encode("utf-8", errors="backslashreplace"))
         (unfinished / MARK).write_text("Written by onnxspec; replaced with the next site.\n", encoding="utf-8")
         shutil.rmtree(out, ignore_errors=True)
         unfinished.replace(out)
@@ -51,26 +50,34 @@ def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list
 
 
 def _files(
-    runtimes: Sequence[Runtime], histories: dict[str, list[FindingHistory]], command: str
+    runtimes: Sequence[Runtime],
+    histories: dict[str, list[FindingHistory]],
+    command: str,
 ) -> Iterator[tuple[str, str]]:
     """Yield path and content of every file."""
-    operators = _operators(runtimes)
-    newest = [runtime.newest.subject for runtime in runtimes]
-    features = sorted({group for subject in newest for group, _ in subject.by_feature}, key=str.casefold)
-    yield _page(
-        "index.html",
-        "site_index.html",
-        runtimes=runtimes,
-        operators=operators,
-        features=[(name, _feature_page(name)) for name in features],
-        changed=[history for own in histories.values() for history in own if history.changed],
-        command=command,
-        index=json.dumps(_index(runtimes, histories, features)).replace("<", "\\u003c"),
+    # Versions of one operator side by side, the newest first: phones show two columns.
+    operators = sorted(
+        {name for runtime in runtimes for release in runtime.releases for name in release.subject.by_version},
+        key=lambda name: (name.rpartition("-")[0], -int(name.rpartition("-")[2])),
     )
+    groups = {group for runtime in runtimes for group, _ in runtime.newest.subject.by_feature}
+    features = {name: f"features/{slug(name)}.html" for name in sorted(groups, key=str.casefold)}
+    content = {"runtimes": runtimes, "histories": histories, "command": command}
+    index = Markup(json.dumps([*_index(runtimes, histories, features)]).replace("<", "\\u003c"))
+    yield _page("index.html", "site_index.html", operators=operators, features=features, index=index, **content)
+    yield "gallery.md", markdown_of("gallery.md", **content)
+    for feature, path in features.items():
+        rows = [
+            (runtime, {name: outcome(runtime.newest.subject.by_feature.get((feature, name))) for name in operators})
+            for runtime in runtimes
+        ]
+        tried = [name for name in operators if any(cells[name].tone != "none" for _, cells in rows)]
+        yield _page(path, "site_feature.html", feature=feature, rows=rows, operators=tried)
     for runtime in runtimes:
-        badges = {slug(version): version for version in runtime.newest.subject.by_version}
+        tallies = runtime.newest.subject.by_version
+        badges = {version: f"badges/{runtime.slug}/{slug(version)}.json" for version in tallies}
         yield _page(
-            f"runtimes/{runtime.slug}.html",
+            runtime.page,
             "site_runtime.html",
             runtime=runtime,
             operators=[name for name in operators if any(name in r.subject.by_version for r in runtime.releases)],
@@ -78,26 +85,13 @@ def _files(
             histories=histories[runtime.name],
             badges=badges,
         )
-        for path, version in badges.items():
+        for version, path in badges.items():
+            state = outcome(tallies[version])
             label = f"{version} on {runtime.name} {runtime.newest.version}"
-            badge = outcome(runtime.newest.subject.by_version[version]).badge(label)
-            yield f"badges/{runtime.slug}/{path}.json", _json(badge)
+            badge = {"schemaVersion": 1, "label": label, "message": state.words, "color": _COLOURS[state.tone]}
+            yield path, json.dumps(badge, indent=1) + "\n"
         for history in histories[runtime.name]:
             yield _page(history.page, "site_finding.html", history=history, script=_script(history))
-    records = []
-    for feature in features:
-        rows = [
-            (runtime, {name: outcome(runtime.newest.subject.by_feature.get((feature, name))) for name in operators})
-            for runtime in runtimes
-        ]
-        tried = [name for name in operators if any(cells[name].tone != "none" for _, cells in rows)]
-        records.append(_feature_record(feature, rows))
-        yield _page(_feature_page(feature), "site_feature.html", feature=feature, rows=rows, operators=tried)
-    content = {
-        "runtimes": [_runtime_record(runtime, histories[runtime.name]) for runtime in runtimes],
-        "features": records,
-    }
-    yield "site.json", _json(content)
 
 
 def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
@@ -107,7 +101,7 @@ def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
 
 
 def _script(history: FindingHistory) -> str:
-    """The program that shows a finding, empty where the run has none or a page cannot hold it."""
+    """Return the program that shows a finding, empty where the run has none or a page cannot hold it."""
     exhibit = history.member.exhibit
     if exhibit is None or "script.py" not in exhibit.files:
         return ""
@@ -115,102 +109,26 @@ def _script(history: FindingHistory) -> str:
     return text if len(text) <= _MOST_SCRIPT else ""
 
 
-def _feature_page(name: str) -> str:
-    return f"features/{slug(name)}.html"
-
-
-def _operators(runtimes: Sequence[Runtime]) -> list[str]:
-    """All operator versions, those of one operator side by side, the newest first: phones show two columns."""
-    every = {name for runtime in runtimes for release in runtime.releases for name in release.subject.by_version}
-    return sorted(every, key=lambda name: (name.rpartition("-")[0], -int(name.rpartition("-")[2])))
-
-
-def _runtime_record(runtime: Runtime, histories: Sequence[FindingHistory]) -> dict[str, Any]:
-    return {
-        "runtime": runtime.name,
-        "page": f"runtimes/{runtime.slug}.html",
-        "releases": list(map(_release_record, runtime.releases)),
-        "findings": list(map(_history_record, histories)),
-    }
-
-
-def _release_record(release: Release) -> dict[str, Any]:
-    return {
-        "version": release.version,
-        "run": release.subject.run.info["started"],
-        "onnxspec": release.subject.run.info["onnxspec"],
-        "profile": release.profile,
-        "seconds": release.subject.info["seconds"],
-        "operators": {name: dict(tally.verdicts) for name, tally in release.subject.by_version.items()},
-        "types": {name: dict(tally.verdicts) for name, tally in release.subject.by_type.items()},
-    }
-
-
-def _history_record(history: FindingHistory) -> dict[str, Any]:
-    member = history.member
-    return {
-        "finding": history.title,
-        "page": history.page,
-        "runtime": history.runtime.name,
-        "verdict": history.finding.verdict or history.finding.kind,
-        "seen": history.sentence,
-        "releases": history.states,
-        "by_operator": history.by_operator,
-        "cases": history.counts,
-        "operators": list(member.versions),
-        "types": list(member.types),
-        "clauses": [clause.id for clause in history.finding.clauses],
-        "smallest": member.smallest,
-        "message": member.message,
-        "command": member.repeat,
-        "why": member.why,
-    }
-
-
-def _feature_record(feature: str, rows: Sequence[tuple[Runtime, dict[str, Outcome]]]) -> dict[str, Any]:
-    runtimes = [
-        {
-            "runtime": runtime.name,
-            "version": runtime.newest.version,
-            "operators": {
-                name: {"outcome": cell.words, "figures": cell.figures}
-                for name, cell in cells.items()
-                if cell.tone != "none"
-            },
-        }
-        for runtime, cells in rows
-    ]
-    return {"feature": feature, "page": _feature_page(feature), "runtimes": runtimes}
-
-
 def _index(
-    runtimes: Sequence[Runtime], histories: dict[str, list[FindingHistory]], features: Sequence[str]
-) -> list[dict[str, str]]:
-    """Entries of the search, one a page: its kind, title, address, and further words."""
-    entries = [
-        {
-            "kind": "runtime",
-            "title": runtime.name,
-            "page": f"runtimes/{runtime.slug}.html",
-            "words": " ".join(release.version for release in runtime.releases),
-        }
-        for runtime in runtimes
-    ]
-    entries += [{"kind": "feature", "title": name, "page": _feature_page(name), "words": ""} for name in features]
-    for own in histories.values():
-        for history in own:
-            words = [*history.member.versions, *history.member.types, history.finding.fault, history.finding.verdict]
-            words += [clause.id for clause in history.finding.clauses]
-            entries.append(
-                {
-                    "kind": history.runtime.name,
-                    "title": history.title,
-                    "page": history.page,
-                    "words": " ".join(filter(None, words)),
-                }
-            )
-    return entries
+    runtimes: Sequence[Runtime], histories: dict[str, list[FindingHistory]], features: dict[str, str]
+) -> Iterator[dict[str, str]]:
+    """Yield an entry of the search for each page: its kind, title, address, and further words."""
 
+    def entry(kind: str, title: str, page: str, words: Sequence[str] = ()) -> dict[str, str]:
+        return {"kind": kind, "title": title, "page": page, "words": " ".join(filter(None, words))}
 
-def _json(value: object) -> str:
-    return json.dumps(value, indent=1) + "\n"
+    for runtime in runtimes:
+        yield entry("runtime", runtime.name, runtime.page, [release.version for release in runtime.releases])
+    for name, page in features.items():
+        yield entry("feature", name, page)
+    for runtime in runtimes:
+        for history in histories[runtime.name]:
+            finding = history.finding
+            words = [
+                *finding.versions,
+                *finding.types,
+                finding.fault,
+                finding.verdict,
+                *(c.id for c in finding.clauses),
+            ]
+            yield entry(runtime.name, history.title, history.page, words)

@@ -9,8 +9,7 @@ from ...conformance.judging.vocabulary import STATUS_WORDS
 from ...conformance.showing.records import FirstDivergence, StateElement
 from ..finding_page import times_words
 from ..findings import Clause
-from ..markdown import code, plain
-from ..text import flattened, printable
+from ..text import code, flattened, plain, printable
 from .chosen import Chosen
 
 LONGEST_SCRIPT = 40_000

@@ -1,8 +1,10 @@
-"""The site: runs of several releases become runtimes, findings with since and until, badges, and JSON."""
+"""The site: runs of several releases become runtimes, findings with since and until, pages and badges."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from typer.testing import CliRunner
 
 from onnxspec.conformance.cli.application import app
 from onnxspec.reports.run import read_runs
+from onnxspec.reports.site.history import FindingHistory, histories_of
+from onnxspec.reports.site.releases import Release, runtimes_of
 from onnxspec.reports.site.writing import write_site
 
 from .conftest import result, sample_info, sample_results, write_run
@@ -49,30 +53,38 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def findings_in(folder: Path) -> Any:
-    """The findings of the only runtime of a site."""
-    (runtime,) = read(folder / "site.json")["runtimes"]
-    return runtime["findings"]
+def releases_in(runs: Sequence[Path]) -> Sequence[Release]:
+    """The releases of the only runtime of some runs."""
+    ((runtime,), _) = runtimes_of(read_runs(runs)[0])
+    return runtime.releases
+
+
+def findings_in(runs: Sequence[Path]) -> dict[str, FindingHistory]:
+    """The findings of the only runtime of some runs."""
+    ((runtime,), _) = runtimes_of(read_runs(runs)[0])
+    return {history.title: history for history in histories_of(runtime)}
 
 
 def test_releases_are_in_order_of_their_versions_and_not_of_their_letters(folder: Path) -> None:
-    (runtime,) = read(folder / "site.json")["runtimes"]
-    assert runtime["runtime"] == "some runtime"
-    assert [one["version"] for one in runtime["releases"]] == list(RELEASES)
+    page = (folder / "runtimes" / "some-runtime.html").read_text(encoding="utf-8")
+    assert "3 releases, 1.9 to 1.11." in page
+    assert re.findall(r'<th scope="row">(1\.\d+) ', page) == [*reversed(RELEASES)]
 
 
 def test_a_finding_says_since_when_and_until_when(folder: Path) -> None:
-    findings = {one["finding"]: one for one in findings_in(folder)}
+    findings = findings_in([folder.parent / version for version in RELEASES])
     coupled = findings[COUPLED]
-    assert coupled["releases"] == {"1.9": "right", "1.10": "fails", "1.11": "right"}
-    assert coupled["seen"] == "since 1.10 (1.9 is correct); last in 1.10 (1.11 is correct)"
-    clip = next(one for title, one in findings.items() if title.startswith("Clip"))
-    assert clip["seen"] == "in 1.9, the oldest release tested; still in 1.11"
-    assert clip["command"].startswith("onnxspec ")
+    assert coupled.states == {"1.9": "right", "1.10": "fails", "1.11": "right"}
+    assert coupled.sentence == "since 1.10 (1.9 is correct); last in 1.10 (1.11 is correct)"
+    clip = next(history for title, history in findings.items() if title.startswith("Clip"))
+    assert clip.sentence == "in 1.9, the oldest release tested; still in 1.11"
+    page = (folder / clip.page).read_text(encoding="utf-8")
+    assert "In 1.9, the oldest release tested; still in 1.11." in page
+    assert "<code>onnxspec " in page
     assert not any(title.startswith("Layout 1 is not supported") for title in findings)
     changed = (folder / "index.html").read_text(encoding="utf-8").partition('id="changed"')[2]
-    assert coupled["page"] in changed
-    assert clip["page"] not in changed.partition("</section>")[0]
+    assert coupled.page in changed
+    assert clip.page not in changed.partition("</section>")[0]
 
 
 def test_every_link_leads_to_a_file(folder: Path) -> None:
@@ -97,13 +109,14 @@ def test_badges_are_json_for_shields(folder: Path) -> None:
 
 
 def test_a_feature_page_tells_refusals_from_failures(folder: Path) -> None:
-    features = {one["feature"]: one["runtimes"] for one in read(folder / "site.json")["features"]}
-    (layout,) = features["layout1"]
-    assert layout["operators"]["LSTM-14"]["outcome"] == "not supported"
-    (clip,) = features["clip"]
-    assert clip["operators"]["LSTM-14"]["outcome"].startswith("fails ")
-    (reverse,) = features["reverse"]
-    assert "LSTM-14" in reverse["operators"]
+    def cell(feature: str) -> str:
+        page = (folder / "features" / f"{feature}.html").read_text(encoding="utf-8")
+        (text,) = re.findall(r'<td data-label="LSTM-14">.*?</svg>(.*?)</span>', page)
+        return str(text)
+
+    assert cell("layout1") == "not supported"
+    assert cell("clip").startswith("fails ")
+    assert cell("reverse")
 
 
 def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: Path) -> None:
@@ -130,10 +143,9 @@ def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: P
     single = sample_info(every)
     single["targets"][0]["description"] = {"runtime": "r", "version": "1.1"}
     both, large = write_run(tmp_path / "both", rows, info), write_run(tmp_path / "large", every, single)
-    page, remarks = write_site(read_runs([large, both])[0], tmp_path / "site", "")
+    _, remarks = write_site(read_runs([large, both])[0], tmp_path / "site", "")
     assert remarks == ["large: left out, both has other releases beside r 1.1"]
-    (runtime,) = read(page.with_name("site.json"))["runtimes"]
-    assert [sum(sum(each.values()) for each in one["operators"].values()) for one in runtime["releases"]] == [20, 20]
+    assert [one.subject.tally.total for one in releases_in([large, both])] == [20, 20]
 
 
 def test_a_run_of_all_operators_counts_before_one_of_several_releases(tmp_path: Path) -> None:
@@ -147,10 +159,9 @@ def test_a_run_of_all_operators_counts_before_one_of_several_releases(tmp_path: 
     single = sample_info(every)
     single["targets"][0]["description"] = info
     runs = [write_run(tmp_path / "both", rows, both), write_run(tmp_path / "whole", every, single)]
-    page, remarks = write_site(read_runs(runs)[0], tmp_path / "site", "")
+    _, remarks = write_site(read_runs(runs)[0], tmp_path / "site", "")
     assert remarks == ["both: left out, whole has more on r 1.1"]
-    (runtime,) = read(page.with_name("site.json"))["runtimes"]
-    assert "GRU-14" in runtime["releases"][1]["operators"]
+    assert "GRU-14" in releases_in(runs)[1].subject.by_version
 
 
 def test_a_run_that_did_not_finish_praises_nobody(tmp_path: Path) -> None:
@@ -158,7 +169,7 @@ def test_a_run_that_did_not_finish_praises_nobody(tmp_path: Path) -> None:
     runs, _ = read_runs([write_run(tmp_path / "half", rows, sample_info(rows) | {"complete": False})])
     page, remarks = write_site(runs, tmp_path / "site", "")
     assert remarks == ["half: left out, the run did not finish"]
-    assert read(page.with_name("site.json"))["runtimes"] == []
+    assert not (page.parent / "runtimes").exists()
 
 
 def test_the_command_replaces_a_site_and_nothing_else(tmp_path: Path) -> None:
@@ -184,9 +195,7 @@ def test_a_case_that_fails_by_another_fault_says_nothing_of_this_one(tmp_path: P
     assert len(mended) > 1
     mended[0] |= {"verdict": "wrong", "diagnosis": ["clip.ignore"]}
     results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
-    findings = {one["finding"]: one for one in findings_in(page.parent)}
-    assert findings[COUPLED]["releases"] == {"1.10": "fails", "1.11": "right"}
+    assert findings_in(runs)[COUPLED].states == {"1.10": "fails", "1.11": "right"}
 
 
 def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:
@@ -197,10 +206,8 @@ def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:
         info["targets"][0]["description"]["version"] = version
         (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
         run.rename(tmp_path / f"run-{version}")
-    runs, _ = read_runs([tmp_path / f"run-{version}" for version in ("1.1", "1.2", "1.3")])
-    page, _ = write_site(runs, tmp_path / "site", "")
-    findings = {one["finding"]: one for one in findings_in(page.parent)}
-    assert findings[COUPLED]["seen"] == "in 1.1, the oldest release tested; not in 1.2; still in 1.3"
+    findings = findings_in([tmp_path / f"run-{version}" for version in ("1.1", "1.2", "1.3")])
+    assert findings[COUPLED].sentence == "in 1.1, the oldest release tested; not in 1.2; still in 1.3"
 
 
 def test_memory_that_nobody_wrote_may_be_right_by_chance(tmp_path: Path) -> None:
@@ -209,11 +216,8 @@ def test_memory_that_nobody_wrote_may_be_right_by_chance(tmp_path: Path) -> None
     one = next(one for one in info["targets"][0]["findings"] if one["title"] == COUPLED)
     one["fault"] = "empty.uninitialized"
     (runs[1] / "run.json").write_text(json.dumps(info), encoding="utf-8")
-    page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
-    findings = {one["finding"]: one for one in findings_in(page.parent)}
     chance = "is correct, perhaps by chance"
-    told = f"since 1.10 (1.9 {chance}); last in 1.10 (1.11 {chance})"
-    assert findings[COUPLED]["seen"] == told
+    assert findings_in(runs)[COUPLED].sentence == f"since 1.10 (1.9 {chance}); last in 1.10 (1.11 {chance})"
 
 
 def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
@@ -224,10 +228,8 @@ def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
         one = next(one for one in info["targets"][0]["findings"] if one["title"].lower().startswith("clip"))
         one |= {"why": "Clip is not applied.", "fault": "", "conditions": conditions, "title": f"clip {conditions}"}
         (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
-    page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
-    own = findings_in(page.parent)
-    (clip,) = [one for one in own if one["finding"].lower().startswith("clip")]
-    assert clip["releases"] == {"1.9": "fails", "1.11": "fails"}
+    (clip,) = [history for title, history in findings_in(runs).items() if title.lower().startswith("clip")]
+    assert clip.states == {"1.9": "fails", "1.11": "fails"}
 
 
 def test_an_operator_that_was_mended_before_others_is_told_apart(tmp_path: Path) -> None:
@@ -246,11 +248,11 @@ def test_an_operator_that_was_mended_before_others_is_told_apart(tmp_path: Path)
         info["targets"][0] |= {"findings": [one], "description": {"runtime": "r", "version": version}}
         runs.append(write_run(tmp_path / version, rows, info))
     page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
-    (coupled,) = findings_in(page.parent)
-    assert coupled["by_operator"] == {
+    (coupled,) = findings_in(runs).values()
+    assert coupled.by_operator == {
         "GRU": {"1.10": "fails", "1.11": "fails"},
         "LSTM": {"1.10": "fails", "1.11": "right"},
     }
-    assert coupled["seen"] == "in 1.10, the oldest release tested; still in 1.11"
+    assert coupled.sentence == "in 1.10, the oldest release tested; still in 1.11"
     changed = page.read_text(encoding="utf-8").partition('id="changed"')[2]
     assert "LSTM: in 1.10, the oldest release tested; last in 1.10 (1.11 is correct)" in changed

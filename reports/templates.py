@@ -1,0 +1,121 @@
+"""The templates of pages, of Markdown and of text for terminals, and what they may call."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, word
+from ..conformance.text import plural
+from ..reference import document_saying
+from . import presentation
+from .answers import LACKS, SHOWN, told_of
+from .comparison import HEADINGS, tone
+from .evidence import first_values, range_text, shape_text, short
+from .finding_page import MOST_LISTED, sized_files, times_radius, times_words
+from .findings import Clause
+from .heat import BANDS, by_row, by_unit
+from .refusals import refusals_of
+from .text import code, plain, printable, shortened
+
+
+def html_of(name: str, *styles: str, scripts: Sequence[str] = ("theme.js",), **content: Any) -> str:
+    """Return a page of a template, with scripts and styles inside: those of all pages, and its own."""
+    style, sources = "".join(map(_asset, ("page.css", *styles))), [_asset(script) for script in scripts]
+    scripts_inside, policy = [Markup(source) for source in sources], _policy(style, sources)
+    template = _environment(shortened).get_template(name)
+    return template.render(style=Markup(style), scripts=scripts_inside, policy=policy, **content)
+
+
+def markdown_of(name: str, **content: Any) -> str:
+    """Return a Markdown page of a template; text that is inserted can neither format nor link."""
+    return _environment(_markdown).get_template(name).render(**content).rstrip() + "\n"
+
+
+def prepare() -> None:
+    """Compile the template of the first page, for a report that is rendered later."""
+    _environment(shortened).get_template("page.html")
+
+
+def _markdown(text: str) -> Markup:
+    return Markup(plain(text))
+
+
+@cache
+def _environment(escape: Callable[[str], str]) -> Environment:
+    """Return the templates of the folder assets; ``escape`` is applied to each text that is inserted."""
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        undefined=StrictUndefined,
+        autoescape=True,
+        finalize=lambda value: escape(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "count": lambda n: f"{n:,}",
+        "ratio": lambda value: "" if value is None else f"{value:.3g}",
+        "plural": plural,
+        "words": lambda name: presentation.FEATURES.get(name, name),
+        "urlencode": lambda text: quote(shortened(text)),
+        "real": short,
+        "by_unit": by_unit,
+        "by_row": by_row,
+        "shape": shape_text,
+        "first_values": first_values,
+        "range": range_text,
+        "times_radius": times_radius,
+        "times_words": times_words,
+        "files": sized_files,
+        "documents": _documents,
+        "basename": lambda path: path.rpartition("/")[2],
+        "code": lambda text: Markup(code(text)),
+        "line": lambda text: Markup(" ".join(printable(text).replace("```", "` ` `").split())),
+    }
+    environment.globals |= {
+        "word": word,
+        "told_of": told_of,
+        "refusals_of": refusals_of,
+        "BANDS": BANDS,
+        "STATUS": STATUS_WORDS,
+        "STATES": STATES,
+        "presentation_of": presentation.presentation_of,
+        "state_presentations": presentation.STATES,
+        "MOST_LISTED": MOST_LISTED,
+        "LACKS": LACKS,
+        "SHOWN": SHOWN,
+        "HEADINGS": HEADINGS,
+        "change_tone": tone,
+    }
+    return environment
+
+
+def _documents(clauses: Sequence[Clause]) -> list[tuple[str, str]]:
+    """Return the documents of clauses that have an address: (operator, address)."""
+    documents = dict.fromkeys(document_saying(clause.id) for clause in clauses)
+    return [(document.title, document.page) for document in documents if document is not None and document.page]
+
+
+def _asset(name: str) -> str:
+    """Return the text of a file of the folder assets."""
+    return files(__package__ or __name__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """Return the policy of a page: it allows this style and these scripts by their hashes, and no injected ones."""
+    allowed = " ".join(map(_digest, scripts))
+    sources = f"style-src {_digest(style)}; script-src {allowed}; img-src data:"
+    return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
