@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
@@ -204,3 +204,7 @@ class Case:
     def trials(self) -> tuple[Trial, ...]:
         """Its sessions: its own, and the companion if there is one."""
         return (self.trial,) if self.companion is None else (self.trial, self.companion)
+
+    def changed(self, change: Callable[[Trial], Trial]) -> Case:
+        """Return the case with each of its sessions changed."""
+        return Case(self.spec, change(self.trial), None if self.companion is None else change(self.companion))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .case import Case, Trial
+from .case import Case
 
 EXACT_CASES = frozenset(
     {
@@ -61,9 +61,4 @@ def mark_exact(case: Case) -> Case:
     """Return the case, with nodes that are marked as exact if it is one of EXACT_CASES."""
     if case.spec.id not in EXACT_CASES:
         return case
-
-    def marked(trial: Trial) -> Trial:
-        return replace(trial, node=replace(trial.node, exact=True))
-
-    companion = None if case.companion is None else marked(case.companion)
-    return replace(case, trial=marked(case.trial), companion=companion)
+    return case.changed(lambda trial: replace(trial, node=replace(trial.node, exact=True)))

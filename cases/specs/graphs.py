@@ -24,16 +24,17 @@ import numpy as np
 import onnx
 from msgspec import Struct
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import helper
 
 from ...reference import operator_version, versions_of
 from ..axes.tensors.size import HIGHEST_SEED
 from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .data import inputs_of
-from .model import build_model
+from .model import announced, build_model, finished
 from .spec import RecurrentSpec
 from .subject import Bound, Move, Source, Subject
+from .tensor import tensor_proto
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -50,7 +51,8 @@ _OTHER_SEED = 7919
 
 # The first opset whose Squeeze, Transpose and Reshape take the type.
 _MOVES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
-_AXES_ARE_INPUTS = 13  # of Squeeze
+AXES_ARE_INPUTS = 13
+"""The first opset whose Squeeze takes axes as an input."""
 
 
 class _Further(Struct, frozen=True):
@@ -79,13 +81,9 @@ def can_join(spec: Spec, name: str) -> bool:
         return False  # what stands between has an opset in common with both
     needed = _MOVES[spec.type] if name in _CHAINS else 0
     # Outputs that the second one is to get must be asked of the first, and be there by its document.
-    hands_on = name not in (*_CHAINS, "last-step") or ("Y" in spec.outputs and _announced(spec))
+    hands_on = name not in (*_CHAINS, "last-step") or ("Y" in spec.outputs and announced(spec))
     there = name != "last-step" or bool(spec.T and spec.N)  # a last step
     return hands_on and there and needed <= spec.node.operator.last_opset and bool(_further(spec, name))
-
-
-def _announced(spec: RecurrentSpec) -> bool:
-    return "output_sequence" not in spec.node.operator.attributes or spec.output_sequence == 1
 
 
 def join(case: Case, name: str) -> Case:
@@ -94,9 +92,7 @@ def join(case: Case, name: str) -> Case:
     assert isinstance(spec, RecurrentSpec)
     further = _further(spec, name)
     assert further
-    trials = [None if trial is None else _joined(trial, spec, further, name) for trial in (case.trial, case.companion)]
-    assert trials[0] is not None
-    return Case(spec, trials[0], trials[1])
+    return case.changed(lambda trial: _joined(trial, spec, further, name))
 
 
 def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
@@ -193,11 +189,9 @@ def _joined(trial: Trial, spec: RecurrentSpec, further: Sequence[_Further], name
             own = {called[f]: (f, array) for f, array in more.items() if called[f] not in given}
             inputs |= {n: array for n, (_, array) in own.items()}
             fed |= {n: array for n, (f, array) in own.items() if f not in constant}
-    model.opset_import[0].version = opset
-    model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
     subject = Subject(tuple(bound), tuple(value.name for value in graph.output))
-    serialized = bytes(model.SerializeToString(deterministic=True))
-    return replace(trial, model=serialized, feeds=tuple(Feed(*feed) for feed in feeds), graph=subject)
+    runs = tuple(Feed(*feed) for feed in feeds)
+    return replace(trial, model=finished(model, opset), feeds=runs, graph=subject)
 
 
 def _moves(spec: RecurrentSpec) -> tuple[Move, ...]:
@@ -213,23 +207,18 @@ def moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str,
     nodes = []
     for number, move in enumerate(moves, 1):
         output = made if number == len(moves) else f"{made}_{number}"
-        axes = np.array(move.axes, np.int64)
+        axes, inputs = np.array(move.axes, np.int64), [given]
+        attributes: dict[str, Any] = {}
         if move.op_type == "Gather":
-            last = TensorProto(name=f"{output}_last", data_type=TensorProto.INT64)
-            last.raw_data = np.array(-1, "<i8").tobytes()
-            graph.initializer.append(last)
-            node = helper.make_node(move.op_type, [given, last.name], [output], axis=int(axes[0]))
-        elif move.op_type == "Transpose":
-            node = helper.make_node(move.op_type, [given], [output], perm=list(axes))
-        elif move.op_type == "Reshape" or opset >= _AXES_ARE_INPUTS:
-            tensor = TensorProto(name=f"{output}_axes", data_type=TensorProto.INT64, dims=axes.shape)
-            tensor.raw_data = axes.astype("<i8").tobytes()
-            graph.initializer.append(tensor)
-            node = helper.make_node(move.op_type, [given, tensor.name], [output])
+            attributes["axis"] = int(axes[0])
+            graph.initializer.append(tensor_proto(f"{output}_last", np.array(-1)))
+            inputs.append(f"{output}_last")
+        elif move.op_type == "Reshape" or (move.op_type != "Transpose" and opset >= AXES_ARE_INPUTS):
+            graph.initializer.append(tensor_proto(f"{output}_axes", axes))
+            inputs.append(f"{output}_axes")
         else:
-            node = helper.make_node(move.op_type, [given], [output], axes=list(axes))
-        node.name = output
-        nodes.append(node)
+            attributes["perm" if move.op_type == "Transpose" else "axes"] = list(axes)
+        nodes.append(helper.make_node(move.op_type, inputs, [output], name=output, **attributes))
         given = output
     return nodes
 

@@ -125,6 +125,19 @@ def _bare(form: _Form) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
+def finished(model: onnx.ModelProto, opset: int) -> bytes:
+    """Return a model with this opset of ONNX's own operators, serialized, with an IR version that has it."""
+    (own,) = (each for each in model.opset_import if each.domain in ("", "ai.onnx"))
+    own.version = opset
+    model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def announced(spec: RecurrentSpec) -> bool:
+    """Tell whether the document of a case has Y: version 1 has it where ``output_sequence`` says so."""
+    return "output_sequence" not in spec.node.operator.attributes or spec.output_sequence == 1
+
+
 def _others(spec: RecurrentSpec) -> Mapping[str, NDArray[Any]]:
     """Return the values that a model holds for overridden constants: others of the same shapes or zeros; lengths of
     T."""

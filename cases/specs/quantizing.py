@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import onnx
@@ -34,6 +34,7 @@ from ..axes.quantized import BLOCK, INTEGERS
 from ..axes.tensors.weights import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
+from .model import announced, finished
 from .spec import RecurrentSpec
 from .tensor import tensor_proto
 
@@ -63,8 +64,8 @@ _LEAST_SCALE = 2.0**-149
 """The least number of float32 beside 0."""
 
 
-class _Manner(Struct, frozen=True):
-    """The manner in which a case is quantized: the fields of :mod:`..axes.quantized`."""
+class _Scheme(Struct, frozen=True):
+    """How a case is quantized: fields of :mod:`..axes.quantized` with their values. A spec has them too."""
 
     quantization: str
     weight_type: str = "same"
@@ -74,35 +75,43 @@ class _Manner(Struct, frozen=True):
     scales: str = "calibrated"
     zero_points: str = "calibrated"
 
-    def holds(self, name: str) -> bool:
-        """Tell whether a tensor is quantized."""
-        if name == "B" and self.bias_type == "float":
-            return False
-        states, outputs = ("initial_h", "initial_c"), ("Y", "Y_h", "Y_c")
-        several: dict[str, tuple[str, ...]] = {
-            "all": ("X", *CONSTANTS, *states, *outputs),
-            "inputs": ("X", *CONSTANTS, *states),
-            "outputs": outputs,
-            "weights": CONSTANTS,
-            "data": ("X", *states, *outputs),
-            "states": states,
-        }
-        return name in several.get(self.quantized_tensors, (self.quantized_tensors,))
 
-    def type_of(self, name: str) -> tuple[int, bool]:
-        """Bits of a tensor's integers, and whether they are signed."""
-        own = name in CONSTANTS and self.weight_type != "same"
-        kind = self.weight_type if own else self.quantization
-        return int(kind[1:]), kind.startswith("s")
+Scheme: TypeAlias = _Scheme | RecurrentSpec
 
-    def scale(self, name: str, scale: float, largest: float) -> float:
-        """Return a tensor's scale in place of the one for all its numbers."""
-        if self.scales == "power":
-            return float(2.0 ** np.ceil(np.log2(max(scale, _LEAST_SCALE))))
-        if self.scales == "zeroing" and name == "X":
-            return _short(_ZEROING * largest)
-        saturates = self.scales == "saturating" and name not in CONSTANTS
-        return _short(_SATURATING * scale if saturates else scale)
+_STATES, _OUTPUTS = ("initial_h", "initial_c"), ("Y", "Y_h", "Y_c")
+_SEVERAL: Mapping[str, tuple[str, ...]] = {
+    "all": ("X", *CONSTANTS, *_STATES, *_OUTPUTS),
+    "inputs": ("X", *CONSTANTS, *_STATES),
+    "outputs": _OUTPUTS,
+    "weights": CONSTANTS,
+    "data": ("X", *_STATES, *_OUTPUTS),
+    "states": _STATES,
+}
+"""The tensors that are quantized, by values of ``quantized_tensors``; others are names of one."""
+
+
+def _holds(scheme: Scheme, name: str) -> bool:
+    """Tell whether a tensor is quantized."""
+    if name == "B" and scheme.bias_type == "float":
+        return False
+    return name in _SEVERAL.get(scheme.quantized_tensors, (scheme.quantized_tensors,))
+
+
+def _type_of(scheme: Scheme, name: str) -> tuple[int, bool]:
+    """Bits of a tensor's integers, and whether they are signed."""
+    own = name in CONSTANTS and scheme.weight_type != "same"
+    kind = scheme.weight_type if own else scheme.quantization
+    return int(kind[1:]), kind.startswith("s")
+
+
+def _scale(scheme: Scheme, name: str, scale: float, largest: float) -> float:
+    """Return a tensor's scale in place of the one for all its numbers."""
+    if scheme.scales == "power":
+        return float(2.0 ** np.ceil(np.log2(max(scale, _LEAST_SCALE))))
+    if scheme.scales == "zeroing" and name == "X":
+        return _short(_ZEROING * largest)
+    saturates = scheme.scales == "saturating" and name not in CONSTANTS
+    return _short(_SATURATING * scale if saturates else scale)
 
 
 def can_quantize(spec: Spec, name: str) -> bool:
@@ -113,19 +122,16 @@ def can_quantize(spec: Spec, name: str) -> bool:
         return False
     if spec.node.domain:
         return False  # the nodes around it have an opset in common with it
-    if spec.node.operator.last_opset < _FIRST_OPSET[_lane(name).type_of("X")[0]] or not _announced(spec):
+    bits, _ = _type_of(_lane(name), "X")
+    if spec.node.operator.last_opset < _FIRST_OPSET[bits] or not announced(spec):
         return False
     # A calibration has nothing to say of what is not finite, and of no numbers at all. The last level of a range that
     # ends with the type's largest number may stand for infinity.
     return spec.extremes != "top" and not features_of(spec) & {"nonfinite", "size-zero"}
 
 
-def _lane(name: str) -> _Manner:
-    return _Manner(name.rpartition("-")[2])
-
-
-def _announced(spec: RecurrentSpec) -> bool:
-    return "output_sequence" not in spec.node.operator.attributes or spec.output_sequence == 1
+def _lane(name: str) -> _Scheme:
+    return _Scheme(name.removeprefix("qdq-"))
 
 
 def quantize(case: Case, name: str) -> Case:
@@ -140,23 +146,22 @@ def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> 
     float_case
         Function from an unquantized case to its models and inputs.
     """
-    manner = _Manner(**{field: getattr(spec, field) for field in _Manner.__struct_fields__})
     plain = replace(spec, **{f.name: f.default for axis in spec.axes if axis.block == BLOCK for f in axis.fields})
     calibrating = replace(plain, seed=plain.weights_seed)
     case = float_case(plain)
     feeds = case.trial.feeds if calibrating == plain else float_case(calibrating).trial.feeds
-    trials = [replace(trial, key=trial.key.replace(plain.id, spec.id)) for trial in case.trials]
-    return _quantized(Case(spec, trials[0], trials[1] if case.companion else None), manner, feeds, raises=False)
+    case = replace(case, spec=spec).changed(lambda trial: replace(trial, key=trial.key.replace(plain.id, spec.id)))
+    return _quantized(case, spec, feeds, raises=False)
 
 
-def _quantized(case: Case, manner: _Manner, calibration: Sequence[Feed], *, raises: bool) -> Case:
-    codecs = _input_codecs(calibration, manner)
+def _quantized(case: Case, scheme: Scheme, calibration: Sequence[Feed], *, raises: bool) -> Case:
+    """Return a float case as the fields of a scheme quantize it."""
+    codecs = _input_codecs(calibration, scheme)
     held = [_levels(feed, codecs) for feed in calibration]
     everything = replace(case.trial.node, outputs=case.trial.node.operator.outputs)
-    codecs |= _output_codecs(everything, held, codecs, manner)
+    codecs |= _output_codecs(everything, held, codecs, scheme)
     feeds = tuple(_levels(feed, codecs) for feed in case.trial.feeds)
-    trials = [_trial(trial, feeds, codecs, raises=raises) for trial in case.trials]
-    return Case(case.spec, trials[0], trials[1] if case.companion else None)
+    return case.changed(lambda trial: _trial(trial, feeds, codecs, raises=raises))
 
 
 def _trial(trial: Trial, feeds: tuple[Feed, ...], codecs: Codecs, *, raises: bool) -> Trial:
@@ -166,16 +171,16 @@ def _trial(trial: Trial, feeds: tuple[Feed, ...], codecs: Codecs, *, raises: boo
     return replace(trial, model=model, node=node, feeds=feeds, graded=False)
 
 
-def _input_codecs(feeds: Sequence[Feed], manner: _Manner) -> dict[str, Codec]:
+def _input_codecs(feeds: Sequence[Feed], scheme: Scheme) -> dict[str, Codec]:
     """Return the codecs of quantized inputs; that of B last, because it may depend on others."""
-    names = [name for name in feeds[-1].inputs if name != "sequence_lens" and manner.holds(name)]
+    names = [name for name in feeds[-1].inputs if name != "sequence_lens" and _holds(scheme, name)]
     codecs: dict[str, Codec] = {}
     for name in sorted(names, key=lambda name: name == "B"):
         arrays = [feed.inputs[name] for feed in feeds]
-        if name == "B" and manner.bias_type in ("product", "int32"):
-            codecs[name] = product_codec(codecs) if manner.bias_type == "product" else _own_scale(arrays)
+        if name == "B" and scheme.bias_type in ("product", "int32"):
+            codecs[name] = product_codec(codecs) if scheme.bias_type == "product" else _own_scale(arrays)
         else:
-            codecs[name] = _by_channel(name, arrays, manner)
+            codecs[name] = _by_channel(name, arrays, scheme)
     return codecs
 
 
@@ -185,48 +190,48 @@ def _own_scale(arrays: Sequence[Array]) -> Affine:
     return Affine(_short(largest / 2.0**15) if largest else 1.0, 0, 32, True)
 
 
-def _by_channel(name: str, arrays: Sequence[Array], manner: _Manner) -> Codec:
-    axis = {"directions": 0, "rows": 1}.get(manner.channels)
+def _by_channel(name: str, arrays: Sequence[Array], scheme: Scheme) -> Codec:
+    axis = {"directions": 0, "rows": 1}.get(scheme.channels)
     if axis is None or name not in ("W", "R", "P") or (name == "P" and axis == 1):
-        return _codec(name, arrays, manner)
+        return _codec(name, arrays, scheme)
     slices = (np.moveaxis(array, axis, 0) for array in arrays)
-    return Channels(axis, tuple(_codec(name, several, manner) for several in zip(*slices, strict=True)))
+    return Channels(axis, tuple(_codec(name, several, scheme) for several in zip(*slices, strict=True)))
 
 
-def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, manner: _Manner) -> dict[str, Codec]:
+def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, scheme: Scheme) -> dict[str, Codec]:
     """Return the codecs of the outputs, from the node's results for the dequantized inputs."""
-    names = [name for name in node.outputs if manner.holds(name)]
+    names = [name for name in node.outputs if _holds(scheme, name)]
     if not names:
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # numbers may grow beyond float32, and saturate
         runs = [evaluate_in_order(node, _numbers(feed.inputs, codecs)) for feed in feeds]
-    of_hidden = _codec("Y", (run[name] for run in runs for name in ("Y", "Y_h")), manner)
+    of_hidden = _codec("Y", (run[name] for run in runs for name in ("Y", "Y_h")), scheme)
     return {
-        name: of_hidden if name in ("Y", "Y_h") else _codec(name, (run[name] for run in runs), manner) for name in names
+        name: of_hidden if name in ("Y", "Y_h") else _codec(name, (run[name] for run in runs), scheme) for name in names
     }
 
 
-def _codec(name: str, arrays: Iterable[Array], manner: _Manner) -> Affine:
+def _codec(name: str, arrays: Iterable[Array], scheme: Scheme) -> Affine:
     """Return the codec for all numbers from the least to the largest, 0 among them; or for part of them, if axes say
     so."""
     ends = [_ends(array) for array in arrays]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    bits, signed = manner.type_of(name)
+    bits, signed = _type_of(scheme, name)
     one = Affine(1.0, 0, bits, signed)
     lowest, highest, largest = one.lowest, one.highest, max(-low, high)
     if low == high:
         return one
     constant = name in CONSTANTS
-    if manner.zero_points in ("lowest", "highest") and not constant:
+    if scheme.zero_points in ("lowest", "highest") and not constant:
         # Of one sign alone; where there is nothing of it, all is 0.
-        reach = high if manner.zero_points == "lowest" else -low
-        scale = manner.scale(name, (reach or largest) / (highest - lowest), largest)
-        return Affine(scale, lowest if manner.zero_points == "lowest" else highest, bits, signed)
-    if (constant and signed) or manner.zero_points == "middle":
+        reach = high if scheme.zero_points == "lowest" else -low
+        scale = _scale(scheme, name, (reach or largest) / (highest - lowest), largest)
+        return Affine(scale, lowest if scheme.zero_points == "lowest" else highest, bits, signed)
+    if (constant and signed) or scheme.zero_points == "middle":
         middle = (lowest + highest + 1) // 2
-        return Affine(manner.scale(name, largest / (highest - middle), largest), middle, bits, signed)
+        return Affine(_scale(scheme, name, largest / (highest - middle), largest), middle, bits, signed)
     needed = (high - low) / (highest - lowest)
-    scale = manner.scale(name, needed, largest)
+    scale = _scale(scheme, name, needed, largest)
     zero_point = int(np.clip(lowest + np.rint(-low / max(scale, _short(needed))), lowest, highest))
     return Affine(scale, zero_point, bits, signed)
 
@@ -282,8 +287,7 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
     proto = onnx.load_model_from_string(model)
     graph = proto.graph
     (made,) = graph.node
-    (own,) = (each for each in proto.opset_import if each.domain in ("", "ai.onnx"))
-    opset = own.version
+    (opset,) = (each.version for each in proto.opset_import if each.domain in ("", "ai.onnx"))
     needed = {name: _needed(codec) for name, codec in node.codecs.items()}
     if raises and not domain:
         opset = max(opset, *needed.values())
@@ -318,12 +322,10 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
     graph.initializer.extend(held)
     del graph.node[:]
     graph.node.extend([*before, made, *behind])
-    own.version = opset
     imported = {each.domain for each in proto.opset_import}
     for home in sorted({quantizing.domain for quantizing in (*before, *behind)} - {"", *imported}):
         proto.opset_import.append(helper.make_opsetid(home, 1))
-    proto.ir_version = max(proto.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
-    return bytes(proto.SerializeToString(deterministic=True))
+    return finished(proto, opset)
 
 
 def _needed(codec: Codec) -> int:

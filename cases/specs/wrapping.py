@@ -29,7 +29,8 @@ from ...reference import FORMATS, OperatorVersion, cell_named
 from ...reference.documents.tensors import LENGTHS, Levels
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
-from .graphs import GRAPHS, can_join, join
+from .graphs import AXES_ARE_INPUTS, GRAPHS, can_join, join
+from .model import finished
 from .quantizing import QUANTIZED, can_quantize, quantize
 from .spec import RecurrentSpec
 from .tensor import tensor_proto
@@ -50,10 +51,6 @@ _HALF = FORMATS["float16"]
 # from 6 on), Neg and Add.
 _QUANTIZES = {"float32": 10, "float16": 19, "bfloat16": 19}
 _TAKES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
-_BESIDE = 17
-"""The opset of ONNX's own operators beside one of another domain, where its model names none."""
-
-_AXES_ARE_INPUTS = 13  # of Squeeze
 
 
 def can_wrap(spec: Spec, name: str) -> bool:
@@ -62,23 +59,25 @@ def can_wrap(spec: Spec, name: str) -> bool:
 
     Raise KeyError for a name that is not in `WRAPS`.
     """
+    if name not in WRAPS:
+        raise KeyError(name)
     if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.quantized or spec.graph != "none"):
         return False  # what its sessions do, or stands around its node already, is said of its own model alone
     if name in GRAPHS:
         return can_join(spec, name)
     if name in QUANTIZED:
         return can_quantize(spec, name)
-    needed = {"neg": _TAKES, "cast": _TAKES, "qdq": _QUANTIZES, "layers": _TAKES}[name].get(spec.type)
+    needed = _first_opset(spec, name)
     if spec.illegal or needed is None:
         return False
-    if name in ("neg", "cast"):
-        return bool(spec.node.domain) or needed <= spec.node.operator.last_opset
-    # The others have an opset in common with the node, which is of ONNX's own domain.
-    return (
-        not spec.node.domain
-        and needed <= spec.node.operator.last_opset
-        and not features_of(spec) & {"nonfinite", "size-zero"}
-    )
+    numbers_pass, node = name in ("neg", "cast"), spec.node
+    if node.domain:  # the others have an opset in common with the node
+        return numbers_pass
+    return needed <= node.operator.last_opset and (numbers_pass or not features_of(spec) & {"nonfinite", "size-zero"})
+
+
+def _first_opset(spec: Spec, name: str) -> int | None:
+    return (_QUANTIZES if name == "qdq" else _TAKES).get(spec.type)
 
 
 def wrap(case: Case, name: str) -> Case:
@@ -97,11 +96,7 @@ def wrap(case: Case, name: str) -> Case:
     for number, feed in enumerate(runs):
         inputs = {formal: arrays[number] for formal, arrays in passing.items()}
         feeds.append(Feed(inputs, {formal: inputs[formal] for formal in feed.fed}))
-    wrapped = [
-        None if trial is None else _wrapped(trial, name, spec, tuple(feeds)) for trial in (case.trial, case.companion)
-    ]
-    assert wrapped[0] is not None
-    return Case(case.spec, wrapped[0], wrapped[1])
+    return case.changed(lambda trial: _wrapped(trial, name, spec, tuple(feeds)))
 
 
 def _numbers(operator: OperatorVersion) -> frozenset[str]:
@@ -143,11 +138,9 @@ def _scale(arrays: Sequence[Array], kind: str) -> float:
     return max(float(2.0 ** np.ceil(np.log2(largest / _INT8))), FORMATS[kind].least_normal) if largest else 1.0
 
 
-class _Graph(Struct):
-    """Nodes that a wrap adds to a graph."""
+class _Before(Struct):
+    """Nodes and constants in front of a node."""
 
-    opset: int
-    kind: int
     nodes: list[onnx.NodeProto]
     constants: list[TensorProto]
 
@@ -156,76 +149,67 @@ class _Graph(Struct):
         return output
 
     def constant(self, name: str, array: Array) -> str:
-        kind = helper.np_dtype_to_tensor_dtype(array.dtype) if array.dtype.kind in "iu" else None
-        if kind is None:
-            self.constants.append(tensor_proto(name, array))
-        else:
-            self.constants.append(TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=array.tobytes()))
+        self.constants.append(tensor_proto(name, array))
         return name
 
 
 def _wrapped(trial: Trial, name: str, spec: Any, feeds: tuple[Feed, ...]) -> Trial:
     """Return a trial with its model rebuilt around the node."""
     model = onnx.load_model_from_string(trial.model)
-    operator = spec.node.operator
-    needed = (_QUANTIZES if name == "qdq" else _TAKES)[spec.type]
-    own = max((opset.version for opset in model.opset_import if not opset.domain), default=_BESIDE)
-    graph = _Graph(max(needed, own), FORMATS[spec.type].onnx_type, [], [])
-    node = model.graph.node[0]
-    through = _numbers(operator)
-    held = {constant.name for constant in model.graph.initializer}
-    numbers = feeds[-1].inputs
+    graph, node = model.graph, model.graph.node[0]
+    opset = max(_first_opset(spec, name) or 0, *(each.version for each in model.opset_import if not each.domain))
+    before = _Before([], [])
+    through, held = _numbers(spec.node.operator), {constant.name for constant in graph.initializer}
     for place, formal in enumerate(node.input):
         if formal not in through or (name == "layers" and formal != "X"):
             continue
-        array = numbers[formal]
+        array = feeds[-1].inputs[formal]
+        constant = array if formal in held else None
         if name == "layers":
-            node.input[place] = _layer(graph, spec, array.dtype)
+            node.input[place] = _layer(before, spec, array.dtype, opset)
         elif name == "qdq":
             scale = _scale([feed.inputs[formal] for feed in feeds], spec.type)
-            node.input[place] = _quantized(graph, formal, array if formal in held else None, scale, array.dtype)
+            node.input[place] = _quantized(before, formal, constant, scale, array.dtype)
         elif name == "cast":
-            node.input[place] = _cast(graph, formal, array if formal in held else None, spec.type)
+            node.input[place] = _cast(before, formal, constant, spec.type)
         else:
-            node.input[place] = graph.node("Neg", [graph.node("Neg", [formal], f"{formal}_negated")], f"{formal}_again")
-    kept = [c for c in model.graph.initializer if c.name in {n for x in (*graph.nodes, node) for n in x.input}]
-    del model.graph.initializer[:], model.graph.node[:]
-    model.graph.initializer.extend([*kept, *graph.constants])
-    model.graph.node.extend([*graph.nodes, node])
-    opsets = [helper.make_opsetid("", graph.opset), *(o for o in model.opset_import if o.domain)]
-    assert operator.domain or graph.opset <= operator.last_opset
-    del model.opset_import[:]
-    model.opset_import.extend(opsets)
-    model.ir_version = max(model.ir_version, helper.find_min_ir_version_for(opsets[:1]))
-    return replace(trial, model=bytes(model.SerializeToString(deterministic=True)), feeds=feeds)
+            negated = before.node("Neg", [formal], f"{formal}_negated")
+            node.input[place] = before.node("Neg", [negated], f"{formal}_again")
+    taken = {name for each in (*before.nodes, node) for name in each.input}
+    constants = [*(each for each in graph.initializer if each.name in taken), *before.constants]
+    nodes = [*before.nodes, node]
+    del graph.initializer[:], graph.node[:]
+    graph.initializer.extend(constants)
+    graph.node.extend(nodes)
+    return replace(trial, model=finished(model, opset), feeds=feeds)
 
 
-def _cast(graph: _Graph, formal: str, constant: Array | None, kind: str) -> str:
+def _cast(before: _Before, formal: str, constant: Array | None, kind: str) -> str:
     """Cast a tensor to another width and back; a constant is stored in that width."""
-    by = TensorProto.FLOAT if kind in ("float16", "bfloat16") else TensorProto.FLOAT16
-    name = f"{formal}_narrow" if by == TensorProto.FLOAT16 else f"{formal}_wide"
+    width, ending = ("float32", "wide") if kind in ("float16", "bfloat16") else ("float16", "narrow")
+    name = f"{formal}_{ending}"
     if constant is not None:
-        graph.constant(name, constant.astype(np.float16 if by == TensorProto.FLOAT16 else np.float32))
+        before.constant(name, constant.astype(width))
     else:
-        graph.node("Cast", [formal], name, to=by)
-    return graph.node("Cast", [name], f"{formal}_again", to=graph.kind)
+        before.node("Cast", [formal], name, to=FORMATS[width].onnx_type)
+    return before.node("Cast", [name], f"{formal}_again", to=FORMATS[kind].onnx_type)
 
 
-def _quantized(graph: _Graph, formal: str, constant: Array | None, scale: float, dtype: np.dtype[Any]) -> str:
+def _quantized(before: _Before, formal: str, constant: Array | None, scale: float, dtype: np.dtype[Any]) -> str:
     """Quantize a tensor to int8 and back; a constant is stored as int8."""
     name = f"{formal}_int8"
     of = [
-        graph.constant(f"{formal}_scale", np.array(scale, dtype)),
-        graph.constant(f"{formal}_zero_point", np.array(0, np.int8)),
+        before.constant(f"{formal}_scale", np.array(scale, dtype)),
+        before.constant(f"{formal}_zero_point", np.array(0, np.int8)),
     ]
     if constant is not None:
-        graph.constant(name, np.rint(constant.astype(np.float64) / scale).astype(np.int8))
+        before.constant(name, np.rint(constant.astype(np.float64) / scale).astype(np.int8))
     else:
-        graph.node("QuantizeLinear", [formal, *of], name)
-    return graph.node("DequantizeLinear", [name, *of], f"{formal}_again")
+        before.node("QuantizeLinear", [formal, *of], name)
+    return before.node("DequantizeLinear", [name, *of], f"{formal}_again")
 
 
-def _layer(graph: _Graph, spec: RecurrentSpec, dtype: np.dtype[Any]) -> str:
+def _layer(before: _Before, spec: RecurrentSpec, dtype: np.dtype[Any], opset: int) -> str:
     """Add a layer's output to X: zero, since each cell makes zero states from zero weights."""
     gates, units = len(cell_named(spec.op).gates), spec.I
     attributes: dict[str, Any] = {"hidden_size": units, "direction": "forward"}
@@ -233,12 +217,12 @@ def _layer(graph: _Graph, spec: RecurrentSpec, dtype: np.dtype[Any]) -> str:
         attributes["layout"] = spec.layout
     if "output_sequence" in spec.node.operator.attributes:
         attributes["output_sequence"] = 1
-    weights = [graph.constant(f"layer_{n}", np.zeros((1, gates * units, units), dtype)) for n in ("W", "R")]
-    returned = graph.node(spec.op, ["X", *weights], "layer_Y", **attributes)
-    axis = 2 if spec.layout else 1  # num_directions
-    if graph.opset >= _AXES_ARE_INPUTS:
-        axes = graph.constant("layer_axes", np.array([axis], np.int64))
-        squeezed = graph.node("Squeeze", [returned, axes], "layer_states")
+    weights = [before.constant(f"layer_{n}", np.zeros((1, gates * units, units), dtype)) for n in ("W", "R")]
+    returned = before.node(spec.op, ["X", *weights], "layer_Y", **attributes)
+    num_directions = 2 if spec.layout else 1
+    if opset >= AXES_ARE_INPUTS:
+        axes = before.constant("layer_axes", np.array([num_directions], np.int64))
+        squeezed = before.node("Squeeze", [returned, axes], "layer_states")
     else:
-        squeezed = graph.node("Squeeze", [returned], "layer_states", axes=[axis])
-    return graph.node("Add", ["X", squeezed], "X_again")
+        squeezed = before.node("Squeeze", [returned], "layer_states", axes=[num_directions])
+    return before.node("Add", ["X", squeezed], "X_again")
