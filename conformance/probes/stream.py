@@ -1,4 +1,4 @@
-"""The stream of probes through a target: they are prepared and judged while it works."""
+"""Stream of probes through a target: others are built and judged while it works."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Tried:
 def tried(
     process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
 ) -> Generator[Tried, None, None]:
-    """Every probe with what the target did, in order, but for those that the target's budget for hangs puts off: they
-    come last, ``not-run`` where nothing is left of it.
+    """Run probes on a target and judge them. Yield them in order, but for those that the target's budget for hangs puts
+    off: they come last, and are ``not-run`` where nothing is left of it.
 
     probes
-        Read ahead, as far as the target takes jobs. One that cannot be made ready is ``not-run``, and says why; one
-        in which the suite's own code or the operator's raises is ``not-judged``.
+        Read ahead, as far as the target takes jobs. One that cannot be built is ``not-run``, and its message says why;
+        one in which the suite's own code or the operator's raises is ``not-judged``.
     accuracy
         Name of the accuracy class by which it is judged.
     pool
-        Whoever judges; this process without it.
+        Processes that judge; None: this one.
     """
     put_off: list[Probe] = []
-    for one in in_order(process, probes, accuracy, pool):
+    for one in _in_order(process, probes, accuracy, pool or Pool()):
         if one.prepared.jobs and one.judgement.verdict is Verdict.NOT_RUN:
             put_off.append(one.probe)
         else:
@@ -54,101 +54,74 @@ def tried(
     if put_off:
         process.hangs.last = True
         try:
-            yield from in_order(process, put_off, accuracy, pool)
+            yield from _in_order(process, put_off, accuracy, pool or Pool())
         finally:
             process.hangs.last = False
 
 
-def in_order(
-    process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
-) -> Generator[Tried, None, None]:
-    """Try like :func:`tried`, without another try for what is put off."""
-    return judged_in_order(_run(process, probes), accuracy, pool or Pool())
-
-
-class Ran(Struct, frozen=True):
-    """A probe that a target has run, and what became of its jobs, in their order.
-
-    known
-        The verdict, where there is nothing to be judged.
-    """
-
-    probe: Probe
-    prepared: Prepared
-    outcomes: tuple[Outcome, ...]
-    known: Judgement | None = None
-
-
-def judged_in_order(ran: Generator[Ran, None, None], accuracy: str, pool: Pool) -> Generator[Tried, None, None]:
-    """The verdict on each probe that was run, in order, by whoever is in a pool."""
-    under_way: deque[tuple[Ran, _Answered]] = deque()
-
-    def to_judge() -> Generator[_Answered, None, None]:
-        with contextlib.closing(ran):
-            for one in ran:
-                outcomes = one.outcomes if one.known is None else ()
-                under_way.append((one, _Answered(one.prepared.judge, outcomes, accuracy)))
-                yield under_way[-1][1]
-
-    with contextlib.closing(pool.map(_Answered.judged, to_judge(), _Answered.bytes)) as judgements:
-        for judgement in judgements:
-            one, answered = under_way.popleft()
-            if judgement.verdict is Verdict.NOT_JUDGED or judgement.reason == "memory":
-                # Another process may lack memory, or an operator that was made known in this one.
-                judgement = answered.judged()
-            yield Tried(one.probe, one.prepared, one.outcomes, one.known or judgement)
-
-
-class _Answered(Struct, frozen=True):
-    """A target's answer to a probe, and how that is judged."""
+class _Answer(Struct, frozen=True):
+    """Outcomes of a probe and how they are judged: what another process gets. ``known`` is the verdict where nothing
+    was run."""
 
     judge: Callable[[Sequence[Outcome], str], Judgement]
     outcomes: tuple[Outcome, ...]
     accuracy: str
+    known: Judgement | None = None
 
     def judged(self) -> Judgement:
-        return judged(Prepared((), self.judge), self.outcomes, self.accuracy) if self.outcomes else _NOTHING_RAN
+        return self.known or judged(self.judge, self.outcomes, self.accuracy)
 
     def bytes(self) -> int:
-        """The bytes that came back: none where there are no numbers to be judged."""
+        """Return the number of bytes that came back: 0 where there are no numbers to be judged."""
         arrays = (a for o in self.outcomes for feed in o.outputs for outputs in feed for a in outputs if a is not None)
         return sum(array.nbytes for array in arrays)
 
 
-_NOTHING_RAN = Judgement(Verdict.NOT_RUN, "unprepared")
-
-
-def _run(process: TargetProcess, probes: Iterable[Probe]) -> Generator[Ran, None, None]:
-    """Every probe with what the target did, in order."""
-    waiting: deque[tuple[Probe, Prepared | Judgement]] = deque()
+def _in_order(
+    process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool
+) -> Generator[Tried, None, None]:
+    """Yield every probe with its verdict, in order. The target runs some while others are judged."""
+    running: deque[tuple[Probe, Prepared | Judgement]] = deque()
+    judging: deque[tuple[Probe, Prepared, _Answer]] = deque()
 
     def jobs() -> Iterator[Job]:
         for probe in probes:
             prepared = made_ready(probe)
-            waiting.append((probe, prepared))
+            running.append((probe, prepared))
             if isinstance(prepared, Prepared):
                 yield from (replace(job, traits=probe.traits) for job in prepared.jobs)
 
-    def unprepared() -> Iterator[Ran]:
-        while waiting and isinstance(unready := waiting[0][1], Judgement):
-            probe, _ = waiting.popleft()
-            yield Ran(probe, NOTHING, (), unready)
+    def unprepared() -> Iterator[_Answer]:
+        while running and isinstance(verdict := running[0][1], Judgement):
+            judging.append((running.popleft()[0], NOTHING, _Answer(NOTHING.judge, (), accuracy, verdict)))
+            yield judging[-1][2]
 
-    outcomes: list[Outcome] = []
-    for outcome in process.run(jobs()):
+    def answers() -> Generator[_Answer, None, None]:
+        outcomes: list[Outcome] = []
+        with contextlib.closing(process.run(jobs())) as returned:
+            for outcome in returned:
+                yield from unprepared()
+                outcomes.append(outcome)
+                probe, prepared = running[0]
+                assert isinstance(prepared, Prepared)
+                if len(outcomes) == len(prepared.jobs):
+                    running.popleft()
+                    judging.append((probe, prepared, _Answer(prepared.judge, tuple(outcomes), accuracy)))
+                    yield judging[-1][2]
+                    outcomes = []
         yield from unprepared()
-        outcomes.append(outcome)
-        probe, prepared = waiting[0]
-        assert isinstance(prepared, Prepared)
-        if len(outcomes) == len(prepared.jobs):
-            waiting.popleft()
-            yield Ran(probe, prepared, tuple(outcomes))
-            outcomes = []
-    yield from unprepared()
+
+    with contextlib.closing(pool.map(_Answer.judged, answers(), _Answer.bytes)) as judgements:
+        for judgement in judgements:
+            probe, prepared, answer = judging.popleft()
+            if judgement.verdict is Verdict.NOT_JUDGED or judgement.reason == "memory":
+                # Another process may lack memory, or an operator that was made known in this one.
+                judgement = answer.judged()
+            yield Tried(probe, prepared, answer.outcomes, judgement)
 
 
 def made_ready(probe: Probe) -> Prepared | Judgement:
-    """The probe made ready, or the verdict where that cannot be: what one of them takes is no reason to lose others."""
+    """Return the probe with its jobs, or the verdict where they cannot be built."""
     try:
         return probe.prepare()
     except DirectoryError as error:
@@ -160,13 +133,15 @@ def made_ready(probe: Probe) -> Prepared | Judgement:
         return not_judged(error, "building")
 
 
-def judged(prepared: Prepared, outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-    """The verdict on a probe, with a flag where a job of it was given a second chance."""
+def judged(
+    judge: Callable[[Sequence[Outcome], str], Judgement], outcomes: Sequence[Outcome], accuracy: str
+) -> Judgement:
+    """Return the verdict on a probe, with a flag where a job of it was given a second chance."""
     left_out = next((outcome for outcome in outcomes if outcome.status == "not-run"), None)
     if left_out is not None:
         return not_run(left_out)
     try:
-        judgement = prepared.judge(outcomes, accuracy)
+        judgement = judge(outcomes, accuracy)
     except MemoryError:
         judgement = Judgement(Verdict.INCONCLUSIVE, "memory", message="there is not enough memory here to judge it")
     except Exception as error:  # as above

@@ -37,7 +37,7 @@ from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
 from .models import nodes_of_models
 from .options import PACKAGE, Asked, asked_for
-from .pipeline import Judged, Pipeline
+from .session import Judged, Session
 
 _REASONS_SHOWN = 3
 _NAMES_SHOWN = 6
@@ -59,18 +59,6 @@ def target_named(name: str, asked: Asked | None) -> Target:
         return target
     path = os.pathsep.join([*asked.pythonpath, *filter(None, [os.environ.get("PYTHONPATH")])])
     return replace(target, environment={"PYTHONPATH": path, **target.environment})
-
-
-def announce(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Have the cases of items sent to their targets, as far as those are at work already."""
-    if hasattr(item.config, "workerinput"):
-        items: Sequence[pytest.Item | None] = (item, nextitem)  # pytest-xdist tells a worker only what comes next
-    else:
-        items = () if isinstance(item, Group) and item.announced else item.session.items
-    for each in items:
-        if isinstance(each, Group) and not each.announced:
-            each.announced = True
-            each.suite.pipeline.expect(each.probes)
 
 
 class Suite(pytest.Directory):
@@ -98,7 +86,7 @@ class Suite(pytest.Directory):
             for target in targets:
                 listed = expectations_of(target) if plan.expected else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
-                suite.hold(Pipeline(target, listed if own is None else own, plan.targets_file), plan)
+                suite.hold(Session(target, listed if own is None else own, plan.targets_file), plan)
                 suites.append(suite)
         except (UnknownName, TargetError, ExpectedFailureError, ModelError) as error:
             raise self.CollectError(f"onnxspec: {error}") from None
@@ -108,13 +96,13 @@ class Suite(pytest.Directory):
 class TargetSuite(pytest.Collector):
     """The items of one target, which share its process."""
 
-    pipeline: Pipeline
+    running: Session
 
-    def hold(self, pipeline: Pipeline, plan: Plan) -> None:
+    def hold(self, running: Session, plan: Plan) -> None:
         """Register the cases that a plan has for the target."""
-        self.pipeline = pipeline
+        self.running = running
         self.down = ""
-        self._probes = plan.probes_of(pipeline.target)
+        self._probes = plan.probes_of(running.target)
         self._profile = plan.selection.profile
 
     def collect(self) -> Iterator[pytest.Item]:
@@ -130,7 +118,7 @@ class TargetSuite(pytest.Collector):
             yield item
         if self._profile not in PROFILES:  # what is no part of a profile cannot tell whether failures still happen
             return
-        entries = decidable_entries(self.pipeline.entries, {probe.id for probe in self._probes}, self._profile)
+        entries = decidable_entries(self.running.entries, {probe.id for probe in self._probes}, self._profile)
         covered = [(entry, [p for p in self._probes if entry.covers(p)]) for entry in entries]
         if any(probes for _, probes in covered):
             last: Expectations = Expectations.from_parent(self, name="expected-failures")
@@ -139,13 +127,13 @@ class TargetSuite(pytest.Collector):
 
     def teardown(self) -> None:
         """After the last item."""
-        self.pipeline.close()
+        self.running.close()
 
     def start(self) -> None:
         """Start the target. Where it does not, the first item tells why, and all others are skipped."""
         if not self.down:
             try:
-                self.pipeline.start()
+                self.running.start()
                 return
             except TargetUnavailable as error:
                 self.fail(error)
@@ -153,8 +141,8 @@ class TargetSuite(pytest.Collector):
 
     def fail(self, error: TargetUnavailable) -> NoReturn:
         """End an item whose target does not start, with the reason. The others are skipped."""
-        self.down = f"the target {self.pipeline.target.name} cannot start: see the error of its first item"
-        raise pytest.fail.Exception(how_to_mend(self.pipeline.target, error), pytrace=False) from None
+        self.down = f"the target {self.running.target.name} cannot start: see the error of its first item"
+        raise pytest.fail.Exception(how_to_mend(self.running.target, error), pytrace=False) from None
 
 
 def _with_subtests(subtests: Any) -> None:
@@ -187,20 +175,19 @@ class Group(_TargetItem, pytest.Function):
     """The cases of one operator version, type and group. A function to pytest, so that it can have subtests."""
 
     probes: Sequence[Probe]
-    announced = False
 
     def runtest(self) -> None:
         """Report each case as it is judged; then fail, be expected to, be skipped, or pass."""
-        pipeline = self.suite.pipeline
-        self.user_properties.append(("target", pipeline.target.name))
-        described = (str(pipeline.description.get(key) or "") for key in ("runtime", "version"))
+        running = self.suite.running
+        self.user_properties.append(("target", running.target.name))
+        described = (str(running.description.get(key) or "") for key in ("runtime", "version"))
         self.user_properties.append(("runtime", " ".join(described).strip()))
         results: list[Result] = []
         failed: list[str] = []
         details: list[str] = []
         verbose = self.config.option.verbose > 0
         try:
-            for judged in pipeline.results_of(self.probes):
+            for judged in running.results_of(self.probes):
                 results.append(judged.result)
                 self.user_properties += _properties(judged.result)
                 failure = self._failure(judged)
@@ -260,9 +247,9 @@ class Expectations(_TargetItem):
     def runtest(self) -> None:
         """Fail if an entry covers cases that ran, and none of them fails as it says."""
         try:
-            pipeline = self.suite.pipeline
-            applied = set(applying((entry for entry, _ in self.entries), pipeline.description))
-            stale = [e for e, probes in self.entries if e in applied and not pipeline.still_fails(e, probes)]
+            running = self.suite.running
+            applied = set(applying((entry for entry, _ in self.entries), running.description))
+            stale = [e for e, probes in self.entries if e in applied and not running.still_fails(e, probes)]
         except TargetUnavailable as error:
             self.suite.fail(error)
         if stale:

@@ -77,14 +77,6 @@ class _Session:
         suite: pytest.Collector = Suite.from_parent(parent, path=path)
         return suite
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """Cases of an item, and of the next one, are sent before the item waits for its results."""
-        if item.nodeid.startswith(f"{PACKAGE}::"):
-            from .items import announce
-
-            announce(item, nextitem)
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count verdicts; where pytest-xdist runs the items, here in the process that reports."""
         if report.when != "teardown" or not report.nodeid.startswith(f"{PACKAGE}::"):

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
 from ..diagnosis.findings import findings_of
-from ..probes.stream import Tried
 from ..results import lines
 from ..results.evidence import forget_evidence
 from ..results.folder import LoadedRun
@@ -56,15 +55,17 @@ def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = la
 
 
 def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None) -> None:
-    """Append the lines of an event, behind what the target did where there is a recorder. Raises OSError where the disk
-    has no room for it."""
-    kept: list[lines.Recorded] = []
-    if isinstance(event, CaseJudged):
-        kept = _recorded(recorder, CASE, event.result.target, event.one)
-    elif isinstance(event, SampleTried):
-        kept = _recorded(recorder, FRESH, event.target.target.name, event.one)
-    if kept or event.lines:
-        writer.append(*kept, *event.lines)
+    """Append the lines of an event, after one about what the target did where there is a recorder. Raise OSError where
+    the disk has no room."""
+    written = list(event.lines)
+    if recorder is not None and isinstance(event, (CaseJudged, SampleTried)) and event.one is not None:
+        judged = isinstance(event, CaseJudged)
+        target = event.result.target if isinstance(event, CaseJudged) else event.target.target.name
+        jobs = recorder.jobs(target, event.one.outcomes)
+        case = event.one.probe.id
+        written.insert(0, lines.Recorded(purpose=CASE if judged else FRESH, target=target, case=case, jobs=jobs))
+    if written:
+        writer.append(*written)
     if isinstance(event, TargetAtWork):
         # On disk from now on: a resumed run must have the same runtime.
         writer.describe(description_of(event.run))
@@ -78,14 +79,6 @@ def _filled_again(plan: Plan, loaded: LoadedRun) -> Plan:
         except ValueError as error:
             raise RunMismatch(f"a case that followed on {target.name} cannot be had again: {error}") from None
     return plan
-
-
-def _recorded(recorder: Recorder | None, purpose: str, target: str, one: Tried | None) -> list[lines.Recorded]:
-    """The line that says what a target did, once the bits that it speaks of are on disk."""
-    if recorder is None or one is None:
-        return []
-    jobs = recorder.jobs(target, one.outcomes)
-    return [lines.Recorded(purpose=purpose, target=target, case=one.probe.id, jobs=jobs)]
 
 
 def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:

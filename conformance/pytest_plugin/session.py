@@ -1,9 +1,8 @@
-"""A target at work for items of pytest: cases are sent ahead of the item that waits for them, each is judged once."""
+"""Target process for items of pytest; failing results are diagnosed one by one."""
 
 from __future__ import annotations
 
 import shlex
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,12 +35,8 @@ class Judged:
     text: str
 
 
-class Pipeline:
-    """One target, started when its first result is asked for.
-
-    Cases announced by :meth:`expect` run while earlier ones are judged; a case that is asked for unannounced, or again,
-    runs then.
-    """
+class Session:
+    """One target, started when its first result is asked for."""
 
     def __init__(self, target: Target, entries: Sequence[Entry] = (), targets_file: Path | None = None) -> None:
         """`entries` are the expected failures; `targets_file` is where the target is defined, if in a file."""
@@ -50,10 +45,6 @@ class Pipeline:
         self.description: dict[str, Any] = {}
         self._targets_file = targets_file
         self._process: TargetProcess | None = None
-        self._agenda: deque[Probe] = deque()
-        self._under_way: set[str] = set()
-        self._running: Iterator[CaseJudged] = iter(())
-        self._ready: dict[str, Judged] = {}
         self._failures: dict[str, Failure] = {}
         self._explainer = Explainer(target.accuracy, _EFFORT, self.entries)
 
@@ -65,41 +56,24 @@ class Pipeline:
             self._process = process
 
     def close(self) -> None:
-        """End the target's process and forget announced cases."""
-        self._agenda.clear()
-        self._under_way.clear()
-        close = getattr(self._running, "close", None)
-        self._running = iter(())
-        if close is not None:
-            close()
+        """End the target's process."""
         if self._process is not None:
             self._process.close()
         self._process = None
 
-    def expect(self, probes: Iterable[Probe]) -> None:
-        """Announce cases that will be asked for, in this order. None is announced twice."""
-        for probe in probes:
-            if probe.id not in self._failures and probe.id not in self._under_way:
-                self._agenda.append(probe)
-                self._under_way.add(probe.id)
-
     def results_of(self, probes: Iterable[Probe]) -> Iterator[Judged]:
-        """Yield the results of cases, in order, each as soon as it is there.
+        """Run cases, and yield their results in order, each as soon as it is there.
 
         Raise TargetUnavailable if the target does not start, or not again after a crash.
         """
         self.start()
-        probes = list(probes)
-        for probe in probes:
-            self._failures.pop(probe.id, None)
-        self.expect(probe for probe in probes if probe.id not in self._ready)
-        for probe in probes:
-            while probe.id not in self._ready:
-                self._advance()
-            judged = self._ready.pop(probe.id)
+        assert self._process is not None
+        entries = applying(self.entries, self.description)
+        for event in cases_judged(self._process, probes, self.target, entries, self._repeat):
+            judged = self._judged(event)
             if judged.result.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(judged.result.message)
-            self._failures[probe.id] = Failure.of(judged.result)
+            self._failures[judged.result.case] = Failure.of(judged.result)
             yield judged
 
     def still_fails(self, entry: Entry, probes: Iterable[Probe]) -> bool:
@@ -118,22 +92,6 @@ class Pipeline:
                 if entry.expects(probe, judged.result):
                     return True
         return not stale([entry], ((probe, self._failures[probe.id]) for probe in probes))
-
-    def _announced(self) -> Iterator[Probe]:
-        while self._agenda:
-            yield self._agenda.popleft()
-
-    def _advance(self) -> None:
-        """Judge the next case that comes back."""
-        assert self._process is not None
-        event = next(self._running, None)
-        if event is None:
-            # Everything announced so far is done, and what was announced since then starts a new stream.
-            entries = applying(self.entries, self.description)
-            self._running = cases_judged(self._process, self._announced(), self.target, entries, self._repeat)
-            event = next(self._running)
-        self._under_way.discard(event.result.case)
-        self._ready[event.result.case] = self._judged(event)
 
     def _judged(self, event: CaseJudged) -> Judged:
         one, result = event.one, event.result
