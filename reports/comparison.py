@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
 from ..conformance.results.result import Result
@@ -19,7 +19,7 @@ from ..conformance.text import plural
 from ..reference import ACCURACY_CLASSES
 from .findings import Finding, findings_of
 from .run import Run
-from .subject import Subject, TypeRow, command_of, subjects_of, version_of
+from .subject import Subject, command_of, subjects_of, version_of
 from .text import flattened
 
 BROKE, LOST, MENDED, GAINED, CHANGED = "broke", "lost", "mended", "gained", "changed"
@@ -32,9 +32,32 @@ _MOVED = 0.05
 code are the same bits; other thread counts or instruction sets move them by less than that, rarely by more."""
 
 
+class Kind(NamedTuple):
+    """A kind of change: its heading, a noun for one and for many, icon and tone."""
+
+    heading: str
+    one: str
+    many: str
+    icon: str
+    tone: str
+
+
+KINDS = {
+    BROKE: Kind("New failures", "new failure", "new failures", "cross", "fail"),
+    LOST: Kind("No longer supported", "no longer supported", "no longer supported", "bar", "fail"),
+    MENDED: Kind("Fixed", "fixed", "fixed", "check", "pass"),
+    GAINED: Kind("Newly supported", "newly supported", "newly supported", "check", "pass"),
+    CHANGED: Kind("Other changes", "other change", "other changes", "wave", "known"),
+}
+"""The kinds of changes, what matters most first."""
+
+
 class Change(Struct, frozen=True):
-    """A case with its verdicts in both runs; message and command are those of the run in
-    which it does not pass, of the new one where both do not."""
+    """A case with its verdicts in both runs.
+
+    Message, command and the title of the finding are those of the run in which it does not pass, of the new one where
+    both do not.
+    """
 
     case: str
     operator: str
@@ -43,19 +66,12 @@ class Change(Struct, frozen=True):
     now: str
     message: str
     repeat: str
+    finding: str
 
     @property
     def how(self) -> str:
         """Both verdicts, in words."""
         return f"{self.was} to {self.now}" if self.was != self.now else f"{self.was}, with another diagnosis"
-
-
-@dataclass(frozen=True)
-class Group:
-    """Changes that one finding names, the simplest case first; ``finding`` is its title, empty for none."""
-
-    finding: str
-    changes: tuple[Change, ...]
 
 
 class Moved(Struct, frozen=True):
@@ -70,33 +86,36 @@ class Moved(Struct, frozen=True):
 
 
 class Changes(Struct, frozen=True):
-    """The differences on one target. ``same`` counts the cases whose verdict is the same in both runs."""
+    """The differences on one target: by kind the changed cases, and how many have the same verdict in both runs."""
 
     name: str
     old: Subject
     new: Subject
     same: int
-    groups: Mapping[str, tuple[Group, ...]]
+    changed: Mapping[str, tuple[Change, ...]]
     only_old: tuple[str, ...]
     only_new: tuple[str, ...]
     accuracy: tuple[Moved, ...]
 
-    def count(self, kind: str) -> int:
-        """The number of cases that changed in that way."""
-        return sum(len(group.changes) for group in self.groups[kind])
+    def groups(self, kind: str) -> list[list[Change]]:
+        """Return the changes of a kind by finding, the largest group first; in each the shortest id comes first."""
+        groups: dict[str, list[Change]] = {}
+        for change in sorted(self.changed[kind], key=lambda change: (len(change.case), change.case)):
+            groups.setdefault(change.finding, []).append(change)
+        return sorted(groups.values(), key=lambda group: (-len(group), group[0].finding))
 
     @property
     def worse(self) -> bool:
-        """Tell whether something got worse: a case broke, one is no longer supported, or accuracy has a wider grade."""
-        return bool(self.groups[BROKE] or self.groups[LOST] or any(moved.wider for moved in self.accuracy))
+        """Whether a case broke, one is no longer supported, or accuracy has a wider grade."""
+        return bool(self.changed[BROKE] or self.changed[LOST] or any(moved.wider for moved in self.accuracy))
 
     @property
     def better(self) -> bool:
-        return bool(self.groups[MENDED] or self.groups[GAINED])
+        return bool(self.changed[MENDED] or self.changed[GAINED])
 
     @property
     def compared(self) -> int:
-        return self.same + sum(map(self.count, self.groups))
+        return self.same + sum(map(len, self.changed.values()))
 
     @property
     def title(self) -> str:
@@ -116,35 +135,13 @@ class Changes(Struct, frozen=True):
         """The answer in a line."""
         if not self.compared:
             return "unknown: the runs have no case in common"
-        parts = [plural(n, word, words) for kind, word, words in _WORDS if (n := self.count(kind))]
-        parts += [f"accuracy in {m.type} is down from {m.grade_was} to {m.grade_now}" for m in self.lost]
+        parts = [plural(n, kind.one, kind.many) for name, kind in KINDS.items() if (n := len(self.changed[name]))]
+        down = (moved for moved in self.accuracy if moved.wider)
+        parts += [f"accuracy in {m.type} is down from {m.grade_was} to {m.grade_now}" for m in down]
         if not parts:
             return f"the same in all {self.compared:,} cases"
         state = "better" if self.better else "changed"
         return f"{'worse' if self.worse else state}: {', '.join(parts)}"
-
-    @property
-    def lost(self) -> list[Moved]:
-        """Types whose accuracy is of a wider grade."""
-        return [moved for moved in self.accuracy if moved.wider]
-
-
-_WORDS = (
-    (BROKE, "new failure", "new failures"),
-    (LOST, "no longer supported", "no longer supported"),
-    (MENDED, "fixed", "fixed"),
-    (GAINED, "newly supported", "newly supported"),
-    (CHANGED, "other change", "other changes"),
-)
-
-HEADINGS = {
-    BROKE: "New failures",
-    LOST: "No longer supported",
-    MENDED: "Fixed",
-    GAINED: "Newly supported",
-    CHANGED: "Other changes",
-}
-"""The kinds of changes, what matters most first, and what each is called."""
 
 
 @dataclass(frozen=True)
@@ -173,26 +170,30 @@ class Comparison:
 
 def compare(old: Run, new: Run) -> Comparison:
     """Compare two runs, target by target of the same name; where each has but one, these two, whatever their names."""
-    comparison = compare_subjects(old, new, subjects_of([old]), subjects_of([new]))
+    olds, news = subjects_of([old]), subjects_of([new])
+    comparison = compare_subjects(old, new, olds, news, [*findings_of(olds), *findings_of(news)])
     return replace(comparison, warnings=(*old.problems, *new.problems, *comparison.warnings))
 
 
 def compare_subjects(
-    old: Run, new: Run, olds: Sequence[Subject], news: Sequence[Subject], findings: Sequence[Finding] | None = None
+    old: Run, new: Run, olds: Sequence[Subject], news: Sequence[Subject], findings: Sequence[Finding]
 ) -> Comparison:
-    """Compare like `compare`, for runs whose targets have been read; ``findings`` are those of all of them, where
-    known."""
+    """Compare the targets of two runs like `compare`; ``findings`` are those of all targets."""
     if len(olds) == len(news) == 1:
         pairs = [(olds[0], news[0])]
     else:
         by_name = {subject.name: subject for subject in news}
         pairs = [(subject, by_name[subject.name]) for subject in olds if subject.name in by_name]
-    known = list(findings) if findings is not None else [*findings_of(olds), *findings_of(news)]
     paired = {subject.name for pair in pairs for subject in pair}
+    titles: dict[tuple[int, str], str] = {}
+    for finding in findings:
+        for member in finding.members:
+            for case in member.cases:
+                titles.setdefault((id(member.subject), case), finding.title)
     return Comparison(
         old,
         new,
-        tuple(_changes(before, after, known) for before, after in pairs),
+        tuple(_changes(before, after, titles) for before, after in pairs),
         tuple(subject.name for subject in olds if subject.name not in paired),
         tuple(subject.name for subject in news if subject.name not in paired),
         tuple(_warnings(old, new, pairs)),
@@ -202,7 +203,7 @@ def compare_subjects(
 def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> Iterator[str]:
     """Differences between the runs beside their targets' answers."""
     for key, words in (("profile", "profile"), ("onnxspec", "release of onnxspec")):
-        values = [_recorded(run, key) for run in (old, new)]
+        values = [dict(run.info)[key] if run.described else "unknown" for run in (old, new)]
         if values[0] != values[1]:
             yield f"They differ in {words}: {values[0]}, then {values[1]}."
     if not (old.described and new.described):  # that has been said
@@ -228,9 +229,8 @@ def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> I
                 yield f"{after.name} differs in {words}: {texts[0] or 'none'}, then {texts[1] or 'none'}."
 
 
-def _changes(old: Subject, new: Subject, findings: Sequence[Finding]) -> Changes:
-    titles = {id(subject): _titles(subject, findings) for subject in (old, new)}
-    by_kind: dict[str, list[tuple[str, Change]]] = {kind: [] for kind in HEADINGS}
+def _changes(old: Subject, new: Subject, titles: Mapping[tuple[int, str], str]) -> Changes:
+    by_kind: dict[str, list[Change]] = {kind: [] for kind in KINDS}
     same = 0
     for case, after in new.by_case.items():
         before = old.by_case.get(case)
@@ -249,14 +249,15 @@ def _changes(old: Subject, new: Subject, findings: Sequence[Finding]) -> Changes
             after.verdict.value,
             result.message,
             command_of(result),
+            titles.get((id(subject), case), ""),
         )
-        by_kind[kind].append((titles[id(subject)].get(case, ""), change))
+        by_kind[kind].append(change)
     return Changes(
         new.name,
         old,
         new,
         same,
-        {kind: _grouped(changes) for kind, changes in by_kind.items()},
+        {kind: tuple(changes) for kind, changes in by_kind.items()},
         tuple(case for case in old.by_case if case not in new.by_case),
         tuple(case for case in new.by_case if case not in old.by_case),
         tuple(_moves(old, new)),
@@ -281,91 +282,46 @@ def _difference(before: Result, after: Result) -> str | None:
     return None if was == now else CHANGED
 
 
-def _titles(subject: Subject, findings: Sequence[Finding]) -> dict[str, str]:
-    """The title of the finding that names a case, by case; of several, of the first."""
-    named: dict[str, str] = {}
-    for finding in findings:
-        for member in finding.members:
-            if member.subject is subject:
-                for case in member.cases:
-                    named.setdefault(case, finding.title)
-    return named
-
-
-def _grouped(changes: Sequence[tuple[str, Change]]) -> tuple[Group, ...]:
-    """Groups by finding, the largest first; in each the shortest ids first, since they have the fewest features."""
-    groups: dict[str, list[Change]] = {}
-    for title, change in changes:
-        groups.setdefault(title, []).append(change)
-    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(Group(title, tuple(sorted(of, key=lambda c: (len(c.case), c.case)))) for title, of in ordered)
-
-
 def _moves(old: Subject, new: Subject) -> Iterator[Moved]:
-    """The types in which accuracy is not what it was."""
-    before: dict[str, TypeRow] = {row.type: row for row in old.types}
-    order = list(ACCURACY_CLASSES)
+    """Yield the types in which accuracy changed."""
+    before, order = {row.type: row for row in old.types}, list(ACCURACY_CLASSES)
     for row in new.types:
-        was = before.get(row.type)
-        if was is None:
-            continue
-        grades = was.passing_grade, row.passing_grade
-        wider = all(grade in order for grade in grades) and order.index(grades[1]) > order.index(grades[0])
-        if grades[0] != grades[1] or _apart(was.worst, row.worst):
-            yield Moved(row.type, *grades, was.worst, row.worst, wider)
-
-
-def _recorded(run: Run, key: str) -> str:
-    return str(dict(run.info)[key]) if run.described else "unknown"
-
-
-def _apart(was: float | None, now: float | None) -> bool:
-    return was is not None and now is not None and abs(was - now) > _MOVED * max(was, now)
+        if row.type in before:
+            grades, worst = ([getattr(r, name) for r in (before[row.type], row)] for name in ("passing_grade", "worst"))
+            wider = all(grade in order for grade in grades) and order.index(grades[1]) > order.index(grades[0])
+            moved = None not in worst and abs(worst[0] - worst[1]) > _MOVED * max(worst)
+            if grades[0] != grades[1] or moved:
+                yield Moved(row.type, *grades, *worst, wider)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as JSON holds it; the keys are in docs/results.md."""
-
-    def end(run: Run) -> dict[str, Any]:
-        return {
-            "folder": str(run.path),
-            "started": run.info["started"],
-            "onnxspec": run.info["onnxspec"],
+    """Return the comparison as JSON holds it; the keys are in docs/results.md."""
+    ends = {
+        name: {"folder": str(run.path), "started": run.info["started"], "onnxspec": run.info["onnxspec"]}
+        for name, run in (("old", comparison.old), ("new", comparison.new))
+    }
+    record: dict[str, Any] = msgspec.to_builtins(
+        {
+            "schema": 1,
+            **ends,
+            "worse": comparison.worse,
+            "warnings": comparison.warnings,
+            "only_old": comparison.only_old,
+            "only_new": comparison.only_new,
+            "targets": [
+                {
+                    "name": changes.name,
+                    "old_version": changes.old.version,
+                    "new_version": changes.new.version,
+                    "worse": changes.worse,
+                    "same": changes.same,
+                    **{kind: [change for group in changes.groups(kind) for change in group] for kind in KINDS},
+                    "only_old": changes.only_old,
+                    "only_new": changes.only_new,
+                    "accuracy": changes.accuracy,
+                }
+                for changes in comparison.targets
+            ],
         }
-
-    return {
-        "schema": 1,
-        "old": end(comparison.old),
-        "new": end(comparison.new),
-        "worse": comparison.worse,
-        "warnings": list(comparison.warnings),
-        "only_old": list(comparison.only_old),
-        "only_new": list(comparison.only_new),
-        "targets": list(map(_target_as_json, comparison.targets)),
-    }
-
-
-def _target_as_json(changes: Changes) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "name": changes.name,
-        "old_version": changes.old.version,
-        "new_version": changes.new.version,
-        "worse": changes.worse,
-        "same": changes.same,
-    }
-    for kind in HEADINGS:
-        groups = changes.groups[kind]
-        record[kind] = [{**asdict(change), "finding": group.finding} for group in groups for change in group.changes]
-    record |= {"only_old": list(changes.only_old), "only_new": list(changes.only_new)}
-    return record | {"accuracy": list(map(asdict, changes.accuracy))}
-
-
-def tone(kind: str) -> tuple[str, str]:
-    """Icon and tone of a kind of change."""
-    return {
-        BROKE: ("cross", "fail"),
-        LOST: ("bar", "fail"),
-        MENDED: ("check", "pass"),
-        GAINED: ("check", "pass"),
-        CHANGED: ("wave", "known"),
-    }[kind]
+    )
+    return record

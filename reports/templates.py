@@ -18,7 +18,7 @@ from ..conformance.text import plural
 from ..reference import document_saying
 from . import presentation
 from .answers import LACKS, SHOWN, told_of
-from .comparison import HEADINGS, tone
+from .comparison import KINDS
 from .evidence import first_values, range_text, shape_text, short
 from .finding_page import MOST_LISTED, sized_files, times_radius, times_words
 from .findings import Clause
@@ -40,6 +40,11 @@ def markdown_of(name: str, **content: Any) -> str:
     return _environment(_markdown).get_template(name).render(**content).rstrip() + "\n"
 
 
+def text_of(name: str, **content: Any) -> str:
+    """Return the text of a template for a terminal, without hidden characters."""
+    return _environment(_text).get_template(name).render(**content)
+
+
 def prepare() -> None:
     """Compile the template of the first page, for a report that is rendered later."""
     _environment(shortened).get_template("page.html")
@@ -47,6 +52,10 @@ def prepare() -> None:
 
 def _markdown(text: str) -> Markup:
     return Markup(plain(text))
+
+
+def _text(text: str) -> Markup:
+    return Markup(printable(text))
 
 
 @cache
@@ -93,8 +102,7 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "MOST_LISTED": MOST_LISTED,
         "LACKS": LACKS,
         "SHOWN": SHOWN,
-        "HEADINGS": HEADINGS,
-        "change_tone": tone,
+        "KINDS": KINDS,
     }
     return environment
 

@@ -51,11 +51,11 @@ def write_files(run: Run, wanted: Output) -> None:
         plan = run.plan
         required = [r for t in run.targets for r in (*t.missing(plan.require), *t.special(plan.require_special))]
         wanted.junit.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
-    from ...reports.markdown import summary_markdown
+    from ...reports.page import summary_markdown
     from ...reports.run import read_run
 
     read = read_run(run.folder)
-    text = summary_markdown([read], read.problems).encode("utf-8", errors="backslashreplace")
+    text = summary_markdown(read).encode("utf-8", errors="backslashreplace")
     (run.folder / SUMMARY).write_bytes(text)
     if job := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(job).open("ab") as file:  # one file for all steps of a job

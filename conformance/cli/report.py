@@ -167,9 +167,9 @@ def diff(
             f"{', '.join(comparison.only_new) or 'none'} in {new}"
         )
     if form is Form.MARKDOWN:
-        from ...reports.markdown import difference_markdown
+        from ...reports.templates import markdown_of
 
-        text = difference_markdown(comparison)
+        text = markdown_of("difference.md", comparison=comparison)
     elif form is Form.HTML:
         from ...reports.page import render_difference
 
@@ -177,9 +177,9 @@ def diff(
     elif form is Form.JSON:
         text = json.dumps(as_json(comparison), indent=1, allow_nan=False) + "\n"
     else:
-        from ...reports.difference_text import difference_text
+        from ...reports.templates import text_of
 
-        text = difference_text(comparison)
+        text = text_of("difference.txt", comparison=comparison)
     put(text)
     raise typer.Exit(int(comparison.worse))
 

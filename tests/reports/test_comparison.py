@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from onnxspec.conformance.cli.application import app
 from onnxspec.reports.comparison import Changes, Comparison, compare
-from onnxspec.reports.markdown import difference_markdown, summary_markdown
-from onnxspec.reports.page import write_report
+from onnxspec.reports.page import summary_markdown, write_report
 from onnxspec.reports.run import read_run
+from onnxspec.reports.templates import markdown_of
 
-from .conftest import result, sample_info, write_run
+from .conftest import KNOWN_CASE, NEW_CASE, result, sample_info, sample_results, write_run
 
 RUNNER = CliRunner()
 
@@ -51,13 +51,13 @@ def compared(tmp_path: Path, was: list[dict[str, Any]], now: list[dict[str, Any]
 )
 def test_each_pair_of_verdicts(tmp_path: Path, was: str, now: str, kind: str | None, worse: bool) -> None:
     changes = compared(tmp_path, [result("a", verdict=was)], [result("a", verdict=now)])
-    assert {name: changes.count(name) for name in changes.groups if changes.groups[name]} == ({kind: 1} if kind else {})
+    assert {name: len(changed) for name, changed in changes.changed.items() if changed} == ({kind: 1} if kind else {})
     assert changes.worse is worse
 
 
 def test_the_same_verdict_by_another_fault_is_a_change(tmp_path: Path) -> None:
     was, now = (result("a", verdict="wrong", diagnosis=[name]) for name in ("x", "y"))
-    assert compared(tmp_path, [was], [now]).groups["changed"][0].changes[0].how == "wrong, with another diagnosis"
+    assert compared(tmp_path, [was], [now]).changed["changed"][0].how == "wrong, with another diagnosis"
 
 
 def test_cases_of_one_run_only_decide_nothing(tmp_path: Path) -> None:
@@ -178,7 +178,16 @@ def test_what_a_runtime_said_does_not_format(tmp_path: Path) -> None:
     rows = [result("a", target=name, verdict="wrong", message="# <script> | [x](y)")]
     folder = write_run(tmp_path / "run", rows, sample_info(rows, name))
     was = write_run(tmp_path / "was", [result("a", target=name)], sample_info(rows, name))
-    for text in (summary_markdown([read_run(folder)]), difference_markdown(compare(read_run(was), read_run(folder)))):
+    comparison = compare(read_run(was), read_run(folder))
+    for text in (summary_markdown(read_run(folder)), markdown_of("difference.md", comparison=comparison)):
         assert "<script>" not in text
         assert "\\<script\\>" in text or "\\<i\\>" in text
         assert not any(line.startswith("# <") for line in text.splitlines())
+
+
+def test_a_summary_has_commands_of_new_failures_only(tmp_path: Path) -> None:
+    rows = sample_results()
+    text = summary_markdown(read_run(write_run(tmp_path / "run", rows, sample_info(rows))))
+    commands = text.partition("```sh\n")[2].partition("```")[0]
+    assert NEW_CASE in commands
+    assert KNOWN_CASE not in commands
