@@ -28,7 +28,7 @@ def compare(
 ) -> None:
     """Compare a model with a framework's results, and find the attribute or weight that explains a difference.
 
-    Exit code 0: the results agree; 1: they differ; 2: the model or the arrays cannot be used.
+    Exit code 0: the results agree; 1: they differ, explained or not; 2: the model or the arrays cannot be used.
     """
     comparison = compare_model(model, arrays_of(inputs), arrays_of(outputs))
     answer, *lines = lines_of(comparison)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class Change:
     """One thing that the framework does and the model does not say.
 
     words
-        What the results match, as a phrase behind "the results match".
+        What the framework does otherwise, as a phrase behind "with".
     remedy
         What to do to the model or to its export.
     outputs
@@ -60,14 +60,19 @@ class Change:
     outputs: Compute
 
 
-def changes_of(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
-    """Yield the changes that can be made to a node with these inputs."""
+def changes_of(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change]:
+    """Yield the changes that can be made to a node with these inputs.
+
+    given
+        The inputs of the model, by name.
+    """
     yield from _attributes(node)
     yield from _activations(node)
     yield from _gate_orders(node, inputs)
     yield from _biases(node, inputs)
     yield from _weights(node, inputs)
     yield from _states_and_lengths(node, inputs)
+    yield from _lost(node, inputs, given)
     yield from _directions(node, inputs)
     yield from _axes(node, inputs)
 
@@ -139,8 +144,8 @@ def _activations(node: RecurrentNode) -> Iterator[Change]:
             changed = list(written)
             for d in range(directions):
                 changed[d * len(defaults) + place] = name
-            if name == own and alpha is None:
-                continue
+            if alpha is None and (name == own or tuple(changed) == defaults * directions):
+                continue  # as above
             numbers: dict[str, Any] = {"activation_alpha": None, "activation_beta": None}
             if alpha is not None:
                 hard = changed.count("HardSigmoid")
@@ -318,6 +323,36 @@ def _states_and_lengths(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]
             "remove sequence_lens, or give the framework packed sequences",
             _with_inputs(lambda values: {"sequence_lens": None}),
         )
+
+
+def _lost(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change]:
+    """Yield changes that give a node a state or lengths which only the model is given: an export lost or froze them."""
+    X, R = inputs["X"], inputs["R"]
+    rows = X.shape[0 if node.node.attributes.get("layout", 0) else 1]
+    state = (rows, len(R)) if node.node.attributes.get("layout", 0) else (len(R), rows)
+    shapes = {"sequence_lens": (rows,), "initial_h": (*state, R.shape[2]), "initial_c": (*state, R.shape[2])}
+    fitting = {
+        formal: [
+            name
+            for name, array in given.items()
+            if array.shape == shape
+            and array.dtype.kind == ("i" if formal == "sequence_lens" else "f")
+            and not any(np.array_equal(array, used) for used in inputs.values())
+        ]
+        for formal, shape in shapes.items()
+        if formal in node.node.operator.inputs
+    }
+    taken = [{formal: name} for formal, names in fitting.items() for name in names]
+    pairs = product(fitting["initial_h"], fitting.get("initial_c", ()))
+    taken += [{"initial_h": h, "initial_c": c} for h, c in pairs if h != c]
+    for sources in taken:
+        words = " and ".join(f"{formal} from the model's input {name}" for formal, name in sources.items())
+        yield Change(words, f"connect {words}", _with_inputs(partial(_from_given, given=given, sources=sources)))
+
+
+def _from_given(values: Arrays, given: Arrays, sources: Mapping[str, str]) -> dict[str, Array]:
+    kinds = {formal: np.int32 if formal == "sequence_lens" else values["X"].dtype for formal in sources}
+    return {formal: given[name].astype(kinds[formal]) for formal, name in sources.items()}
 
 
 def _without(values: Arrays, names: list[str]) -> dict[str, Array | None]:

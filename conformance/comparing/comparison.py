@@ -160,18 +160,18 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
     matches, tried = [], 0
     for words, remedy, changes in _candidates(split, values):
         tried += 1
+        differences = []
         try:
             changed = values.wanted(names, changes)
+            for name in names:
+                found = _nearest(name, _layouts(split, name, changed[name], given[name]), given[name])
+                if not found.agrees:
+                    break
+                differences.append(found.difference)
+            else:
+                matches.append(Match(words, remedy, max(differences)))
         except (ComparisonError, ExecutionError):
-            continue  # the node is illegal with this change, or the rest of the model cannot be run with it
-        differences = []
-        for name in names:
-            found = _nearest(name, _layouts(split, name, changed[name], given[name]), given[name])
-            if not found.agrees:
-                break
-            differences.append(found.difference)
-        else:
-            matches.append(Match(words, remedy, max(differences)))
+            continue  # the node is illegal with this change, or the results have other shapes
     matches.sort(key=lambda match: match.difference)
     signs = [] if matches else [remarks_on(n, inputs) for n, inputs in zip(split.nodes, values.before, strict=True)]
     return Comparison(tensors, tuple(matches), tried, first, tuple(chain.from_iterable(signs)))
@@ -179,7 +179,9 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
 
 def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
     """Yield changes with their words and remedies: of all nodes of an operator together, then of each node alone."""
-    own = [list(changes_of(node, inputs)) for node, inputs in zip(split.nodes, values.before, strict=True)]
+    own = [
+        list(changes_of(node, inputs, values.given)) for node, inputs in zip(split.nodes, values.before, strict=True)
+    ]
     several = len(split.nodes) > 1
     together: dict[str, dict[int, Change]] = {}
     for number, changes in enumerate(own):
@@ -285,8 +287,10 @@ def lines_of(comparison: Comparison) -> list[str]:
 def _answer(comparison: Comparison) -> str:
     if comparison.agrees:
         return "the model computes these results"
+    other = "the model computes other numbers"
     if not comparison.matches:
-        return f"the model computes other numbers, and none of {comparison.tried} single changes explains them"
+        return f"{other}, and none of {comparison.tried} single changes explains them"
     if len(comparison.matches) == 1:
-        return f"the results match {comparison.matches[0].words}"
-    return f"the results match each of {len(comparison.matches)} single changes; these data cannot tell them apart"
+        return f"{other}; with {comparison.matches[0].words} it would compute these results"
+    several = f"with each of {len(comparison.matches)} single changes it would compute these results"
+    return f"{other}; {several}, and these data cannot tell them apart"

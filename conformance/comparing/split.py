@@ -111,7 +111,7 @@ class Evaluator:
     """
 
     def __init__(self, split: SplitModel, given: Arrays, process: TargetProcess) -> None:
-        self._split, self._process = split, process
+        self._split, self._process, self.given = split, process, given
         self._constants = {name: array for name, array in split.constants.items() if name not in given}
         self._models: dict[tuple[tuple[str, ...], tuple[str, ...]], bytes] = {}
         self.before: list[dict[str, Array]] = []

@@ -1,4 +1,4 @@
-"""Write the models and results of data/ with real PyTorch: ``python make_data.py DIR`` (PyTorch 2.13, onnxscript).
+"""Write models and results of data/ with PyTorch: ``python make_data.py DIR [NAME...]`` (PyTorch 2.13, onnxscript).
 
 Each NAME.onnx is an export, NAME.npz has its inputs under ``in.`` and what PyTorch computed under ``out.``.
 """
@@ -32,6 +32,30 @@ class Layers(nn.Module):
         return (y, states[0] if isinstance(states, tuple) else states)
 
 
+class WithStates(nn.Module):
+    """An LSTM with given states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(I, H)
+
+    def forward(self, x: torch.Tensor, h0: torch.Tensor, c0: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y, (h, c) = self.layer(x, (h0, c0))
+        return y, h, c
+
+
+class Packed(nn.Module):
+    """A GRU on packed sequences; its lengths fall, as the exporter wants them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.GRU(I, H, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        packed, h = self.layer(nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True))
+        return nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)[0], h
+
+
 MODELS = {
     "lstm": Layers(nn.LSTM(I, H, batch_first=True)),
     "lstm-stacked": Layers(nn.LSTM(I, H, num_layers=2, batch_first=True), classes=3),
@@ -39,41 +63,54 @@ MODELS = {
     "gru": Layers(nn.GRU(I, H, batch_first=True), classes=3),
     "gru-bidirectional": Layers(nn.GRU(I, H, bidirectional=True, batch_first=True)),
     "rnn": Layers(nn.RNN(I, H, nonlinearity="relu")),
+    "lstm-states": WithStates(),
+    "gru-packed": Packed(),
 }
 
 
-def write(folder: Path, name: str, module: Layers, *, dynamo: bool) -> None:
+def inputs_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Random inputs of a module, by name."""
+    if isinstance(module, WithStates):
+        return {"x": torch.randn(T, N, I), "h0": torch.randn(1, N, H), "c0": torch.randn(1, N, H)}
+    x = torch.randn(*((N, T, I) if module.layer.batch_first else (T, N, I)))
+    return {"x": x, "lengths": torch.tensor([T, 4, 2])} if isinstance(module, Packed) else {"x": x}
+
+
+def write(folder: Path, name: str, module: nn.Module, *, dynamo: bool) -> None:
     """Export one module and record what it computes."""
     torch.manual_seed(len(name))
     for parameter in module.parameters():
         nn.init.uniform_(parameter, -0.9, 0.9)
-    shape = (N, T, I) if module.layer.batch_first else (T, N, I)
-    x = torch.randn(*shape)
+    inputs = inputs_of(module)
+    given = tuple(inputs.values())
     with torch.no_grad():
-        outputs = module(x)
-    names = ["output", "h"][: len(outputs)]
-    axis = {0 if module.layer.batch_first else 1: "batch"}
+        outputs = module(*given)
+    names = ["output", "h", "c"][: len(outputs)]
+    rows = {n: {array.shape.index(N): "batch"} for n, array in inputs.items()}
     if dynamo:
         program = torch.onnx.export(
-            module, (x,), dynamo=True, input_names=["x"], output_names=names, dynamic_shapes={"x": axis}, verbose=False
+            module, given, dynamo=True, input_names=[*inputs], output_names=names, dynamic_shapes=rows, verbose=False
         )
         model = program.model_proto
     else:
         buffer = io.BytesIO()
         torch.onnx.export(
-            module, (x,), buffer, dynamo=False, input_names=["x"], output_names=names, dynamic_axes={"x": axis}
+            module, given, buffer, dynamo=False, input_names=[*inputs], output_names=names, dynamic_axes=rows
         )
         model = onnx.load_from_string(buffer.getvalue())
     for node in model.graph.node:
         del node.metadata_props[:]
         node.doc_string = ""
     onnx.save(model, folder / f"{name}.onnx")
-    arrays = {"in.x": x.numpy(), **{f"out.{n}": o.numpy() for n, o in zip(names, outputs, strict=True)}}
+    arrays = {f"in.{n}": array.numpy() for n, array in inputs.items()}
+    arrays |= {f"out.{n}": array.numpy() for n, array in zip(names, outputs, strict=True)}
     np.savez(folder / f"{name}.npz", **arrays)
 
 
 if __name__ == "__main__":
-    for name, module in MODELS.items():
-        write(Path(sys.argv[1]), name, module.eval(), dynamo=False)
-        if name != "rnn":  # the newer exporter unrolls it into other operators
-            write(Path(sys.argv[1]), f"{name}-dynamo", module.eval(), dynamo=True)
+    folder, *asked = sys.argv[1:]
+    for name in asked or MODELS:
+        module = MODELS[name].eval()
+        write(Path(folder), name, module, dynamo=False)
+        if name not in ("rnn", "gru-packed"):  # the newer exporter unrolls RNN and has no packed sequences
+            write(Path(folder), f"{name}-dynamo", module, dynamo=True)

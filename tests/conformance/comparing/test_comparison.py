@@ -1,4 +1,4 @@
-"""A model beside what PyTorch computed: exports that are right, and mistakes that are planted into them."""
+"""A model beside what PyTorch or Keras computed: exports that are right, and mistakes that are planted into them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
@@ -26,7 +27,7 @@ def compared(model: Path, name: str) -> Comparison:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_pytorch_exports_is_confirmed(name: str) -> None:
+def test_right_models_are_confirmed(name: str) -> None:
     comparison = compared(DATA / f"{name}.onnx", name)
     assert comparison.agrees
     assert str(comparison).startswith("the model computes these results")
@@ -89,6 +90,23 @@ def exchange_layers(model: ModelProto, node: NodeProto) -> None:
     first.input[3], second.input[3] = second.input[3], first.input[3]
 
 
+def disconnect(*places: int) -> Spoil:
+    def spoil(model: ModelProto, node: NodeProto) -> None:
+        for place in places:
+            node.input[place] = ""
+
+    return spoil
+
+
+def exchange_states(model: ModelProto, node: NodeProto) -> None:
+    node.input[5], node.input[6] = node.input[6], node.input[5]
+
+
+def reshaped(array: np.ndarray) -> np.ndarray:
+    """The framework's kernel, reshaped in the place of a transpose."""
+    return np.ascontiguousarray(array.swapaxes(1, 2)).reshape(array.shape)
+
+
 ORDERS = {1: blocks, 2: blocks, 3: bias_blocks}
 """By place of an input of the node, how its blocks are reordered."""
 
@@ -131,13 +149,49 @@ MISTAKES: dict[str, tuple[str, Spoil, str]] = {
     "input-forget": ("lstm", set_attribute("input_forget", 1), "input_forget = 0"),
     "recurrent-reshaped": (
         "lstm",
-        change_input(2, lambda R: np.ascontiguousarray(R.swapaxes(1, 2)).reshape(R.shape)),
+        change_input(2, reshaped),
         "R transposed from its values in order",
     ),
     "recurrent-blocks-transposed": (
         "gru",
         change_input(2, lambda R: np.concatenate([b.swapaxes(1, 2) for b in np.split(R, 3, axis=1)], axis=1)),
         "each gate's block of R transposed",
+    ),
+    "states-exchanged": ("lstm-states", exchange_states, "initial_h and initial_c exchanged"),
+    "states-exchanged-dynamo": ("lstm-states-dynamo", exchange_states, "initial_h and initial_c exchanged"),
+    "cell-state-lost": ("lstm-states", disconnect(6), "initial_c from the model's input c0"),
+    "states-lost": (
+        "lstm-states", disconnect(5, 6), "initial_h from the model's input h0 and initial_c from the model's input c0",
+    ),
+    "gates-beside-states": (
+        "lstm-states",
+        both(*(change_input(place, order(0, 2, 3, 1)) for place, order in ORDERS.items())),
+        "the blocks of W, R and B in the order i, f, c, o (PyTorch's and Keras' order)",
+    ),
+    "lengths-lost": ("gru-packed", disconnect(4), "sequence_lens from the model's input lengths"),
+    "linear-before-reset-beside-lengths": (
+        "gru-packed", set_attribute("linear_before_reset", 0), "linear_before_reset = 1",
+    ),
+    "gates-of-keras": (
+        "keras-lstm",
+        both(*(change_input(place, order(0, 2, 3, 1)) for place, order in ORDERS.items())),
+        "the blocks of W, R and B in the order i, f, c, o (PyTorch's and Keras' order)",
+    ),
+    "kernel-of-keras-reshaped": ("keras-lstm", change_input(1, reshaped), "W transposed from its values in order"),
+    "hard-sigmoid-of-keras": (
+        "keras-lstm-hard",
+        set_attribute("activation_alpha", None),
+        "HardSigmoid (alpha 1/6, beta 0.5) in place of HardSigmoid of the gates",
+    ),
+    "sigmoid-for-hard-sigmoid": (
+        "keras-lstm-hard",
+        both(set_attribute("activations", None), set_attribute("activation_alpha", None)),
+        "HardSigmoid (alpha 1/6, beta 0.5) in place of Sigmoid of the gates",
+    ),
+    "reset-after": ("keras-gru", set_attribute("linear_before_reset", 0), "linear_before_reset = 1"),
+    "reset-before": ("keras-gru-v1", set_attribute("linear_before_reset", 1), "linear_before_reset = 0"),
+    "bias-halves-of-keras": (
+        "keras-gru", change_input(3, blocks(*HALVES["GRU"])), "the bias halves Wb and Rb exchanged",
     ),
 }  # fmt: skip
 
@@ -150,8 +204,43 @@ def test_a_planted_mistake_is_named(mistake: str, tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "model.onnx")
     comparison = compared(tmp_path / "model.onnx", name)
     assert not comparison.agrees
-    assert [match.words for match in comparison.matches if words in match.words], str(comparison)
-    assert all(match.difference < 1e-5 for match in comparison.matches)
+    assert [words in match.words for match in comparison.matches] == [True], str(comparison)
+    assert comparison.matches[0].difference < 1e-5
+    assert str(comparison).startswith(f"the model computes other numbers; with {comparison.matches[0].words} it would")
+
+
+@pytest.mark.parametrize(
+    ("name", "fed", "words"),
+    [
+        ("lstm-states", {"h0": np.zeros((1, 3, 5), "f4"), "c0": np.zeros((1, 3, 5), "f4")},
+         "initial_h and initial_c of zero at /layer/LSTM"),
+        ("lstm-states", {"c0": np.zeros((1, 3, 5), "f4")}, "initial_c of zero at /layer/LSTM"),
+        ("gru-packed", {"lengths": np.array([6, 6, 6])},
+         "all steps of every row, without sequence_lens at /layer/GRU"),
+    ],
+)  # fmt: skip
+def test_a_framework_that_ran_without_states_or_lengths_is_named(
+    name: str, fed: dict[str, np.ndarray], words: str
+) -> None:
+    session = onnxruntime.InferenceSession(DATA / f"{name}.onnx", providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    results = dict(zip(names, session.run(None, {**arrays(name, "in"), **fed}), strict=True))
+    assert [match.words for match in compare(DATA / f"{name}.onnx", arrays(name, "in"), results).matches] == [words]
+
+
+def test_all_changes_that_fit_are_named(tmp_path: Path) -> None:
+    """A framework without biases: Rb is 0 in the model, so that it alone is the same as none."""
+    model = onnx.load(DATA / "gru.onnx")
+    change_input(3, np.zeros_like)(model, recurrent(model)[0])
+    onnx.save(model, tmp_path / "right.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "right.onnx", providers=["CPUExecutionProvider"])
+    results = {"output": session.run(["output"], arrays("gru", "in"))[0]}
+    change_input(3, lambda B: B + np.repeat(np.float32([0.5, 0]), B.shape[1] // 2))(model, recurrent(model)[0])
+    onnx.save(model, tmp_path / "model.onnx")
+    comparison = compare(tmp_path / "model.onnx", arrays("gru", "in"), results)
+    matches = {match.words.removesuffix(" at /layer/GRU") for match in comparison.matches}
+    assert matches == {"no bias", "Rb alone as the bias"}
+    assert "with each of 2 single changes it would compute these results" in str(comparison)
 
 
 def one_direction(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
