@@ -54,6 +54,11 @@ def _markdown(text: str) -> Markup:
     return Markup(plain(text))
 
 
+def _fenced(text: str) -> Markup:
+    """Return a text that cannot end the fence that it stands in."""
+    return Markup(printable(text).replace("```", "` ` `"))
+
+
 def _text(text: str) -> Markup:
     return Markup(printable(text))
 
@@ -88,7 +93,8 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "documents": _documents,
         "basename": lambda path: path.rpartition("/")[2],
         "code": lambda text: Markup(code(text)),
-        "line": lambda text: Markup(" ".join(printable(text).replace("```", "` ` `").split())),
+        "line": lambda text: Markup(" ".join(_fenced(text).split())),
+        "fenced": _fenced,
     }
     environment.globals |= {
         "word": word,

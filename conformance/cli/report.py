@@ -76,7 +76,6 @@ def report(
 def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
     """Write what upstream is sent of a finding. Ends with exit code 2 where there is none."""
     from ...reports.run import read_runs
-    from ...reports.upstream.chosen import chosen_finding
     from ...reports.upstream.issue import issue_markdown
 
     readable, problems = read_runs(runs)
@@ -85,8 +84,7 @@ def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
     try:
         if out is not None and out.exists():
             fail(f"{out} is there already: give another file")
-        chosen = chosen_finding(readable, named)
-        text = issue_markdown(chosen)
+        text = issue_markdown(readable, named)
         if out is not None:
             out.write_text(text, encoding="utf-8")
     except OSError as error:
