@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.cases import profile
-from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.directories.graph_reading import read_model
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.reference import FAULTS, OPERATORS, Fault, Node, run_fault, versions_of

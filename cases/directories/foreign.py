@@ -10,27 +10,14 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
+from ...reference import Node
 from ...reference.operators.asking import returned_in_order
 from ..specs.case import Feed, Trial
 from ..specs.subject import Subject
-from .graph_reading import NodeGraph, read_subject
-from .reading import NotOneNode, OneNode, read_model
+from .graph_reading import NodeGraph
 
 
-def read_any(model: bytes) -> OneNode | NodeGraph:
-    """Read the recurrent node of a model, or several with the nodes between them. Raise NotOneNode, IllegalNode."""
-    try:
-        return read_model(model)
-    except NotOneNode as error:
-        try:
-            return read_subject(model)
-        except NotOneNode:
-            raise error from None
-
-
-def trials_of(
-    key: str, model: bytes, read: OneNode | NodeGraph, fed: Sequence[Mapping[str, NDArray[Any]]]
-) -> tuple[Trial, ...]:
+def trials_of(key: str, model: bytes, read: NodeGraph, fed: Sequence[Mapping[str, NDArray[Any]]]) -> tuple[Trial, ...]:
     """Return the trial of a model and, if it does not return the Y of every node, its companion with all outputs.
 
     fed
@@ -38,33 +25,25 @@ def trials_of(
 
     Raise KeyError for a graph input that is neither fed nor a constant.
     """
-    feeds = tuple(Feed(read.bind(arrays), arrays) for arrays in fed)
-    if isinstance(read, NodeGraph):
-        return _of_graph(key, model, read, feeds)
-    trial = Trial(key, model, read.node, feeds)
-    if "Y" in read.node.outputs:
-        return (trial,)
-    everything = read.node.operator.outputs
-    companion = Trial(f"{key}~companion", _with_all_outputs(model, read), replace(read.node, outputs=everything), feeds)
-    return trial, companion
-
-
-def _of_graph(key: str, model: bytes, read: NodeGraph, feeds: tuple[Feed, ...]) -> tuple[Trial, ...]:
-    subject = read.subject
-    first = subject.nodes[0]
+    feeds, subject, one = tuple(Feed(read.bind(arrays), arrays) for arrays in fed), read.subject, read.lone
+    first, companion = subject.nodes[0], f"{key}~companion"
     if len(subject.nodes) == 1:
         formal = {name: output for output, name in (first.outputs or {}).items()}
         node = replace(first.node, outputs=tuple(formal[name] for name in subject.shown))
         own = tuple(Feed(first.inputs_from(feed.inputs), feed.fed) for feed in feeds)
-        return (Trial(key, model, node, own),)
+        trial = Trial(key, model, node, own)
+        if one is None or "Y" in node.outputs:
+            return (trial,)
+        everything = replace(node, outputs=node.operator.outputs)
+        return trial, Trial(companion, _with_all_outputs(model, node), everything, own)
     trial = Trial(key, model, first.node, feeds, graph=subject)
     shows_all = all((bound.outputs or {}).get("Y", "") in subject.shown for bound in subject.nodes)
     if shows_all or any(bound.node.codecs for bound in subject.nodes):
         return (trial,)
     made = [name for bound in subject.nodes for name in (bound.outputs or {}).values()]
-    everything = Subject(subject.nodes, (*subject.shown, *(name for name in made if name not in subject.shown)))
-    companion = _showing(model, everything.shown)
-    return trial, Trial(f"{key}~companion", companion, first.node, feeds, graph=everything)
+    shown = (*subject.shown, *(name for name in made if name not in subject.shown))
+    graph = Subject(subject.nodes, shown)
+    return trial, Trial(companion, _showing(model, shown), first.node, feeds, graph=graph)
 
 
 def _showing(model: bytes, names: Sequence[str]) -> bytes:
@@ -96,25 +75,25 @@ def alone(trial: Trial) -> Iterator[Trial]:
                 each.update({bound.called(formal): array for formal, array in made.items()})
 
 
-def _with_all_outputs(model: bytes, read: OneNode) -> bytes:
+def _with_all_outputs(model: bytes, asking: Node) -> bytes:
     """Return the model with every output of its node, in the operator's order."""
     proto = onnx.load_model_from_string(model)
     graph = proto.graph
-    node = next(n for n in graph.node if n.op_type == read.node.op_type)
+    node = next(n for n in graph.node if n.op_type == asking.op_type)
     shown = {value.name: value for value in graph.output}
-    layout = 1 if read.node.attributes.get("layout") == 1 else 0
+    layout = 1 if asking.attributes.get("layout") == 1 else 0
     kind = next(iter(shown.values())).type.tensor_type.elem_type
     taken = {name for n in graph.node for name in (*n.input, *n.output)}
-    asked = dict(zip(read.node.operator.outputs, node.output, strict=False))
+    asked = dict(zip(asking.operator.outputs, node.output, strict=False))
     names, values = [], []
-    for formal in read.node.operator.outputs:
+    for formal in asking.operator.outputs:
         name = asked.get(formal, "")
         if not name:
             name = next(n for n in (formal, *(f"{formal}_{k}" for k in range(len(taken) + 1))) if n not in taken)
             taken.add(name)
         names.append(name)
         # Its sizes stay open: what is symbolic in the model is not known here.
-        form = read.node.operator.tensors.get(formal)
+        form = asking.operator.tensors.get(formal)
         sizes = None if form is None else [None] * len(form.shape(layout))
         values.append(shown.get(name) or helper.make_tensor_value_info(name, kind, sizes))
     del node.output[:], graph.output[:]

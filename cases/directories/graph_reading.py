@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,32 @@ _BY_INPUT = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes", "Transp
 """The argument of each move, as an attribute or, in newer opsets, as its second input."""
 
 
+class OneNode(Struct, frozen=True):
+    """Model of one recurrent node and constants.
+
+    node
+        Operator version, attributes, and the outputs of the graph, in the graph's order.
+    inputs
+        Formal input name to name of the graph input that feeds it, in the order of the node's inputs.
+    constants
+        Formal input name to array, for initializers and Constant nodes. An initializer that is also a graph input is
+        its default, and occurs in both.
+    outputs
+        Formal output name to name of the graph output, in the order of the graph's outputs.
+    """
+
+    node: Node
+    inputs: Mapping[str, str]
+    constants: Mapping[str, Array]
+    outputs: Mapping[str, str]
+
+    def bind(self, fed: Mapping[str, Array]) -> dict[str, Array]:
+        """Return all inputs of the node by formal name, from the graph's inputs by name. Raise KeyError, with their
+        names, for graph inputs that are neither fed nor constants."""
+        _require_fed([name for formal, name in self.inputs.items() if formal not in self.constants], fed)
+        return {**self.constants, **{formal: fed[n] for formal, n in self.inputs.items() if n in fed}}
+
+
 class NodeGraph(Struct, frozen=True):
     """Model of recurrent nodes and the nodes between them.
 
@@ -33,7 +60,7 @@ class NodeGraph(Struct, frozen=True):
     constants
         By name.
     inputs
-        Names of the graph's inputs.
+        Names of the graph's inputs that nodes take.
     """
 
     subject: Subject
@@ -43,18 +70,51 @@ class NodeGraph(Struct, frozen=True):
     def bind(self, fed: Mapping[str, Array]) -> dict[str, Array]:
         """Return all given tensors by name. Raise KeyError, with their names, for graph inputs that are neither fed nor
         constants."""
-        missing = [name for name in self.inputs if name not in fed and name not in self.constants]
-        if missing:
-            raise KeyError(f"no array for {', '.join(missing)}")
+        _require_fed([name for name in self.inputs if name not in self.constants], fed)
         return {**self.constants, **fed}
 
+    @property
+    def lone(self) -> OneNode | None:
+        """The model's node, if it holds nothing but one and constants."""
+        bound, *others = self.subject.nodes
+        sources, named = bound.inputs or {}, bound.outputs or {}
+        if others or bound.node.codecs or any(source.moves for source in sources.values()):
+            return None
+        formal = {name: formal for formal, name in named.items()}
+        outputs = {formal[name]: name for name in self.subject.shown}
+        return OneNode(
+            replace(bound.node, outputs=tuple(outputs)),
+            {formal: source.tensor for formal, source in sources.items() if source.tensor in self.inputs},
+            {f: self.constants[source.tensor] for f, source in sources.items() if source.tensor in self.constants},
+            outputs,
+        )
 
-def read_subject(model: onnx.ModelProto | bytes) -> NodeGraph:
+
+def _require_fed(names: Sequence[str], fed: Mapping[str, Array]) -> None:
+    if missing := [name for name in names if name not in fed]:
+        raise KeyError(f"no array for {', '.join(missing)}")
+
+
+def read_model(model: onnx.ModelProto | bytes) -> OneNode:
+    """Read the one recurrent node of a model. Raise NotOneNode if it holds anything else but constants, and the
+    exceptions of :func:`read_node_graph`."""
+    graph = read_node_graph(model)
+    one = graph.lone
+    if one is None:
+        names = ", ".join(bound.node.op_type for bound in graph.subject.nodes[:5])
+        raise NotOneNode(f"the graph holds more than one node and constants: {names}")
+    return one
+
+
+def read_node_graph(model: onnx.ModelProto | bytes) -> NodeGraph:
     """Read the recurrent nodes of a model. Between them there may be nodes that only move numbers, and QuantizeLinear
     and DequantizeLinear directly behind and before them.
 
+    model
+        With its external data loaded, if it has any.
+
     Raise NotOneNode if it holds anything else, IllegalNode if a node has attributes or outputs that its operator
-    version does not define.
+    version does not define. Types and shapes are not checked: :func:`..reference.configure` does that.
     """
     proto, constants, nodes = read_graph(model)
     beside = [node for node in nodes if _is_beside(node)]
@@ -72,7 +132,9 @@ def read_subject(model: onnx.ModelProto | bytes) -> NodeGraph:
         raise NotOneNode("the graph shows an output twice")
     if unused := [node.op_type for node in beside if node.output[0] not in reader.used]:
         raise NotOneNode(f"{unused[0]} stands where nothing is known of it")
-    return NodeGraph(Subject(bound, shown), reader.constants, tuple(value.name for value in proto.graph.input))
+    taken = {source.tensor for each in bound for source in (each.inputs or {}).values()}
+    inputs = tuple(value.name for value in proto.graph.input if value.name in taken)
+    return NodeGraph(Subject(bound, shown), constants, inputs)
 
 
 def _is_beside(node: NodeProto) -> bool:
@@ -154,7 +216,7 @@ class _Reader:
                 raise NotOneNode(f"{node.op_type} stands where nothing is known of it")
             name = node.input[0]
         if name not in self.fed and name not in self.constants:
-            raise NotOneNode(f"{name!r} is given by nothing in the graph")
+            raise NotOneNode(f"nothing in the graph gives {name!r}")
         return Source(name, tuple(reversed(moves))), codec
 
 

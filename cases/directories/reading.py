@@ -1,19 +1,16 @@
-"""Foreign models of one recurrent node, as inputs of the reference."""
+"""Parts of foreign models: constants, operator versions, attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
-from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
 from ...reference import (
     IllegalNode,
-    Node,
     OperatorVersion,
     UnknownOperator,
     document_meant,
@@ -25,75 +22,7 @@ from ..specs.tensor import array_of
 
 
 class NotOneNode(ValueError):
-    """The model is not a single recurrent node with its constants; the message describes it in one line."""
-
-
-class OneNode(Struct, frozen=True):
-    """Model of one recurrent node.
-
-    node
-        Operator version, attributes, and the outputs of the graph, in the graph's order.
-    inputs
-        Formal input name to name of the graph input that feeds it, in the order of the node's inputs.
-    constants
-        Formal input name to array, for initializers and Constant nodes. An initializer that is also a graph input is
-        its default, and occurs in both.
-    outputs
-        Formal output name to name of the graph output, in the order of the graph's outputs.
-    """
-
-    node: Node
-    inputs: Mapping[str, str]
-    constants: Mapping[str, NDArray[Any]]
-    outputs: Mapping[str, str]
-
-    def bind(self, fed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Return all inputs of the node by formal name, from the graph's inputs by name.
-
-        Raise KeyError, with their names, for graph inputs that are neither fed nor constants.
-        """
-        missing = [n for formal, n in self.inputs.items() if n not in fed and formal not in self.constants]
-        if missing:
-            raise KeyError(f"no array for {', '.join(missing)}")
-        return {**self.constants, **{formal: fed[n] for formal, n in self.inputs.items() if n in fed}}
-
-
-def read_model(model: onnx.ModelProto | bytes) -> OneNode:
-    """Read the one recurrent node of a model.
-
-    model
-        With its external data loaded, if it has any. Constant nodes may feed the node.
-
-    Raise NotOneNode if it holds anything else, IllegalNode if the node has attributes or outputs that its operator
-    version does not define. Types and shapes are not checked: :func:`..reference.configure` does that.
-    """
-    model, constants, nodes = read_graph(model)
-    graph = model.graph
-    if len(nodes) != 1:
-        what = ", ".join(proto.op_type for proto in nodes[:5]) + (", ..." if len(nodes) > 5 else "")
-        raise NotOneNode(f"the graph holds {len(nodes)} nodes beside constants, not one{': ' + what if what else ''}")
-    (proto,) = nodes
-    operator = operator_meant(model, proto)
-    given = by_position(proto.input, operator.inputs, f"{operator.name}: inputs")
-    fed = {value.name for value in graph.input}
-    for formal, name in given.items():
-        if name not in fed and name not in constants:
-            raise NotOneNode(f"{operator.name}: input {formal} is {name!r}, which nothing in the graph gives")
-    named = by_position(proto.output, operator.outputs, f"{operator.name}: outputs")
-    made = {name: formal for formal, name in named.items()}
-    shown = [value.name for value in graph.output]
-    for name in shown:
-        if name not in made:
-            raise NotOneNode(f"the graph's output {name!r} is no output of its {operator.op_type} node")
-    if len(set(shown)) < len(shown):
-        raise NotOneNode("the graph shows an output twice")
-    outputs = {made[name]: name for name in shown}
-    return OneNode(
-        Node(operator.op_type, operator.since_version, attributes_of(proto, operator), tuple(outputs), operator.domain),
-        {formal: name for formal, name in given.items() if name in fed},
-        {formal: constants[name] for formal, name in given.items() if name in constants},
-        outputs,
-    )
+    """The model holds more than recurrent nodes that can be judged; the message describes it in one line."""
 
 
 def read_graph(model: onnx.ModelProto | bytes) -> tuple[onnx.ModelProto, dict[str, NDArray[Any]], list[NodeProto]]:

@@ -14,7 +14,8 @@ from onnx import helper
 
 from ...cases.directories.directory import write_directory
 from ...cases.directories.fairness import data_sets_of
-from ...cases.directories.foreign import read_any, trials_of
+from ...cases.directories.foreign import trials_of
+from ...cases.directories.graph_reading import read_node_graph
 from ...cases.directories.reading import NotOneNode
 from ...reference import IllegalNode, resolve
 from ...reference.errors import UserError
@@ -183,7 +184,8 @@ def _written(
     """Write the case of a model of some nodes, unless there is a reason against it; return its row."""
     try:
         several = [drawn(node) if captures is None else _runs_of(captures[node.path]) for node in nodes]
-        trial = trials_of(folder.name, model, read_any(model), [feed(runs) for runs in zip(*several, strict=False)])[0]
+        fed = [feed(runs) for runs in zip(*several, strict=False)]
+        trial = trials_of(folder.name, model, read_node_graph(model), fed)[0]
         for each in trial.feeds if trial.graph is None else ():
             resolve(trial.node, each.inputs)
         sets = data_sets_of(trial, outputs=outputs)

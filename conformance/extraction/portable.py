@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ...cases.axes.tensors.weights import held
-from ...cases.directories.reading import NotOneNode, OneNode, read_model
+from ...cases.directories.graph_reading import OneNode, read_model
+from ...cases.directories.reading import NotOneNode
 from ...cases.specs.tensor import tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
 from ...reference.documents import Extent

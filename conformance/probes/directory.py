@@ -19,9 +19,9 @@ import onnx
 from ...cases import family_of
 from ...cases.axes.quantized import features_of_levels
 from ...cases.directories.directory import CaseDirectory, DirectoryError, find_directories, read_directory
-from ...cases.directories.foreign import alone, read_any, trials_of
-from ...cases.directories.graph_reading import NodeGraph
-from ...cases.directories.reading import NotOneNode, OneNode
+from ...cases.directories.foreign import alone, trials_of
+from ...cases.directories.graph_reading import NodeGraph, read_node_graph
+from ...cases.directories.reading import NotOneNode
 from ...cases.directories.room import CASE_BYTES, DEPTH, multiply_adds_in, steps_in
 from ...cases.specs.features import groups_with, model_features
 from ...reference import IllegalNode, clauses_of, resolve
@@ -97,7 +97,7 @@ def _by_given(key: str, read: CaseDirectory) -> Prepared:
 
 
 def _by_document(key: str, read: CaseDirectory) -> Prepared:
-    trials = trials_of(key, read.model, read_any(read.model), [data.inputs for data in read.data_sets])
+    trials = trials_of(key, read.model, read_node_graph(read.model), [data.inputs for data in read.data_sets])
     given = [data.outputs for data in read.data_sets]
     made_up = any(prop.key == RANDOM_WEIGHTS for prop in onnx.load_model_from_string(read.model).metadata_props)
 
@@ -166,16 +166,16 @@ def _probe(root: Path, folder: Path, read: CaseDirectory) -> DirectoryProbe:
         folder, root, _digest(read), False, id, graph, read.opset, kind, traits=words, size=(elements, 0)
     )
     try:
-        return _documented(plain, read_any(read.model), read)
+        return _documented(plain, read_node_graph(read.model), read)
     except (NotOneNode, IllegalNode, KeyError):
         return plain
 
 
-def _documented(plain: DirectoryProbe, model: OneNode | NodeGraph, read: CaseDirectory) -> DirectoryProbe:
+def _documented(plain: DirectoryProbe, model: NodeGraph, read: CaseDirectory) -> DirectoryProbe:
     """The probe of a model of one recurrent node, or of several. Raises IllegalNode or KeyError where no document
     speaks of it, and DirectoryError where judging it would take too long."""
     trial = trials_of(plain.id, read.model, model, [data.inputs for data in read.data_sets])[0]
-    weights = model.subject.nodes[0].origin("W") if isinstance(model, NodeGraph) else "W"
+    weights = model.subject.nodes[0].origin("W")
     symbolic = any(
         not d.HasField("dim_value")
         for value in onnx.load_model_from_string(read.model).graph.input

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from ...cases import Spec, Trial, build_case, is_spec, profile
 from ...cases.directories.foreign import trials_of
-from ...cases.directories.reading import NotOneNode, read_model
+from ...cases.directories.graph_reading import read_model, read_node_graph
+from ...cases.directories.reading import NotOneNode
 from ...cases.portable import case_text
 from ...reference import IllegalNode, operator_names, resolve
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict, not_judged
@@ -239,7 +240,7 @@ def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None)
     fed = _by_name(inputs, used, "input", defaults)
     with _own_code("judging", IllegalNode):
         resolve(one.node, one.bind(fed))
-    return trials_of(graph.name or "model", model, one, [fed])
+    return trials_of(graph.name or "model", model, read_node_graph(model), [fed])
 
 
 def _proto(subject: Any) -> onnx.ModelProto:

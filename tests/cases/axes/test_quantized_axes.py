@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from onnxspec.cases import Case, CaseSpec, build_case, features_of
-from onnxspec.cases.directories.graph_reading import read_subject
+from onnxspec.cases.directories.graph_reading import read_node_graph
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.workers.in_process import run_in_process
@@ -58,7 +58,7 @@ def test_onnxruntime_computes_the_composition(fields: dict[str, Any]) -> None:
     for trial in case.trials:
         onnx.checker.check_model(trial.model, full_check=True)
     # What is written down is read as what was meant.
-    read = read_subject(case.trial.model).subject.nodes[0].node
+    read = read_node_graph(case.trial.model).subject.nodes[0].node
     assert read.codecs == case.trial.node.codecs
     for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL"):
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 
 from onnxspec.cases import ABILITIES, Case, CaseSpec, build_case, strategies
-from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.directories.graph_reading import read_model
 from onnxspec.cases.portable import case_from_json
 from onnxspec.cases.specs.space import settle
 from onnxspec.conformance.judging.judgement import Judgement, Verdict

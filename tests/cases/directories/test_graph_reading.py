@@ -14,8 +14,8 @@ from onnx import helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, Trial, build_case
 from onnxspec.cases.directories.fairness import data_sets_of
-from onnxspec.cases.directories.foreign import alone, read_any, trials_of
-from onnxspec.cases.directories.graph_reading import NodeGraph
+from onnxspec.cases.directories.foreign import alone, trials_of
+from onnxspec.cases.directories.graph_reading import read_node_graph
 from onnxspec.cases.directories.reading import NotOneNode
 from onnxspec.cases.specs.graphs import GRAPHS
 from onnxspec.cases.specs.wrapping import can_wrap, wrap
@@ -46,7 +46,7 @@ def judged(trials: tuple[Trial, ...]) -> Judgement:
 
 
 def read_again(trial: Trial) -> tuple[Trial, ...]:
-    return trials_of("again", trial.model, read_any(trial.model), [feed.fed for feed in trial.feeds])
+    return trials_of("again", trial.model, read_node_graph(trial.model), [feed.fed for feed in trial.feeds])
 
 
 @pytest.mark.parametrize(("spec", "way"), CASES, ids=ids)
@@ -129,6 +129,6 @@ def other_codec(graph: onnx.GraphProto) -> None:
 @pytest.mark.parametrize("change", [per_channel, another_node, other_codec])
 def test_what_is_not_known_is_refused(change: Callable[[onnx.GraphProto], None]) -> None:
     trial = wrap(build_case(SPECS[0]), "qdq-u8").trial
-    assert isinstance(read_any(trial.model), NodeGraph)
+    assert read_node_graph(trial.model).lone is None
     with pytest.raises(NotOneNode):
-        read_any(changed(trial, change))
+        read_node_graph(changed(trial, change))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.staging import findings_on
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.directories.graph_reading import read_model
 from onnxspec.conformance.diagnosis.explainer import diagnose
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
 from onnxspec.conformance.judging.verdict import judge

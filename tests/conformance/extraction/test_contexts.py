@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from onnxspec.cases.directories.directory import read_directory
-from onnxspec.cases.directories.foreign import read_any
+from onnxspec.cases.directories.graph_reading import read_node_graph
 from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.extraction.cases import NodeCase, cases_of_model
@@ -65,7 +65,7 @@ def test_what_quantizes_is_taken_along(tmp_path: Path) -> None:
     (data,) = read.data_sets
     np.testing.assert_array_equal(data.inputs["X"], np.rint(FED["X"] / np.float32(0.01)).astype(int) + 128)
     assert {name: array.dtype.name for name, array in data.outputs.items()} == {"Y": "uint8"}
-    node = read_any(read.model).subject.nodes[0].node  # type: ignore[union-attr]
+    node = read_node_graph(read.model).subject.nodes[0].node
     assert {name: (codec.zero_point, codec.bits) for name, codec in node.codecs.items()} == dict.fromkeys(
         ("X", "W", "Y"), (128, 8)
     )
@@ -94,7 +94,7 @@ def test_layers_are_a_case_of_their_own(tmp_path: Path) -> None:
     onnx.checker.check_model(onnx.load_model_from_string(read.model), full_check=True)
     (data,) = read.data_sets
     assert (list(data.inputs), list(data.outputs)) == (["layer1_X"], ["layer1_Y", "layer2_Y"])
-    subject = read_any(read.model).subject  # type: ignore[union-attr]
+    subject = read_node_graph(read.model).subject
     assert [bound.name for bound in subject.nodes] == ["/one", "/two"]
     assert [move.op_type for move in subject.nodes[1].inputs["X"].moves] == ["Squeeze"]  # type: ignore[index]
 

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import Phase, given, reject, settings
 
 from onnxspec.cases import CaseSpec, build_case, strategies
-from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.directories.graph_reading import read_model
 from onnxspec.cases.portable import case_from_json
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.judging.judgement import Verdict

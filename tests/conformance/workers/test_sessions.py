@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import ABILITIES, CaseSpec, Course, Step, Trial, build_case
-from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.directories.graph_reading import read_model
 from onnxspec.conformance.judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import job_of
@@ -26,7 +26,7 @@ ADAPTER = '''
 
 import numpy as np
 
-from onnxspec.cases.directories.reading import read_model
+from onnxspec.cases.directories.graph_reading import read_model
 from onnxspec.reference import evaluate, format_of
 
 SESSIONS = {sessions!r}
