@@ -1,23 +1,19 @@
-"""The first lines on a target, as the terminal says them, each tied to the findings of the page."""
+"""Summaries of targets, as the terminal shows them, each tied to the findings of the page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ..conformance.judging.vocabulary import happening
-from ..conformance.results.answer import Answer, answer_of, look_of
-from ..conformance.results.hits import Hit
-from ..conformance.results.interpreted import followed_line, shown_line
-from ..conformance.results.support import ResultsAlike, tried_of
+from ..conformance.results.sections import undecided
+from ..conformance.results.summary import FailureGroup, Summary, look_of, summary_of
 from ..conformance.text import listed
 from .findings import Finding
 from .subject import Subject
 
 SHOWN = 8
-"""Hits on the first screen; the others are a click away."""
+"""Groups of failures on the first screen; the others are a click away."""
 
 LACKS = 12
 """The unsupported, on the first screen; the rest is a click away."""
@@ -31,72 +27,52 @@ _TONES = {
 }
 
 
-class Told(Struct, frozen=True):
-    """The answer on one target; ``findings`` are those that the places in it mean.
+class TargetSummary(Struct, frozen=True):
+    """The summary of one target; ``findings`` are those that its indices mean.
 
     ``undecided`` says why cases are inconclusive: (why, how many, in which operators and types).
     """
 
-    answer: Answer
+    summary: Summary
     findings: tuple[Finding, ...]
-    undecided: tuple[tuple[str, int, str], ...] = ()
+    undecided: tuple[tuple[str, int, str], ...]
 
     @property
     def badge(self) -> tuple[str, str, str]:
         """(icon, tone, words)."""
-        return (*_TONES[self.answer.state], self.answer.badge)
+        return (*_TONES[self.summary.state], self.summary.badge)
 
     @property
     def lacks(self) -> list[tuple[str, Finding | None]]:
         """Features that are not supported, each with the finding that says more."""
-        return [
-            (lack.what, None if lack.problem is None else self.findings[lack.problem]) for lack in self.answer.lacks
-        ]
+        return [(k.what, None if k.problem is None else self.findings[k.problem]) for k in self.summary.lacks]
 
     @property
-    def hits(self) -> list[tuple[Hit, Finding]]:
-        """Groups of users that failures hit, each with the first finding that says more."""
-        return self._with_findings(self.answer.relied_on)
+    def failures(self) -> list[tuple[FailureGroup, Finding]]:
+        """Groups of failures, each with the first finding that says more."""
+        return [(group, self.findings[group.problems[0]]) for group in self.summary.failures]
 
     @property
-    def validation(self) -> list[tuple[Hit, Finding]]:
+    def validation(self) -> list[tuple[FailureGroup, Finding]]:
         """Models that ran though they must be rejected, in the same way."""
-        return self._with_findings(self.answer.validation)
-
-    def _with_findings(self, hits: Sequence[Hit]) -> list[tuple[Hit, Finding]]:
-        return [(hit, self.findings[hit.problems[0]]) for hit in hits]
+        return [(group, self.findings[group.problems[0]]) for group in self.summary.validation]
 
 
-def told_of(subject: Subject, findings: Sequence[Finding]) -> Told:
-    """The answer on a target; ``findings`` are those of the page."""
+def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSummary:
+    """Return the summary of a target; ``findings`` are those of the page."""
     own = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
-    tried = tried_of(subject.results)
-    stale = len(subject.info["stale"])
-    lists_used = subject.run.info["expected_failures"]
-    selection = subject.run.info["selection"]
-    chosen = [*selection["case"], *selection.get("directories", [])]
-    answer = answer_of(
-        tried,
-        [member.short for _, member in own],
-        stale=stale,
-        lists_used=lists_used,
-        look=look_of(subject.run.info["profile"], chosen),
+    info = subject.run.info
+    chosen = [*info["selection"]["case"], *info["selection"].get("directories", [])]
+    summary = summary_of(
+        subject.results,
+        [member.record for _, member in own],
+        stale=len(subject.info["stale"]),
+        lists_used=info["expected_failures"],
+        look=look_of(info["profile"], chosen),
         chosen=bool(chosen),
     )
-    answer = replace(
-        answer,
-        follows=followed_line(subject.info.get("interpretations", [])),
-        shown=shown_line(subject.info.get("shown", {})),
-    )
-    return Told(answer, tuple(finding for finding, _ in own), tuple(_undecided(tried)))
-
-
-def _undecided(tried: Sequence[ResultsAlike]) -> Iterator[tuple[str, int, str]]:
-    by_words: dict[str, list[ResultsAlike]] = {}
-    for one in tried:
-        if one.verdict == "inconclusive":
-            why = happening(one.verdict, one.reason) or one.reason or "no reason is recorded"
-            by_words.setdefault(why, []).append(one)
-    for words, some in by_words.items():
-        operators, types = (sorted({getattr(one, name) for one in some}) for name in ("op", "type"))
-        yield words, sum(one.times for one in some), f"{listed(operators)}; {', '.join(types)}"
+    reasons = []
+    for words, some in undecided(subject.results):
+        operators, types = sorted({r.op for r in some}), sorted({r.type for r in some})
+        reasons.append((words, len(some), f"{listed(operators)}; {', '.join(types)}"))
+    return TargetSummary(summary, tuple(finding for finding, _ in own), tuple(reasons))

@@ -12,11 +12,10 @@ from msgspec import Struct
 
 from ..conformance.judging.judgement import DECLINED, Verdict
 from ..conformance.judging.vocabulary import NO_FAILURE, Word, word
-from ..conformance.results.hits import in_words
 from ..conformance.results.records import ClauseRecord, EvidenceRecord
 from ..conformance.results.records import Finding as Record
 from ..conformance.results.result import Result
-from ..conformance.results.support import ShortFinding, short_finding
+from ..conformance.results.summary import in_words
 from .evidence import Exhibit, read_exhibit
 from .subject import Subject, command_of, place_of, version_of
 from .text import slug
@@ -57,7 +56,7 @@ class Member(Struct, frozen=True, dict=True):
     why: str
     repeat: str
     diagnoses: tuple[tuple[tuple[str, ...], int], ...]
-    short: ShortFinding
+    record: Record
     searched: bool = True
 
     @property
@@ -227,7 +226,6 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[t
     )
     types = tuple(entry["types"]) or tuple(sorted({result.type for result in results}))
     operators = tuple(dict.fromkeys(result.op for result in results)) or tuple(entry["operators"])
-    short = short_finding(entry, reason)
     return key, Member(
         subject,
         types,
@@ -241,7 +239,7 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[t
         entry["why"],
         command_of(result) if result else entry["repeat"],
         tuple(Counter(result.diagnosis for result in results if _asks_for_a_fault(result)).most_common()),
-        short._replace(operators=operators, types=types, cases=cases, smallest=smallest),
+        {**entry, "operators": [*operators], "types": [*types], "cases": [*cases], "smallest": smallest},
         entry.get("searched", True),
     )
 

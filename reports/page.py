@@ -11,7 +11,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from ..conformance.judging.vocabulary import VERDICTS
-from .answers import told_of
+from .answers import target_summary
 from .comparison import Comparison, compare_subjects
 from .finding_page import MOST_PAGES, means, paged, places_of, write_pages
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Finding, findings_of
@@ -62,7 +62,7 @@ def render(
     runs: Sequence[Run], problems: Sequence[str], subjects: Sequence[Subject], findings: Sequence[Finding]
 ) -> str:
     """Return the HTML of the page on ``runs``, with ``problems`` as its first lines."""
-    told = {subject.number: told_of(subject, findings) for subject in subjects}
+    targets = {subject.number: target_summary(subject, findings) for subject in subjects}
     total = sum(len(run.results) for run in runs)
     return html_of(
         "page.html",
@@ -71,8 +71,8 @@ def render(
         several=len(subjects) > 1,
         pages=paged(findings),
         comparison=_comparison(runs, subjects, findings),
-        told=told,
-        chosen=bool(told) and all(each.answer.chosen for each in told.values()),
+        told=targets,
+        chosen=bool(targets) and all(each.summary.chosen for each in targets.values()),
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
         models=[(run, [subject for subject in subjects if subject.run is run]) for run in runs if run.nodes],
@@ -111,7 +111,7 @@ def summary_markdown(run: Run) -> str:
     """Return the first lines on each target of a run, and its failures, as Markdown."""
     subjects = subjects_of([run])
     findings = findings_of(subjects)
-    answers = [(subject, told_of(subject, findings)) for subject in subjects]
+    answers = [(subject, target_summary(subject, findings)) for subject in subjects]
     return markdown_of("summary.md", problems=run.problems, subjects=answers)
 
 

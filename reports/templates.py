@@ -17,7 +17,7 @@ from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, word
 from ..conformance.text import plural
 from ..reference import document_saying
 from . import presentation
-from .answers import LACKS, SHOWN, told_of
+from .answers import LACKS, SHOWN, target_summary
 from .comparison import KINDS
 from .evidence import first_values, range_text, shape_text, short
 from .finding_page import MOST_LISTED, sized_files, times_radius, times_words
@@ -98,7 +98,7 @@ def _environment(escape: Callable[[str], str]) -> Environment:
     }
     environment.globals |= {
         "word": word,
-        "told_of": told_of,
+        "target_summary": target_summary,
         "refusals_of": refusals_of,
         "BANDS": BANDS,
         "STATUS": STATUS_WORDS,

@@ -21,7 +21,7 @@ from ..border.strict_json import MalformedJson, typed
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results.environment import version_of
-from ..running.screen import told_answer
+from ..results.summary import summary_of
 from ..workers.worker_process import MEASURED
 from .package import STATEMENT, as_json, attested
 from .placement import placement_of
@@ -161,7 +161,7 @@ def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) 
         placement=placement_of(provider, wrapped, replay.outcomes),
         challenge=ChallengeRecord(nonce=nonce, cases=len(asked)),
         fresh_process=len(replay.repeated),
-        declined=tuple(lack.what for lack in told_answer(replay.results, findings).lacks),
+        declined=tuple(lack.what for lack in summary_of(replay.results, findings).lacks),
         reported=tuple(reported_in(replay)),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,

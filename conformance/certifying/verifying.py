@@ -19,7 +19,7 @@ import msgspec
 
 from ...reference.errors import RecordError
 from ..border.strict_json import MalformedJson, parse
-from ..judging.judgement import Verdict
+from ..judging.judgement import OF_FORBIDDEN, Verdict
 from ..results.result import Result
 from .package import ENVELOPE, STATEMENT, Package, as_json, attestation_of, record_in, subject_differences
 from .packing import ENVIRONMENT, SUITE, WAIVERS, Claim, Records, own_sources, records_of
@@ -277,14 +277,11 @@ def differences(claimed: object, again: object, place: str = "", record: Any = N
 def _same(one: Any, other: Any, place: str, key: str, record: dict[str, Any]) -> bool:
     """Tell whether two values that are not equal differ by the order of sums, which the build of BLAS chooses."""
     if isinstance(one, float) and ".bias." in place:  # means of error_sums, in u
-        return abs(one - other) <= (2.0 if ".float64." in place else _SUMS)
+        return bool(abs(one - other) <= (2.0 if ".float64." in place else _SUMS))
     if isinstance(one, float):
         return key in _COMPUTED and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
-    by_numbers = record.get("verdict") in BY_NUMBERS - {Verdict.MALFORMED} and record.get("reason") not in (
-        "refused",
-        "open",
-    )
-    if key != "message" or not by_numbers or not isinstance(one, str):
+    by_numbers = record.get("verdict") in BY_NUMBERS - {Verdict.MALFORMED}
+    if key != "message" or not by_numbers or record.get("reason") in OF_FORBIDDEN:  # with the runtime's words
         return False
     ours, theirs = _NUMBER.split(other), _NUMBER.split(one)
     return len(ours) == len(theirs) and all(

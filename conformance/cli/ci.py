@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..border.strict_json import encode
-from ..running.conclusion import answer_on
+from ..running.conclusion import summary_on
 from ..running.run import Run, TargetRun
 from .display import could_not_start
 
@@ -66,21 +66,21 @@ def as_json(run: Run, page: Path) -> str:
     """The outcome as one JSON object; the keys are in docs/ci.md."""
     targets = []
     for target in run.targets:
-        answer = answer_on(target, run)
+        summary = summary_on(target, run)
         targets.append(
             {
                 "name": target.target.name,
                 "version": str(target.description.get("version", "")),
                 "unavailable": target.unavailable,
-                "state": answer.state,
-                "conforms": answer.conforms,
-                "conforming": answer.conforming,
-                "since": answer.since,
-                "supports": list(answer.supports),
-                "lacks": [lack.what for lack in answer.lacks],
+                "state": summary.state,
+                "conforms": summary.conforms,
+                "conforming": summary.conforming,
+                "since": summary.comparison,
+                "supports": list(summary.supports),
+                "lacks": [lack.what for lack in summary.lacks],
                 "hits": [
                     {"text": hit.text, "known": hit.known, "cases": hit.cases, "where": hit.where}
-                    for hit in answer.hits
+                    for hit in summary.groups
                 ],
                 "counts": dict(target.counts),
                 "new": [
@@ -116,10 +116,10 @@ def github_marks(run: Run) -> Iterator[str]:
         error = partial(github_command, "error", title=_title(target))
         if target.unavailable:
             yield error(could_not_start(target.target, target.unavailable))
-        for hit in answer_on(target, run).hits:
-            if not hit.known:
-                repeat = target.findings[hit.problems[0]]["repeat"]
-                yield error(f"{hit.text} ({hit.count}; {hit.where}). To repeat it: {repeat}")
+        for group in summary_on(target, run).groups:
+            if not group.known:
+                repeat = target.findings[group.problems[0]]["repeat"]
+                yield error(f"{group.text} ({group.count}; {group.where}). To repeat it: {repeat}")
         if missing := target.missing(run.plan.require):
             yield error(f"does not support what is required, e.g. {missing[0].case}")
         if special := target.special(run.plan.require_special):

@@ -16,11 +16,11 @@ from rich.text import Text
 
 from ..judging.judgement import DECLINED, Verdict
 from ..judging.vocabulary import word
-from ..results.answer import Answer
-from ..running.conclusion import answer_on
+from ..results.sections import FAILS, NEW, Item, Section, first_lines, sections_of
+from ..results.summary import Summary
+from ..running.conclusion import summary_on
 from ..running.events import CaseJudged, CasesFilled, Event, SampleTried, TargetBegun
 from ..running.run import Plan, Run, TargetRun
-from ..running.screen import FAILS, KNOWN, NEW, RUNS, VALIDATION, Remark, Shelf, hits_of, screen_of
 from ..targets.target import Target
 from ..text import plural
 from ..workers.worker import one_line
@@ -154,7 +154,7 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
         if target.unavailable:
             _entry(console, Text("failed", "bold red"), [Text(could_not_start(target.target, target.unavailable))])
         if any(result.verdict is not Verdict.UNAVAILABLE for result in target.results):
-            _show(target, answer_on(target, run), console, only_new=only_new)
+            _show(target, summary_on(target, run), console, only_new=only_new)
         for entry in target.stale:
             text = f"no longer fails, though it is expected to: {entry.reason}"
             _entry(console, Text("stale", "yellow"), [Text(text)])
@@ -183,36 +183,27 @@ def _is_news(target: TargetRun, run: Run) -> bool:
     return bool(target.unavailable or target.unexpected or target.stale or missing or target.unknown or target.mishaps)
 
 
-def _show(target: TargetRun, answer: Answer, console: Console, *, only_new: bool) -> None:
-    """The first screen: the answer, what fails, what is not supported, what is left to know."""
-    if only_new:
-        for hits, heading in ((answer.relied_on, ""), (answer.validation, VALIDATION)):
-            _shelf(Shelf(heading, tuple(hits_of((h for h in hits if not h.known), target.findings))), console)
-        return
+def _show(target: TargetRun, summary: Summary, console: Console, *, only_new: bool) -> None:
+    """Print the first screen: the summary, what fails, what is not supported, what is left to know."""
     style = {"conforms": "bold green", "few": "bold yellow", "lacks": "bold yellow", "departs": "bold red"}.get(
-        answer.state, "bold cyan"
+        summary.state, "bold cyan"
     )
-    first = [
-        Text.assemble(f"{answer.question}: ", (answer.conforms, style)),
-        *([Text.assemble(f"{KNOWN}: ", (answer.comparison, "bold"))] if answer.comparison else []),
-        *([] if answer.chosen else [Text(f"{RUNS}: {answer.supported}")]),
-    ]
-    for line in first:
-        _entry(console, Text(""), [line], indent=2)
-    for shelf in screen_of(answer, target.findings, target.results):
-        _shelf(shelf, console)
+    for number, (name, text) in enumerate([] if only_new else first_lines(summary)):
+        _entry(console, Text(""), [Text.assemble(f"{name}: ", (text, "" if number else style))], indent=2)
+    for section in sections_of(summary, target.findings, target.results, only_new=only_new):
+        _print_section(section, console)
 
 
-def _shelf(shelf: Shelf, console: Console) -> None:
-    if shelf.heading and shelf.remarks:
-        _entry(console, Text(""), [Text(shelf.heading)], indent=2)
-    for remark in shelf.remarks:
-        if remark.label in DECLINED:
-            _entry(console, Text(remark.label, "dim"), [_refusal(remark, console)])
+def _print_section(section: Section, console: Console) -> None:
+    if section.heading:
+        _entry(console, Text(""), [Text(section.heading)], indent=2)
+    for item in section.items:
+        if item.label in DECLINED:
+            _entry(console, Text(item.label, "dim"), [_refusal(item, console)])
             continue
-        label = Text(remark.label, "bold red" if remark.label in (NEW, FAILS) else "dim")
-        lines = [Text.assemble(remark.text, (remark.extent, "dim")), Text(remark.message, "dim")]
-        _entry(console, label, [line for line in lines if line], remark.command)
+        label = Text(item.label, "bold red" if item.label in (NEW, FAILS) else "dim")
+        lines = [Text.assemble(item.text, (item.extent, "dim")), Text(item.message, "dim")]
+        _entry(console, label, [line for line in lines if line], item.command)
 
 
 def could_not_start(target: Target, reason: str) -> str:
@@ -222,19 +213,19 @@ def could_not_start(target: Target, reason: str) -> str:
     return f"could not start: {reason}{hint if missing else ''}"
 
 
-def _refusal(remark: Remark, console: Console) -> Text:
+def _refusal(item: Item, console: Console) -> Text:
     """A refused feature, and in a dim voice the words of the first refusal, so far as the line has room for them. Words
     that stand for the feature are cut in their middle: what is refused stands at the end of many."""
     cut = console.file.isatty()
-    if not remark.message:
-        words = remark.text
+    if not item.message:
+        words = item.text
         if cut and len(words) > 2 * _END:
             words = f"{words[:_BEGINNING]} ... {words[-_END:]}"
-        return Text(f"{words}{remark.extent}")
-    line = Text(f"{remark.text}{remark.extent}")
+        return Text(f"{words}{item.extent}")
+    line = Text(f"{item.text}{item.extent}")
     room = console.width - _MARGIN - len(line) - 2
     if not cut or room >= _LEGIBLE:
-        message = Text(f": {remark.message}", "dim")
+        message = Text(f": {item.message}", "dim")
         if cut:
             message.truncate(room + 2, overflow="ellipsis")
         line.append(message)

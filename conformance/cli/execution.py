@@ -17,7 +17,7 @@ import typer
 
 from ..judging.vocabulary import NO_FAILURE
 from ..probes.drawn import fresh_profile
-from ..results.hits import in_words
+from ..results.summary import in_words
 from ..results.writer import RunWriter, fresh_folder
 from ..running.engine import execute
 from ..running.expected_update import update_lists

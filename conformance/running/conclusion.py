@@ -11,13 +11,12 @@ from ..diagnosis.findings import counted, findings_of
 from ..judging.judgement import DECLINED
 from ..judging.vocabulary import NO_FAILURE
 from ..probes.probe import Probe
-from ..results.answer import Answer, look_of
 from ..results.expected.entries import Entry, applying, decidable_entries, matching, stale
 from ..results.records import Finding
 from ..results.result import Result
+from ..results.summary import Summary, look_of, summary_of
 from .filling import filling_record
 from .run import Plan, Run, TargetRun
-from .screen import told_answer
 
 
 def conclude(
@@ -79,10 +78,10 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, int]:
     return False, finding["kind"] in NO_FAILURE, not new, new < count, -count
 
 
-def answer_on(target: TargetRun, run: Run) -> Answer:
-    """The first lines on a target: whether it conforms, what it supports, whom its failures hit."""
+def summary_on(target: TargetRun, run: Run) -> Summary:
+    """Return the summary of a target."""
     selection = run.plan.selection
-    return told_answer(
+    return summary_of(
         target.results,
         target.findings,
         stale=len(target.stale),

@@ -24,20 +24,20 @@ from ...cases import Spec
 from ...cases.portable import case_text
 from ..probes.selection import Selection, selection_of
 from ..probes.wrapped import named_target
-from ..results.answer import Answer
 from ..results.records import Finding
 from ..results.result import Result
+from ..results.sections import sections_of, summary_html, summary_text
+from ..results.summary import Summary
 from ..results.writer import RunWriter
 from ..targets.target import ACCURACY, Target
 from ..workers.in_process import OwnProcess, Runner, is_runner
 from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
-from .conclusion import answer_on
+from .conclusion import summary_on
 from .engine import execute
 from .events import CaseJudged
 from .planning import planned
 from .run import Plan
-from .screen import screen_html, screen_of, screen_text
 
 Named = str | int | Spec
 """An operator, a version, a type, or a case: its id, its JSON, a directory, or its spec."""
@@ -72,7 +72,7 @@ class RunOutcome:
     results: tuple[Result, ...]
     findings: tuple[Finding, ...]
     seconds: float
-    answer: Answer
+    answer: Summary
     folder: Path | None = None
 
     @property
@@ -100,11 +100,11 @@ class RunOutcome:
         return f"<RunOutcome of {self._heading}; conforms: {self.answer.conforms}; {len(self.findings)} findings>"
 
     def __str__(self) -> str:
-        return screen_text(self._heading, self.answer, screen_of(self.answer, self.findings, self.results))
+        return summary_text(self._heading, self.answer, sections_of(self.answer, self.findings, self.results))
 
     def _repr_html_(self) -> str:
         """Return the first screen, for a notebook."""
-        return screen_html(self._heading, self.answer, screen_of(self.answer, self.findings, self.results))
+        return summary_html(self._heading, self.answer, sections_of(self.answer, self.findings, self.results))
 
     @property
     def _heading(self) -> str:
@@ -193,7 +193,7 @@ def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], No
     for mishap in one.mishaps:
         warnings.warn(f"{mishap}; that is onnxspec's fault or the operator's", RuntimeWarning, stacklevel=3)
     results, findings, folder = tuple(one.results), tuple(one.findings), Path(out) if out is not None else None
-    return RunOutcome(target.name, one.description, results, findings, one.seconds, answer_on(one, finished), folder)
+    return RunOutcome(target.name, one.description, results, findings, one.seconds, summary_on(one, finished), folder)
 
 
 def _plan_of_function(runner: Runner, selection: Selection, accuracy: str) -> Plan:

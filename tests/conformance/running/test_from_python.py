@@ -18,8 +18,8 @@ from onnxspec import run
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.judging.judgement import NO_CLEAN_REFUSAL, Verdict
 from onnxspec.conformance.probes.naming import UnknownName
-from onnxspec.conformance.results.hits import in_words
 from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.results.summary import in_words
 from onnxspec.conformance.results.writer import OccupiedFolder
 from onnxspec.conformance.targets.target import TargetError
 from onnxspec.conformance.workers.job import TargetUnavailable

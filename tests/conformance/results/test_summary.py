@@ -3,28 +3,83 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
+from msgspec import structs
 
-from onnxspec.conformance.results.answer import Answer, answer_of, look_of
-from onnxspec.conformance.results.support import ResultsAlike, ShortFinding
+from onnxspec.conformance.judging.judgement import NO_CLEAN_REFUSAL, Verdict
+from onnxspec.conformance.results.records import Finding
+from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.results.summary import Summary, look_of, summary_of
+
+RESULT = Result(
+    case="lstm-14.some",
+    op="LSTM",
+    domain="",
+    version=14,
+    type="float32",
+    target="some",
+    verdict=Verdict.PASS,
+    expected=False,
+    clauses=(),
+    features=(),
+    worst=None,
+    reason=None,
+    where=None,
+    message="",
+    flags=(),
+    diagnosis=(),
+    seconds=0.0,
+    clause=None,
+    accuracy=None,
+    interpretations={},
+    judged=1,
+    elements=1,
+    repeat="",
+)
 
 
-def tried(verdict: str, count: int = 1, **changed: Any) -> ResultsAlike:
-    return ResultsAlike("LSTM", 14, "float32", verdict, "", False, count)._replace(**changed)
+def tried(verdict: str, count: int = 1, **changed: Any) -> list[Result]:
+    """So many results that are alike."""
+    return [structs.replace(RESULT, verdict=Verdict(verdict), **changed)] * count
 
 
 NUMBERS = itertools.count()
 
 
-def problem(title: str, verdict: str, cases: int = 3, **changed: Any) -> ShortFinding:
+def problem(title: str, verdict: str, cases: int = 3, **changed: Any) -> Finding:
     """A finding with cases that no other has."""
-    ids = tuple(f"lstm-14.{next(NUMBERS)}" for _ in range(cases))
-    plain = ShortFinding(
-        title, verdict, verdict, "", "", (), ("LSTM",), ("float32",), ids, cases, False, "", "lstm-14.smallest"
-    )
-    return plain._replace(new=0 if changed.get("expected") else cases)._replace(**changed)
+    finding: Finding = {
+        "title": title,
+        "what": "",
+        "kind": verdict,
+        "clauses": [],
+        "statuses": [],
+        "verdict": verdict,
+        "fault": "",
+        "foretold": 0,
+        "conditions": "",
+        "tried": False,
+        "tries": 0,
+        "needs": [],
+        "types": ["float32"],
+        "versions": [14],
+        "operators": ["LSTM"],
+        "cases": [f"lstm-14.{next(NUMBERS)}" for _ in range(cases)],
+        "smallest": "lstm-14.smallest",
+        "expected": False,
+        "new": 0 if changed.get("expected") else cases,
+        "why": "",
+        "message": "",
+        "repeat": "",
+    }
+    return cast(Finding, {**finding, **changed})
+
+
+def summary(*rows: list[Result], problems: Sequence[Finding] = (), **more: Any) -> Summary:
+    return summary_of([result for row in rows for result in row], problems, **more)
 
 
 @pytest.mark.parametrize(
@@ -44,37 +99,37 @@ def test_the_badge_tells_few_known_failures_from_many(
     failing: int, known: int, passing: int, state: str, badge: str
 ) -> None:
     rows = [tried("wrong", failing), tried("wrong", known, expected=True), tried("pass", passing)]
-    answer = answer_of([*(row for row in rows if row.times), tried("inconclusive", 4)], ())
+    answer = summary(*rows, tried("inconclusive", 4))
     assert (answer.state, answer.badge) == (state, badge)
 
 
 def test_a_profile_that_is_a_look_promises_no_more_than_it_shows() -> None:
     look = look_of("smoke+1234", ())
-    answer = answer_of([tried("pass", 7)], (), look=look)
+    answer = summary(tried("pass", 7), look=look)
     assert answer.conforms == "yes in smoke, a small sample: all 7 checked cases are correct; run core"
     assert (answer.badge, answer.conforming) == ("Conforms in smoke", True)
-    assert answer_of([tried("pass", 3), tried("wrong")], (), look=look).conforms == "no: 1 of 4 checked cases fails"
+    assert summary(tried("pass", 3), tried("wrong"), look=look).conforms == "no: 1 of 4 checked cases fails"
     assert [look_of("core", ()), look_of("smoke", ["lstm-14.*"])] == ["", ""]
 
 
 def test_cases_that_somebody_chose_stand_for_no_others() -> None:
-    right, wrong = (answer_of([tried(verdict)], (), chosen=True) for verdict in ("pass", "wrong"))
+    right, wrong = (summary(tried(verdict), chosen=True) for verdict in ("pass", "wrong"))
     assert (right.question, right.conforms) == ("Of these cases", "the one checked case is correct")
-    assert (wrong.who, wrong.conforms) == ("What is wrong", "1 of 1 checked case fails")
+    assert (wrong.heading, wrong.conforms) == ("What is wrong", "1 of 1 checked case fails")
 
 
 def test_of_chosen_cases_what_is_declined_is_told_before_what_is_right() -> None:
-    answer = answer_of([tried("pass"), tried("unsupported", op="GRU"), tried("fallback")], (), chosen=True)
+    answer = summary(tried("pass"), tried("unsupported", op="GRU"), tried("fallback"), chosen=True)
     assert (answer.state, answer.badge, answer.conforming) == ("lacks", "2 of 3 not supported", None)
     assert answer.conforms == "2 of 3 not supported, the one checked case is correct"
     assert answer.comparison == ""
-    answer = answer_of([tried("pass"), tried("unsupported", op="GRU"), tried("wrong")], (), chosen=True)
+    answer = summary(tried("pass"), tried("unsupported", op="GRU"), tried("wrong"), chosen=True)
     assert answer.conforms == "1 of 2 checked cases fails, 1 not supported"
     assert answer.comparison == "1 failure, not on the list"
 
 
 def test_what_is_declined_is_never_a_pass() -> None:
-    answer = answer_of([tried("unsupported", 5), tried("fallback", 9, expected=True)], ())
+    answer = summary(tried("unsupported", 5), tried("fallback", 9, expected=True))
     assert answer.state == "open"
     assert answer.conforms == "unknown: nothing could be judged"
     assert answer.supported == "nothing that was tried"
@@ -82,7 +137,7 @@ def test_what_is_declined_is_never_a_pass() -> None:
 
 
 def test_a_target_that_could_not_start_lacks_nothing() -> None:
-    answer = answer_of([tried("unavailable", 5)], ())
+    answer = summary(tried("unavailable", 5))
     assert answer.conforms == "unknown: could not start"
     assert answer.comparison == ""
     assert answer.badge == "Could not start"
@@ -90,39 +145,37 @@ def test_a_target_that_could_not_start_lacks_nothing() -> None:
 
 
 def test_what_was_not_run_is_said() -> None:
-    answer = answer_of([tried("pass", 3), tried("not-run", 2)], ())
+    answer = summary(tried("pass", 3), tried("not-run", 2))
     assert answer.conforms == "unknown: 2 not run; all 3 checked cases are correct"
 
 
 def test_what_broke_off_in_place_of_a_refusal_leaves_it_open() -> None:
-    right, broke = tried("pass", 4), tried("unsupported", 2, clean=False)
-    answer = answer_of([right, broke], ())
+    right, broke = tried("pass", 4), tried("unsupported", 2, flags=(NO_CLEAN_REFUSAL,))
+    answer = summary(right, broke)
     assert (answer.conforming, answer.state, answer.badge) == (None, "open", "Unknown, 2 ended early")
     assert answer.conforms == "unknown: 2 ended without a clean refusal; all 4 checked cases are correct"
-    assert answer_of([right, tried("unsupported", 2)], ()).conforming is True
-    assert answer_of([right, broke, tried("wrong", 1)], ()).conforming is False
-    assert answer_of([tried("unsupported", 2)], ()).conforming is None
+    assert summary(right, tried("unsupported", 2)).conforming is True
+    assert summary(right, broke, tried("wrong", 1)).conforming is False
+    assert summary(tried("unsupported", 2)).conforming is None
 
 
 def test_cases_with_several_causes_are_said_to_count_in_each() -> None:
     rows = [tried("pass", 9), tried("wrong", 4)]
     clip = problem("ignores clip", "wrong", clauses=("lstm.clip",))
     lengths = problem("ignores sequence_lens", "wrong", clauses=("lstm.lengths",))
-    assert answer_of(rows, [clip]).who_of_shared == "What is wrong"
-    assert answer_of(rows, [clip, lengths]).who_of_shared.endswith("(a case with several causes counts in each)")
+    assert summary(*rows, problems=[clip]).heading == "What is wrong"
+    assert summary(*rows, problems=[clip, lengths]).heading.endswith("(a case with several causes counts in each)")
 
 
 def test_a_list_of_known_failures_is_mentioned_where_something_failed() -> None:
     for rows in ([tried("pass", 2)], [tried("unsupported", 2)], [tried("pass", 2), tried("not-run", 1)]):
-        assert answer_of(rows, ()).comparison == ""
-        assert answer_of(rows, (), stale=1).comparison == "1 entry no longer fails"
-    assert (
-        answer_of([tried("pass", 2), tried("wrong", 1, expected=True)], ()).comparison == "every failure is on the list"
-    )
+        assert summary(*rows).comparison == ""
+        assert summary(*rows, stale=1).comparison == "1 entry no longer fails"
+    assert summary(tried("pass", 2), tried("wrong", 1, expected=True)).comparison == "every failure is on the list"
 
 
-def since(*rows: ResultsAlike, **more: Any) -> str:
-    return answer_of(rows, (), **more).since
+def since(*rows: list[Result], **more: Any) -> str:
+    return summary(*rows, **more).comparison
 
 
 def test_news_are_what_no_list_names() -> None:
@@ -132,11 +185,11 @@ def test_news_are_what_no_list_names() -> None:
     assert since(new) == "1 failure, not on the list"
     assert since(known, stale=2) == "every failure is on the list; 2 entries no longer fail"
     assert since(new, lists_used=False) == "not compared (--expected none)"
-    assert "known" not in answer_of([new], (), lists_used=False).badge
+    assert "known" not in summary(new, lists_used=False).badge
 
 
-def support(*rows: ResultsAlike, problems: tuple[ShortFinding, ...] = ()) -> tuple[str, str]:
-    answer = answer_of(rows, problems)
+def support(*rows: list[Result], problems: tuple[Finding, ...] = ()) -> tuple[str, str]:
+    answer = summary(*rows, problems=problems)
     return answer.supported, answer.lacking
 
 
@@ -176,7 +229,7 @@ def test_what_refusals_are_about_is_lacking_and_what_nobody_knows_is_counted() -
         problem("fell-back (load)", "fallback", cases=3),
         problem("Ignores clip", "wrong", conditions="layout 1"),
     )
-    answer = answer_of(rows, problems)
+    answer = summary(*rows, problems=problems)
     assert [(lack.what, lack.problem) for lack in answer.lacks] == [
         ("float64", 0),
         ("layout 1", 1),
@@ -186,7 +239,7 @@ def test_what_refusals_are_about_is_lacking_and_what_nobody_knows_is_counted() -
 
 def test_what_is_refused_here_and_left_to_another_provider_there_is_one_lack() -> None:
     problems = tuple(problem("no", verdict, conditions="seq_length 0") for verdict in ("unsupported", "fallback"))
-    assert answer_of([tried("pass"), tried("unsupported")], problems).lacking == "seq_length 0"
+    assert summary(tried("pass"), tried("unsupported"), problems=problems).lacking == "seq_length 0"
 
 
 def test_a_type_with_which_nothing_ran_is_lacking_only_where_the_findings_say_so() -> None:
@@ -196,11 +249,11 @@ def test_a_type_with_which_nothing_ran_is_lacking_only_where_the_findings_say_so
         problem("refuses " + together, "unsupported", conditions=together, types=("float16",)),
         problem("refuses version 1", "unsupported", conditions="version 1"),
     )
-    assert answer_of(rows, problems).lacking == f"version 1, {together}"
+    assert summary(*rows, problems=problems).lacking == f"version 1, {together}"
     gru = [tried("pass"), tried("unsupported", op="GRU")]
     layout = problem("refuses layout 1", "unsupported", conditions="layout 1", operators=("GRU",))
-    assert answer_of(gru, (layout,)).lacking == "layout 1 in GRU"
-    assert answer_of(gru, (problem("refuses GRU altogether", "fallback", operators=("GRU",)),)).lacking == "GRU"
+    assert summary(*gru, problems=(layout,)).lacking == "layout 1 in GRU"
+    assert summary(*gru, problems=(problem("refuses GRU altogether", "fallback", operators=("GRU",)),)).lacking == "GRU"
 
 
 def test_a_type_that_runs_in_part_is_not_called_lacking() -> None:
@@ -209,14 +262,14 @@ def test_a_type_that_runs_in_part_is_not_called_lacking() -> None:
     assert support(*rows, problems=problems) == ("LSTM; float32, float64; version 14", "some float64")
 
 
-def hits(*problems: ShortFinding) -> list[str]:
-    return [hit.text for hit in answer_of((), problems).hits]
+def hits(*problems: Finding) -> list[str]:
+    return [hit.text for hit in summary(problems=problems).groups]
 
 
 def test_hits_lead_with_the_cause_and_then_say_when() -> None:
     assert hits(
         problem("crashed (with batch_size 0)", "crashed", conditions="batch_size 0"),
-        problem("wrong (value) (seen only with B)", "wrong", conditions="B", reason="value"),
+        problem("wrong (value) (seen only with B)", "wrong", conditions="B"),
         problem("Ignores clip", "wrong", clauses=("lstm.clip", "gru.clip.zero")),
         problem("X gives up", "wrong", clauses=("lstm.functions.thresholded-relu",)),
         problem("inaccurate (no better than f32-math)", "inaccurate", types=("float64",)),
@@ -238,24 +291,24 @@ def test_hits_lead_with_the_cause_and_then_say_when() -> None:
 def test_new_hits_come_first_and_known_invalid_models_are_one() -> None:
     title = "accepts what the document forbids: a"
     taken, other = (problem(title, "not-rejected", expected=True, cases=4) for _ in range(2))
-    answer: Answer = answer_of(
-        (), (taken, problem("Known", "wrong", expected=True, cases=9), problem("New", "wrong"), other)
+    answer = summary(
+        problems=(taken, problem("Known", "wrong", expected=True, cases=9), problem("New", "wrong"), other)
     )
-    assert [(hit.text, hit.problems) for hit in answer.hits] == [
+    assert [(hit.text, hit.problems) for hit in answer.groups] == [
         ("New", (2,)),
         ("Known", (1,)),
         ("Accepts 8 invalid models", (0, 3)),
     ]
-    assert answer.relied_on == answer.hits[:2]
-    assert answer.validation == answer.hits[2:]
-    fresh = answer_of((), (taken._replace(expected=False),))
-    assert fresh.relied_on == ()
+    assert answer.failures == answer.groups[:2]
+    assert answer.validation == answer.groups[2:]
+    fresh = summary(problems=(cast(Finding, {**taken, "expected": False}),))
+    assert fresh.failures == ()
     assert [hit.known for hit in fresh.validation] == [False]
 
 
 def test_a_cause_that_only_shares_cases_with_a_new_one_comes_after_it_and_says_how_many() -> None:
     listed = problem("Listed", "wrong", cases=53, new=2)
-    (first, second) = answer_of((), (listed, problem("New", "wrong", cases=2))).hits
+    (first, second) = summary(problems=(listed, problem("New", "wrong", cases=2))).groups
     assert [(hit.text, hit.count) for hit in (first, second)] == [
         ("New", "2 cases"),
         ("Listed", "53 cases, 2 of them new"),
@@ -264,7 +317,7 @@ def test_a_cause_that_only_shares_cases_with_a_new_one_comes_after_it_and_says_h
 
 def test_a_group_counts_each_case_once() -> None:
     wrong = problem("Does it", "wrong")
-    (hit,) = answer_of((), (wrong, wrong)).hits
+    (hit,) = summary(problems=(wrong, wrong)).groups
     assert (hit.cases, hit.new) == (3, 3)
 
 
@@ -276,12 +329,10 @@ def test_a_known_fault_is_said_once_without_sizes() -> None:
         problem(f"Ignores clip (with {sizes})", "wrong", clauses=clip, conditions=sizes),
         problem("Ignores sequence_lens (with initial states)", "wrong", clauses=lengths, conditions="initial states"),
         problem(foretold, "wrong", clauses=clip),
-        problem(
-            "wrong (value), consistent with clip.half: halves it", "wrong", conditions="batch_size 0", reason="value"
-        ),
+        problem("wrong (value), consistent with clip.half: halves it", "wrong", conditions="batch_size 0"),
     )
-    (first, second, third) = answer_of((), problems).hits
-    assert (first.text, first.cases, first.problems) == ("Ignores clip", 2 * len(problems[0].cases), (0, 2))
+    (first, second, third) = summary(problems=problems).groups
+    assert (first.text, first.cases, first.problems) == ("Ignores clip", 2 * len(problems[0]["cases"]), (0, 2))
     assert second.text == "Ignores sequence_lens (with initial states)"
     assert third.text == "Wrong values, as if this were done: halves it (with batch_size 0)"
     long = problem("Ignores clip (with 18 steps or more)", "wrong", clauses=clip, conditions="18 steps or more")
@@ -289,15 +340,11 @@ def test_a_known_fault_is_said_once_without_sizes() -> None:
 
 
 def test_what_is_never_right_is_said_to_be_so_whatever_the_features() -> None:
-    inaccurate = problem("inaccurate (value)", "inaccurate", reason="value", types=("float16", "float32"), cases=4)
-    (op,) = inaccurate.operators
+    inaccurate = problem("inaccurate (value)", "inaccurate", types=("float16", "float32"), cases=4)
 
-    def always(*tried: ResultsAlike) -> bool:
-        return answer_of(tried, [inaccurate]).hits[0].text.endswith(", whatever the features")
+    def always(*tried: list[Result]) -> bool:
+        return summary(*tried, problems=[inaccurate]).groups[0].text.endswith(", whatever the features")
 
-    failing = [
-        ResultsAlike(op, 14, kind, "inaccurate", "value", False, len(inaccurate.cases) // 2)
-        for kind in inaccurate.types
-    ]
+    failing = [tried("inaccurate", 2, type=type) for type in inaccurate["types"]]
     assert always(*failing)
-    assert not always(*failing, ResultsAlike(op, 14, "float32", "pass", "", False))
+    assert not always(*failing, tried("pass"))

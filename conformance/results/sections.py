@@ -1,0 +1,188 @@
+"""Sections of a summary: failures, refusals and notes, item by item, as text and as markup."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from msgspec import Struct
+
+from ..judging.judgement import DECLINED, UNTRIED, Verdict
+from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
+from ..text import plural
+from ..workers.worker import one_line
+from .level_grades import graded_line, level_records
+from .records import Finding
+from .result import Result
+from .summary import FailureGroup, Summary
+from .support import refused_words
+
+KNOWN, RUNS = "Known failures", "Accepts"
+VALIDATION = "Invalid models that were accepted:"
+NEW, FAILS = "NEW", "fails"
+"""Labels of failures that are on no list, and of all where no list was used: nobody knows whether those are new."""
+
+_MESSAGE = 160  # characters of a runtime's words on what it declines
+
+
+class Item(Struct, frozen=True):
+    """One thing about a target, behind a label: ``NEW``, ``fails``, ``known``, a verdict, ``remark``, ``note``.
+
+    extent
+        In how many cases of what.
+    message
+        What the runtime, or its list of known failures, says of it.
+    command
+        The line that shows it again; empty where there is nothing to look up.
+    """
+
+    label: str
+    text: str
+    extent: str = ""
+    message: str = ""
+    command: str = ""
+
+
+class Section(Struct, frozen=True):
+    """Items that belong together, below a heading, which may be empty."""
+
+    heading: str
+    items: tuple[Item, ...]
+
+
+def sections_of(
+    summary: Summary, findings: Sequence[Finding], results: Sequence[Result], *, only_new: bool = False
+) -> Iterator[Section]:
+    """Yield what fails, what is not supported, and what is left to know; in this order, and none that is empty."""
+    groups = [
+        [group for group in some if not (only_new and group.known)] for some in (summary.failures, summary.validation)
+    ]
+    news = NEW if summary.compared or only_new else FAILS
+    sections = [
+        Section("" if only_new else "What is wrong:", tuple(_failure_items(groups[0], findings, news))),
+        Section(VALIDATION, tuple(_failure_items(groups[1], findings, news))),
+    ]
+    if not only_new:
+        others = (*_asides(findings), *_undecided_items(results), *_notes(results))
+        sections += [Section("It does not support:", tuple(_refusals(findings))), Section("Also:", others)]
+        if not findings:
+            text = "no case was judged" if results else "no case ran"
+            if any(result.verdict not in UNTRIED for result in results):
+                text = "every judged case passed"
+            sections.insert(0, Section("", (Item("", text),)))
+    yield from (section for section in sections if section.items)
+
+
+def _failure_items(groups: Iterable[FailureGroup], findings: Sequence[Finding], news: str) -> Iterator[Item]:
+    """Yield items on failures. Of what is known there is nothing to look up; the report has its command all the
+    same."""
+    counts = Counter(case for finding in findings if finding["kind"] not in NO_FAILURE for case in finding["cases"])
+    for group in groups:
+        members = [findings[index] for index in group.problems]
+        first, remark = members[0], ""
+        # Of what is inaccurate the title names the wider class.
+        if first["verdict"] in (Verdict.WRONG, Verdict.UNSTABLE) and not first["fault"] and not first["expected"]:
+            remark = "; cause unknown" if first.get("searched") else "; cause not found in the time allowed"
+        own = Counter(case for finding in members for case in finding["cases"])
+        shared = sum(counts[case] > count for case, count in own.items())
+        label, command = ("known", "") if group.known else (news, first["repeat"])
+        why = f"Listed as known: {first['why']}" if first["why"] else first["message"]
+        yield Item(label, group.text, f" ({_extent(members, shared)}){remark}", why, command)
+
+
+def _refusals(findings: Iterable[Finding]) -> Iterator[Item]:
+    """Yield what is declined. Where nothing is known of it but the runtime's words, they stand for it."""
+    for finding in findings:
+        if finding["verdict"] in DECLINED:
+            text, message = refused_words(finding["conditions"]), finding["message"]
+            yield Item(finding["verdict"], text or message, f" ({_extent([finding])})", message if text else "")
+
+
+def _asides(findings: Iterable[Finding]) -> Iterator[Item]:
+    for finding in findings:
+        if finding["kind"] in NO_FAILURE:
+            extent = f" ({_extent([finding])})"
+            yield Item("remark", finding["title"], extent, finding["message"], finding["repeat"])
+
+
+def undecided(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
+    """Yield the reasons for which cases are inconclusive, in words, each with the results."""
+    by_words: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        if result.verdict is Verdict.INCONCLUSIVE:
+            words = happening(result.verdict.value, result.reason or "") or result.message or result.reason
+            by_words[words or "no reason is recorded"].append(result)
+    yield from by_words.items()
+
+
+def _undecided_items(results: Iterable[Result]) -> Iterator[Item]:
+    for text, some in undecided(results):
+        named = ", ".join([*dict.fromkeys(r.op for r in some), *dict.fromkeys(r.type for r in some)])
+        yield Item("inconclusive", text, f" ({plural(len(some))}, {named})")
+
+
+def _notes(results: Sequence[Result]) -> Iterator[Item]:
+    """Yield by how many levels quantized outputs are off, and what is allowed and yet worth a note."""
+    records = level_records(results)
+    for bits in sorted({record["bits"] for record in records}):
+        yield Item("note", graded_line(records, bits))
+    for flag, text in FLAGS.items():
+        if count := sum(flag in result.flags and not result.failing for result in results):
+            yield Item("note", f"{text}, within what is allowed, in {plural(count)}")
+
+
+def _extent(findings: Sequence[Finding], shared: int = 0) -> str:
+    """Return the number of cases, each counted once, and of what: ``14 cases, 2 of them new, GRU, LSTM, float32``.
+
+    shared
+        How many of them other findings have, too: several things are wrong with them.
+    """
+    count = len({case for f in findings for case in f["cases"]})
+    new = min(count, sum(f["new"] for f in findings))
+    some = [f"{new} of them new"] if 0 < new < count else []
+    some += [f"{shared} of them in other findings too"] if shared else []
+    names = [name for f in findings for name in f["operators"]] + [name for f in findings for name in f["types"]]
+    return ", ".join([plural(count), *some, *dict.fromkeys(names)])
+
+
+def first_lines(summary: Summary) -> list[tuple[str, str]]:
+    """Return the heading and the text of each of the first lines."""
+    lines = [(summary.question, summary.conforms), (KNOWN, summary.comparison)]
+    if not summary.chosen:
+        lines.append((RUNS, summary.supported))
+    return [(name, text) for name, text in lines if text]
+
+
+def summary_text(heading: str, summary: Summary, sections: Iterable[Section]) -> str:
+    """Return the first screen as plain text, for a run in Python."""
+    lines = [heading, *(f"  {name}: {text}" for name, text in first_lines(summary))]
+    for section in sections:
+        lines += [f"  {section.heading}"] if section.heading else []
+        for item in section.items:
+            lines.append(f"    {item.label + ' ' if item.label else ''}{item.text}{item.extent}")
+            message = one_line(item.message, _MESSAGE) if item.label in DECLINED else item.message
+            lines += [f"        {line}" for line in (message, item.command) if line]
+    return "\n".join(lines)
+
+
+_CELL = "text-align: left; vertical-align: top"
+_NEWS = "color: #d32f2f; font-weight: bold"
+"""Legible on white and on black."""
+
+
+def summary_html(heading: str, summary: Summary, sections: Iterable[Section]) -> str:
+    """Return the first screen as markup, for a notebook: nothing but text of ours and escaped text of others."""
+    parts = [f"<p><b>{escape(heading)}</b></p><p>"]
+    parts += [f"{name}: <b>{escape(text)}</b><br>" for name, text in first_lines(summary)]
+    parts.append("</p>")
+    for section in sections:
+        rows = [
+            f"<tr><td style='{_CELL}; {_NEWS if item.label in (NEW, FAILS) else ''}'>{escape(item.label)}</td>"
+            f"<td style='{_CELL}'>{escape(item.text + item.extent)}"
+            f"{''.join(f'<br><small>{escape(line)}</small>' for line in (item.message, item.command) if line)}"
+            "</td></tr>"
+            for item in section.items
+        ]
+        parts += [f"<p>{escape(section.heading)}</p>", f"<table>{''.join(rows)}</table>"]
+    return "".join(parts)

@@ -1,0 +1,322 @@
+"""Summary of a target's results: does it conform, what fails, what does it not support.
+
+The terminal, a run in Python, Markdown and the report show the same sentences, which are made here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from ..judging.judgement import DECLINED, FAILING, NO_CLEAN_REFUSAL, OF_FORBIDDEN, RANDOM_WEIGHTS, Verdict
+from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
+from ..text import listed, plural
+from .interpreted import followed_interpretations, followed_line, shown_elements, shown_line
+from .records import Finding
+from .result import Result
+from .support import Lack, support_of, verdict_of
+
+FEW = 0.1
+"""Up to this share of judged results, failures that are all known are called few. The figure is a choice: it colours a
+badge, and the counts stand in it."""
+
+_LOOK = "smoke"
+_FORBIDDEN = Verdict.NOT_REJECTED
+
+
+class FailureGroup(Struct, frozen=True):
+    """Findings with one cause; ``text`` says what is wrong, and when.
+
+    ``why`` is the reason on the list of known failures where the text says little; ``where`` has operators and types,
+    ``problems`` the indices of the findings. ``forbidden`` is whether it is about invalid models only.
+    """
+
+    text: str
+    why: str
+    where: str
+    known: bool
+    cases: int
+    new: int
+    problems: tuple[int, ...]
+    forbidden: bool = False
+
+    @property
+    def all_new(self) -> bool:
+        """Tell whether none of its cases is on a list, or nobody has counted those that are not."""
+        return not self.known and self.new in (0, self.cases)
+
+    @property
+    def count(self) -> str:
+        """The number of cases, and of new ones where only some are."""
+        words = plural(self.cases)
+        return f"{words}, {self.new:,} of them new" if 0 < self.new < self.cases else words
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The first lines on a target.
+
+    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are
+    not supported), ``departs`` or ``open`` (unknown); ``badge`` says all of it in a few words. ``comparison`` is the
+    line on the list of known failures, ``follows`` names interpretations against a document's letter, ``shown`` the
+    share of numbers whose bounds show something. ``chosen`` is whether the cases were chosen one by one, or are a
+    model's nodes; ``compared`` whether a list of known failures was used, ``shared`` whether some cases have several
+    causes, so that several groups count them.
+    """
+
+    state: str
+    badge: str
+    conforms: str
+    comparison: str
+    supports: tuple[str, ...]
+    lacks: tuple[Lack, ...]
+    groups: tuple[FailureGroup, ...]
+    follows: str
+    shown: str
+    chosen: bool
+    compared: bool
+    shared: bool
+
+    @property
+    def question(self) -> str:
+        """The question that ``conforms`` answers, as a heading."""
+        return "Of these cases" if self.chosen else "Conforms"
+
+    @property
+    def heading(self) -> str:
+        """The heading of what fails, where nothing behind a group says that others have some of its cases too."""
+        return f"What is wrong{' (a case with several causes counts in each)' if self.shared else ''}"
+
+    @property
+    def conforming(self) -> bool | None:
+        """Tell whether it conforms; None if unknown."""
+        return None if self.state in ("open", "lacks") else self.state == "conforms"
+
+    @property
+    def failures(self) -> tuple[FailureGroup, ...]:
+        """The failures on legal models."""
+        return tuple(group for group in self.groups if not group.forbidden)
+
+    @property
+    def validation(self) -> tuple[FailureGroup, ...]:
+        """Models that run though they must be rejected: nothing is computed wrongly there."""
+        return tuple(group for group in self.groups if group.forbidden)
+
+    @property
+    def supported(self) -> str:
+        """The supported operators and types, in a line."""
+        return "; ".join(self.supports) or "nothing that was tried"
+
+    @property
+    def lacking(self) -> str:
+        """The features that are not supported, in a line; empty where nothing is lacking."""
+        return ", ".join(lack.what for lack in self.lacks)
+
+
+def summary_of(
+    results: Sequence[Result],
+    findings: Sequence[Finding],
+    *,
+    stale: int = 0,
+    lists_used: bool = True,
+    look: str = "",
+    chosen: bool = False,
+) -> Summary:
+    """Return the summary of one target.
+
+    stale
+        Number of entries of the target's list of known failures that nothing needs any more.
+    lists_used
+        Whether lists of known failures were used at all.
+    look
+        The profile that was run, where it is too small to conclude much from (:func:`look_of`).
+    chosen
+        Whether the cases were chosen one by one.
+    """
+    started = not results or any(r.verdict is not Verdict.UNAVAILABLE for r in results)
+    state, badge, conforms = _conclusion(results, started, lists_used, look, chosen)
+    if any(RANDOM_WEIGHTS in r.flags for r in results):
+        badge, conforms = f"{badge}, with random weights", f"{conforms}, with random weights"
+    failed = _count(results, FAILING - DECLINED)
+    comparison = _comparison(results, stale) if lists_used else "not compared (--expected none)"
+    supports, lacks = support_of(results, findings)
+    groups = tuple(_groups(findings, results))
+    return Summary(
+        state,
+        badge,
+        conforms,
+        comparison if started else "",
+        supports,
+        lacks,
+        groups,
+        followed_line(followed_interpretations(results)),
+        shown_line(shown_elements(results)),
+        chosen,
+        lists_used,
+        sum(group.cases for group in groups) > failed,
+    )
+
+
+def look_of(profile: str, chosen: Sequence[str]) -> str:
+    """Return the profile of a run where it is only a first look of some 60 cases; empty otherwise."""
+    return _LOOK if profile.startswith(_LOOK) and not chosen else ""
+
+
+# Conclusion
+
+
+def _count(results: Iterable[Result], verdicts: Collection[Verdict], expected: bool | None = None) -> int:
+    return sum(r.verdict in verdicts and expected in (None, r.expected) for r in results)
+
+
+def _conclusion(
+    results: Sequence[Result], started: bool, compared: bool, look: str, chosen: bool
+) -> tuple[str, str, str]:
+    """Return the state, the badge, and whether the target conforms, in words."""
+    right, failed = _count(results, {Verdict.PASS}), _count(results, FAILING - DECLINED)
+    judged, declined = right + failed, _count(results, DECLINED)
+    left_out, unjudged = _count(results, {Verdict.NOT_RUN}), _count(results, {Verdict.NOT_JUDGED})
+    unknown = [f"{left_out:,} not run"] if left_out else []
+    unknown += [f"{unjudged:,} could not be judged"] if unjudged else []
+    if failed:
+        # A fallback is no failure of arithmetic; where it fails the run, it is news all the same.
+        new = _count(results, FAILING, expected=False)
+        few = compared and not new and failed <= FEW * judged
+        share = _percent(failed, judged)
+        badge = f"{failed:,} of {judged:,} fail" if failed == judged else f"{share} fail".capitalize()
+        if compared:
+            badge += f", {new:,} new" if 0 < new < failed else f" ({'none' if new else 'all'} known)"
+        words = [f"{failed:,} of {plural(judged, 'checked case')} {'fails' if failed == 1 else 'fail'}", *unknown]
+        words += [f"{declined:,} not supported"] if chosen and declined else []
+        return "few" if few else "departs", badge, ", ".join(words) if chosen else f"no: {', '.join(words)}"
+    # A target that refuses everything refuses forbidden models, too.
+    if not _count([r for r in results if r.reason not in OF_FORBIDDEN] or results, {Verdict.PASS}):
+        badge = "Nothing was judged" if started else "Could not start"
+        return "open", badge, f"unknown: {'nothing could be judged' if started else 'could not start'}"
+    correct = f"all {judged:,} checked cases are correct" if judged > 1 else "the one checked case is correct"
+    broke = sum(r.verdict is Verdict.UNSUPPORTED and NO_CLEAN_REFUSAL in r.flags for r in results)
+    if unknown or broke:
+        badge = f"{left_out:,} not run" if left_out else f"Unknown, {broke:,} ended early"
+        badge = f"{unjudged:,} not judged" if unjudged else badge
+        unknown += [f"{broke:,} ended without a clean refusal"] if broke else []
+        return "open", badge, f"unknown: {', '.join(unknown)}; {correct}"
+    if chosen and declined:
+        lacking = f"{declined:,} of {judged + declined:,} not supported"
+        return "lacks", lacking, f"{lacking}, {correct}"
+    if look:
+        return "conforms", f"Conforms in {look}", f"yes in {look}, a small sample: {correct}; run core"
+    if chosen:
+        return "conforms", f"{judged:,} of {judged:,} correct", correct
+    return "conforms", f"Conforms in {plural(judged)}", f"yes: {correct}"
+
+
+def _percent(part: int, whole: int) -> str:
+    """Return a share that never rounds to nothing or to all."""
+    share = 100 * part / whole
+    return "under 1 %" if share < 1 else f"{min(round(share), 99)} %"
+
+
+def _comparison(results: Sequence[Result], stale: int) -> str:
+    new = _count(results, FAILING, expected=False)
+    failed = new + _count(results, FAILING - DECLINED, expected=True)
+    words = []
+    if new:
+        missing = f"{new:,} of them not" if new < failed else "none of them" if new > 1 else "not"
+        words.append(f"{plural(failed, 'failure')}, {missing} on the list")
+    elif failed:
+        words.append("every failure is on the list")
+    if stale:
+        words.append(f"{plural(stale, 'entry', 'entries')} no longer {'fails' if stale == 1 else 'fail'}")
+    return "; ".join(words)
+
+
+# What fails
+
+
+def _groups(findings: Sequence[Finding], results: Sequence[Result]) -> Iterator[FailureGroup]:
+    """Yield the failures: new before known, many cases before few, known invalid models that were accepted as one."""
+    failing = [k for k, f in enumerate(findings) if verdict_of(f) not in DECLINED and f["kind"] not in NO_FAILURE]
+    accepted = [k for k in failing if findings[k]["kind"] == _FORBIDDEN and findings[k]["expected"]]
+    order = {k: _order(findings[k]) for k in failing}
+    reasons = {result.case: result.reason or "" for result in results}
+    by_cause: dict[tuple[str, str, bool, bool], list[int]] = {}
+    for k in sorted(failing, key=lambda k: order[k]):
+        finding = findings[k]
+        if k not in accepted:
+            text = _text(finding, results, reasons.get(finding["smallest"], ""))
+            why = "" if finding["clauses"] or finding["conditions"] else finding["why"]
+            by_cause.setdefault((text, why, finding["expected"], finding["kind"] == _FORBIDDEN), []).append(k)
+    for (text, why, expected, forbidden), indices in by_cause.items():
+        yield _group(text, why, expected, forbidden, indices, findings)
+    if accepted:
+        cases = len({case for k in accepted for case in findings[k]["cases"]})
+        yield _group(f"Accepts {plural(cases, 'invalid model')}", "", True, True, accepted, findings)
+
+
+def _group(
+    text: str, why: str, known: bool, forbidden: bool, indices: Sequence[int], findings: Sequence[Finding]
+) -> FailureGroup:
+    members = [findings[k] for k in indices]
+    operators, types = (list(dict.fromkeys(name for f in members for name in f[key])) for key in ("operators", "types"))
+    where = "; ".join(filter(None, [listed(operators), ", ".join(types)]))
+    cases = len({case for f in members for case in f["cases"]})
+    new = min(cases, sum(f["new"] for f in members))
+    return FailureGroup(text, why, where, known, cases, new, tuple(indices), forbidden)
+
+
+def _order(finding: Finding) -> tuple[bool, bool, bool, int]:
+    """New before known; a cause of which every case is new before one that shares some case with a new cause."""
+    count = len(finding["cases"])
+    return finding["expected"], finding["kind"] == _FORBIDDEN, finding["new"] < count, -count
+
+
+_INCIDENTAL = re.compile(r"[1-4] .* or more( \(.*\))?|outputs? .*")
+"""Conditions of any smallest case: it has some size and some output."""
+
+
+def _text(finding: Finding, results: Sequence[Result], reason: str) -> str:
+    """Return a finding's cause in words, with the conditions that tell something."""
+    title = in_words(finding["title"], verdict_of(finding), reason)
+    conditions = [condition for condition in finding["conditions"].split(" and ") if condition]
+    if conditions:
+        for known in ("with", "seen with", "seen only with"):
+            title = title.removesuffix(f" ({known} {finding['conditions']})")
+        if finding["clauses"]:  # a known fault: it does not come of a size
+            conditions = [condition for condition in conditions if not _INCIDENTAL.fullmatch(condition)]
+        return f"{title} (with {' and '.join(conditions)})" if conditions else title
+    if finding["clauses"] or finding["why"]:
+        return title
+    ran = [r for r in results if r.op in finding["operators"] and r.verdict not in DECLINED]
+    if ran and _count(ran, FAILING) == len(finding["cases"]) and not _count(ran, {Verdict.PASS}):
+        return f"{title}, whatever the features"
+    if verdict_of(finding) in (Verdict.CRASHED, Verdict.TIMED_OUT):  # whose title does not say when
+        return f"{title}; no common condition found; smallest case {finding['smallest']}"
+    return title
+
+
+_INACCURATE = "inaccurate (no better than "
+"""The beginning of a title that names the accuracy class by which results are right."""
+
+
+def in_words(title: str, verdict: str, reason: str) -> str:
+    """Return a finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
+    # By which id a fault is known, and how often it foretold results, is for those who open the finding.
+    title = re.sub(r" \([\w.-]+, which foretold \d+ fresh cases\)", "", title)
+    title = re.sub(r", consistent with [\w.-]+: ", ", as if this were done: ", title)
+    lost = title.removeprefix(_INACCURATE)
+    if lost != title:
+        wider, _, rest = lost.partition(")")
+        return f"{happening(verdict, 'value')}, right only by {wider}{rest}"
+    happens = word(verdict).happens
+    for why, words in happens.items():
+        short = short_title(verdict, why)
+        if title == short or title.startswith((f"{short} with ", f"{short} (", f"{short}, ")):
+            return words + title[len(short) :]
+    if reason and title.startswith(short_title(verdict, reason)) and "" in happens:
+        return happens[""] + title[len(short_title(verdict, reason)) :]
+    # A name from the documents keeps its form: input_forget, Y.
+    first = title.split(" ", 1)[0].rstrip(",:;")
+    return title[:1].upper() + title[1:] if first.isalpha() else title
