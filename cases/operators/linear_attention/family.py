@@ -75,13 +75,14 @@ class LinearAttentionFamily(SimpleFamily):
         features = set(super().node_features(node, inputs))
         queries, keys = (int(node.attributes[name]) for name in ("q_num_heads", "kv_num_heads"))
         batch, steps, _ = inputs["query"].shape
-        decay = inputs.get("decay")
+        decay, beta = inputs.get("decay"), inputs.get("beta")
         there = {
             "several-heads": max(queries, keys) > 1,
             "grouped": queries > keys,
             "several-steps": steps > 1,
             "several-rows": batch > 1,
             "decay-per-key": decay is not None and decay.shape[2] != keys,
+            "beta-single": beta is not None and beta.shape[2] != keys,
             "long": steps > 64,
         }
         return frozenset(features | {feature for feature, is_there in there.items() if is_there})

@@ -151,6 +151,20 @@ attention_faults(with_rates, (
 ))
 
 
+def _single_as_several(c: Attention) -> Attention:
+    if c.beta is None or c.beta.shape[2] == c.kv_num_heads:
+        return c
+    numbers = np.zeros((c.beta.size, c.kv_num_heads), c.beta.dtype)
+    numbers.flat[: c.beta.size] = c.beta.flat
+    return replace(c, beta=numbers.reshape(*c.beta.shape[:2], c.kv_num_heads))
+
+
+attention_faults(lambda c, change: change(c), (
+    ("beta.single-as-several", "beta",
+     "Reads a beta of one element a step as if each head had one, and zeros behind its end.", _single_as_several),
+))
+
+
 def _delta(c: Attention, change: Callable[[Step, Array], Array]) -> Attention:
     """Return the node with another w, made of the step and P."""
 
