@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from msgspec import Struct
 
@@ -159,74 +158,67 @@ class Finding:
     def versions(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for member in self.members for name in member.versions))
 
-    @property
-    def subjects(self) -> tuple[Subject, ...]:
-        return tuple(member.subject for member in self.members)
-
 
 def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
-    """Return the findings of every subject, numbered from 1 in the order of the page; what is the same finding on
-    several targets is one.
+    """Return the findings of every subject, numbered from 1 in the order of the page, once for all targets.
 
     A failing result that no finding names is in one all the same, so that no failure hides in the table.
     """
-    grouped: dict[tuple[Any, ...], list[Member]] = {}
+    grouped: dict[tuple[Finding, int], list[Member]] = {}
     for subject in subjects:
-        seen: Counter[tuple[Any, ...]] = Counter()
-        for key, member in _findings(subject):
-            # Two findings of one target that are called alike stay two.
-            seen[key] += 1
-            grouped.setdefault((*key, seen[key]), []).append(member)
-    order = sorted(grouped, key=lambda key: (NEW, KNOWN, VALIDATION, ASIDE, REFUSED).index(key[0]))
-    numbered = []
-    for number, key in enumerate(order, 1):
-        section, title, kind, verdict, clauses, fault, conditions, when, known, _ = key
-        members = tuple(grouped[key])
-        numbered.append(
-            Finding(number, section, title, kind, verdict, clauses, fault, conditions, when, members, known)
-        )
-    return numbered
+        seen: Counter[Finding] = Counter()
+        for finding, member in _findings(subject):
+            # Two findings of one target with the same title stay two.
+            seen[finding] += 1
+            grouped.setdefault((finding, seen[finding]), []).append(member)
+    order = (NEW, KNOWN, VALIDATION, ASIDE, REFUSED)
+    ordered = sorted(grouped.items(), key=lambda item: order.index(item[0][0].section))
+    return [
+        replace(finding, number=number, members=tuple(members))
+        for number, ((finding, _), members) in enumerate(ordered, 1)
+    ]
 
 
-def _findings(subject: Subject) -> list[tuple[tuple[Any, ...], Member]]:
-    findings, covered = [], set[str]()
+def _findings(subject: Subject) -> Iterator[tuple[Finding, Member]]:
+    """Yield the findings of a target, as yet without members, each with the target's part in it."""
+    covered = set[str]()
     for entry in subject.info["findings"]:
         cases = tuple(dict.fromkeys(filter(None, entry["cases"] or [entry["smallest"]])))
         covered.update(cases)
-        findings.append(_finding(subject, entry, cases))
+        yield _finding(subject, entry, cases)
     unnamed: defaultdict[tuple[str, bool], list[str]] = defaultdict(list)
     for result in subject.results:
         if result.failing and result.case not in covered:
             unnamed[result.verdict.value, result.expected].append(result.case)
-    return findings + [_finding(subject, _nameless(*key), tuple(cases)) for key, cases in unnamed.items()]
+    for (verdict, expected), names in unnamed.items():
+        yield _finding(subject, _nameless(verdict, expected), tuple(names))
 
 
-def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[tuple[Any, ...], Member]:
-    """Return (what identifies a finding, the target's part in it)."""
+def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[Finding, Member]:
     results = tuple(subject.by_case[case] for case in cases if case in subject.by_case)
     kind, verdict = entry["kind"], entry["verdict"]
     smallest = entry["smallest"] or (results[0].case if results else "")
     result = subject.by_case.get(smallest)
     reason = (result.reason or "") if result else ""
     title = entry["title"] or f"Finding without a title: {kind or verdict}"
-    clauses = tuple(_clause(name, subject.run.info["clauses"]) for name in entry["clauses"])
     section = _section(kind, entry["expected"])
     only = "Fails only with" if entry["tried"] else "All that fail have"
-    when = "Fails with, not always" if entry.get("passing") else only
-    key = (
+    finding = Finding(
+        0,
         section,
         in_words(title, verdict, reason),
         kind,
         verdict,
-        clauses,
+        tuple(_clause(name, subject.run.info["clauses"]) for name in entry["clauses"]),
         entry["fault"],
         entry["conditions"],
-        when,
+        "Fails with, not always" if entry.get("passing") else only,
+        (),
         entry["expected"] and section in (KNOWN, VALIDATION),
     )
     types = tuple(entry["types"]) or tuple(sorted({result.type for result in results}))
     operators = tuple(dict.fromkeys(result.op for result in results)) or tuple(entry["operators"])
-    return key, Member(
+    return finding, Member(
         subject,
         types,
         operators,

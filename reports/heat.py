@@ -98,9 +98,8 @@ def by_unit(numbers: Numbers) -> HeatTable | None:
     plane = numbers.plane
     if not plane or not _even(plane.ratio, len(plane.steps), len(plane.units)):
         return None
-    ends = [plane.length] * len(plane.units)
-    by_unit = list(zip(*plane.ratio, strict=True))
-    return _table("unit", plane.steps, plane.units, by_unit, ends, -1, plane.of_units, plane.of_steps)
+    lines = [(str(unit), ratios, plane.length) for unit, *ratios in zip(plane.units, *plane.ratio, strict=True)]
+    return _table("unit", plane.steps, lines, -1, plane.of_units, plane.of_steps)
 
 
 def by_row(numbers: Numbers) -> HeatTable | None:
@@ -110,7 +109,8 @@ def by_row(numbers: Numbers) -> HeatTable | None:
         return None
     if len(rows.lengths) != len(rows.names):
         return None
-    return _table("row", rows.steps, rows.names, rows.ratio, rows.lengths, rows.here, rows.of_rows, rows.of_steps)
+    lines = list(zip(rows.names, rows.ratio, rows.lengths, strict=True))
+    return _table("row", rows.steps, lines, rows.here, rows.of_rows, rows.of_steps)
 
 
 def _even(lines: Sequence[Sequence[object]], height: int, width: int) -> bool:
@@ -120,18 +120,16 @@ def _even(lines: Sequence[Sequence[object]], height: int, width: int) -> bool:
 def _table(
     row_word: str,
     steps: Sequence[int],
-    names: Sequence[object],
-    ratios: Sequence[Sequence[float | None]],
-    ends: Sequence[int],
+    lines: Sequence[tuple[str, Sequence[float | None], int]],
     here: int,
     total_rows: int,
     total_steps: int,
 ) -> HeatTable:
-    """Return the table; ``ends`` has for each row the step at which its padding begins."""
+    """Return the table; a line is its name, its ratios, and the step at which its padding begins."""
     shown = tuple(steps[:MOST_CELLS])
     rows = tuple(
-        (str(name), tuple(_tile(ratio, step >= end) for step, ratio in zip(shown, line, strict=False)))
-        for name, line, end in zip(names[:MOST_CELLS], ratios, ends, strict=False)
+        (name, tuple(_tile(ratio, step >= end) for step, ratio in zip(shown, ratios, strict=False)))
+        for name, ratios, end in lines[:MOST_CELLS]
     )
     return HeatTable(row_word, shown, rows, here, total_rows, total_steps)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -17,28 +17,18 @@ from .tally import Tally
 ALL = "all cases"
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One cell: what it says (``label``, ``detail``) and how it is drawn; ``tally`` is None where nothing was run."""
+class Cell(NamedTuple):
+    """One cell where something was run: how it is drawn, and what it says in few words and in a sentence."""
 
-    operator: str
-    feature: str
-    subject: Subject
-    tally: Tally | None
-    icon: str = "dots"
-    tone: str = "none"
-    label: str = "no case"
-    detail: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The cell on its own, for a screen reader and a tooltip."""
-        counts = ", ".join(f"{n:,} {verdict}" for verdict, n in self.tally.by_rank) if self.tally else "no case"
-        known = f" ({self.tally.known:,} of the failures are known)" if self.tally and self.tally.known else ""
-        return f"{self.operator}, {self.feature}, {self.subject.label}: {counts}{known}"
+    icon: str
+    tone: str
+    label: str
+    detail: str
+    sentence: str
+    failed: int
 
 
-Line = tuple[Subject, tuple[Cell, ...]]
+Line = tuple[Subject, tuple[Cell | None, ...]]
 """A target, and its cells in the order of versions."""
 
 
@@ -79,13 +69,22 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
     tables = []
     for operator in sorted(versions):
         names = tuple(name for _, name in sorted(versions[operator]))
-        rows = []
-        for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold)) if names else ():
-            lines = []
-            for subject in subjects:
-                own = [(name, tallies.get((group, name, subject.number))) for name in names]
-                lines.append((subject, tuple(_cell(name, group, subject, tally) for name, tally in own)))
-            rows.append((group, tuple(lines)))
+        rows = [
+            (
+                group,
+                tuple(
+                    (
+                        subject,
+                        tuple(
+                            _cell(name, group, subject, tallies.get((group, name, subject.number))) for name in names
+                        ),
+                    )
+                    for subject in subjects
+                ),
+            )
+            for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold))
+            if names
+        ]
         tried = {version for subject in subjects for version in subject.by_version}
         missing = sorted({v for v in tried if v.rpartition("-")[0] == operator} - {*names}, key=_number)
         nowhere = sorted(refused[operator] - features[operator], key=str.casefold)
@@ -106,31 +105,26 @@ def _page_of(operator: str) -> str:
         return ""
 
 
-def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) -> Cell:
+def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) -> Cell | None:
     if tally is None or not tally.total:
-        return Cell(operator, feature, subject, None)
-
-    def cell(verdict: str, label: str, detail: str, tone: str = "") -> Cell:
-        icon, usual = presentation_of(verdict)
-        return Cell(operator, feature, subject, tally, icon, tone or usual, label, detail)
-
+        return None
     of = f"of {tally.total:,}"
     if tally.new:
-        worst = min(tally.new_verdicts, key=rank)
-        name = worst if len(tally.new_verdicts) == 1 else "failing"
-        return cell(worst, f"{tally.new:,} {name}", f"{of}, {tally.known:,} known" if tally.known else of)
-    if tally.known:
-        return cell(min(tally.known_verdicts, key=rank), f"{tally.known:,} known", of, "known")
-    if not tally.passed:
-        name = tally.by_rank[0][0]
-        return cell(name, name if len(tally.by_rank) == 1 else "none judged", f"{tally.total:,}")
-    aside = [
-        f"{n:,} {name}"
-        for name, n in (
-            *(pair for pair in tally.by_rank if pair[0] != "pass"),
-            ("unconventional", tally.unconventional),
-            ("lose NaN, or overflow", tally.special),
-        )
-        if n
-    ]
-    return cell("pass", f"{tally.passed:,} pass", ", ".join(aside), "part" if aside else "pass")
+        verdict, tone = min(tally.new_verdicts, key=rank), ""
+        label = f"{tally.new:,} {verdict if len(tally.new_verdicts) == 1 else 'failing'}"
+        detail = f"{of}, {tally.known:,} known" if tally.known else of
+    elif tally.known:
+        verdict, tone, label, detail = min(tally.known_verdicts, key=rank), "known", f"{tally.known:,} known", of
+    elif tally.passed:
+        counts = [pair for pair in tally.by_rank if pair[0] != "pass"]
+        counts += [("unconventional", tally.unconventional), ("lose NaN, or overflow", tally.special)]
+        detail = ", ".join(f"{n:,} {name}" for name, n in counts if n)
+        verdict, tone, label = "pass", "part" if detail else "pass", f"{tally.passed:,} pass"
+    else:
+        verdict, tone, detail = tally.by_rank[0][0], "", f"{tally.total:,}"
+        label = verdict if len(tally.by_rank) == 1 else "none judged"
+    icon, usual = presentation_of(verdict)
+    every = ", ".join(f"{n:,} {name}" for name, n in tally.by_rank)
+    known = f" ({tally.known:,} of the failures are known)" if tally.known else ""
+    sentence = f"{operator}, {feature}, {subject.label}: {every}{known}"
+    return Cell(icon, tone or usual, label, detail, sentence, tally.failed)

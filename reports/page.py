@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
-from msgspec import Struct
 
 from ..conformance.judging.vocabulary import VERDICTS
 from .answers import target_summary
@@ -140,7 +140,7 @@ def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequ
 
 def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
     """(a target's number, a fault's id) to the finding that it is."""
-    return {(subject.number, f.fault): f for f in findings if f.fault for subject in f.subjects}
+    return {(member.subject.number, f.fault): f for f in findings if f.fault for member in f.members}
 
 
 SECTIONS = (
@@ -173,19 +173,11 @@ COLUMNS = (
 """(key, heading) of each column of the results table."""
 
 
-class _AboutRun(Struct, frozen=True):
-    """A run's own account, ready to print."""
-
-    name: str
-    facts: tuple[tuple[str, str], ...]
-    environment: tuple[tuple[str, str], ...]
-    digests: tuple[tuple[str, str], ...]
-
-
-def _about_run(run: Run) -> _AboutRun:
+def _about_run(run: Run) -> dict[str, Any]:
+    """Return a run's name, and its facts, environment and digests as pairs of name and text."""
     info = run.info
     selection = ", ".join(f"{name}: {value}" for name, value in flattened(info["selection"]) if value)
-    facts = (
+    facts = [
         ("Run", run.name),
         ("Profile", info["profile"]),
         ("Selection", selection),
@@ -193,20 +185,20 @@ def _about_run(run: Run) -> _AboutRun:
         ("Took", _duration(info["seconds"]) if run.described else ""),
         ("onnxspec", info["onnxspec"]),
         ("Command", " ".join(info["command"])),
-    )
-    targets = tuple(
+    ]
+    targets = [
         (f"{target['name']}: {name}", value)
         for target in info["targets"]
         for key in ("adapter", "class", "description", "options")
         for name, value in flattened(dict(target)[key], key)
         if value
-    )
-    return _AboutRun(
-        run.name,
-        tuple(fact for fact in facts if fact[1]),
-        tuple(flattened(info["environment"] if run.described else {})) + targets,
-        tuple(info["digests"].items()),
-    )
+    ]
+    return {
+        "name": run.name,
+        "facts": [fact for fact in facts if fact[1]],
+        "environment": [*flattened(info["environment"] if run.described else {}), *targets],
+        "digests": list(info["digests"].items()),
+    }
 
 
 def _title(subjects: Sequence[Subject]) -> str:
