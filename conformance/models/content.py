@@ -1,19 +1,14 @@
-"""A model as it was read, with its large weights apart.
-
-Shape inference and walks through the graph copy what they look at. So weights of more than a page or so are taken out
-of the parsed model: tensors that held them refer to a list in memory, as others do to files of external data.
-"""
+"""A model as it was read, and the way to its external data."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
@@ -22,9 +17,6 @@ from ...cases.directories.room import Room
 from ...cases.specs.tensor import array_of
 from ...reference.errors import UserError
 from ..workers.worker import one_line
-
-_LARGE = 1 << 14
-"""Bytes of one tensor from which on they are taken out of the parsed model."""
 
 _PACKED = {"INT4": 4, "FLOAT4E2M1": 4, "INT2": 2}
 """Bits of an element of the types of which several share a byte, by the end of their names."""
@@ -40,25 +32,19 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class ModelContent:
-    """A model without its large weights, and the way to them.
+    """A model without its external data, and the way to them.
 
     proto
         To be looked at, never changed.
-    weights
-        The bytes of large weights, in the order of the model.
     folder
         Where external data may be; None for a model that came without a place.
     base
         The folder from which locations of external data count.
-    mark
-        The location of weights in memory, which no file has by chance. Their offset is their place in `weights`.
     """
 
     proto: ModelProto
-    weights: Sequence[bytes]
     folder: Path | None
     base: Path | None
-    mark: str
 
     def array(self, tensor: TensorProto, most: int) -> NDArray[Any]:
         """Return the numbers of a tensor of this model, wherever they are stored.
@@ -89,33 +75,19 @@ class ModelContent:
         """
         whole = ModelProto()
         whole.CopyFrom(self.proto)
-        for tensor in tensors_of(whole):
-            entries = _entries(tensor)
-            if entries.get("location") == self.mark:
-                tensor.ClearField("external_data")
-                tensor.ClearField("data_location")
-                tensor.raw_data = self.weights[int(entries["offset"])]
         if self.folder is not None and self.base is not None:
             take_in(whole, self.base, self.folder, Room(most))
         return whole
 
     def _bytes(self, tensor: TensorProto, size: int | None) -> bytes:
-        entries = _entries(tensor)
-        if entries.get("location") == self.mark:
-            return self.weights[int(entries["offset"])]
         if self.folder is None or self.base is None:
             raise Unreadable("has its numbers in another file, and the model was given without its folder")
         if size is None:
             raise Unreadable("has numbers of a type that is not read")
         placed = TensorProto(name=tensor.name, external_data=tensor.external_data)
-        if "length" not in entries:
+        if not any(entry.key == "length" for entry in tensor.external_data):
             placed.external_data.add(key="length", value=str(size))
         return content_of(placed, self.base, self.folder, Room(size))
-
-
-def _entries(tensor: TensorProto) -> dict[str, str]:
-    """Return the keys and values of a tensor's external data."""
-    return {entry.key: entry.value for entry in tensor.external_data}
 
 
 def _bytes_of(tensor: TensorProto) -> int | None:
@@ -158,17 +130,14 @@ def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -
         proto = _parsed(model)
     if not proto.HasField("graph"):
         raise ModelError("is no ONNX model, or cut off: it holds no graph")
-    mark = secrets.token_hex(16)
-    proto, weights = _set_apart(proto, mark)
-    base = None if folder is None else _base(proto, folder, bases, mark)
-    return ModelContent(proto, weights, folder, base, mark)
+    return ModelContent(proto, folder, None if folder is None else _base(proto, folder, bases))
 
 
 def _parsed(data: bytes) -> ModelProto:
     """Parse a serialized model. Raises ModelError."""
     if not data:
         raise ModelError("is empty")
-    if is_pointer(data[:_LARGE]):
+    if is_pointer(data[:4096]):
         raise ModelError("is a Git LFS pointer, not a model (git lfs pull)")
     try:
         proto: ModelProto = ModelProto.FromString(data)
@@ -177,31 +146,13 @@ def _parsed(data: bytes) -> ModelProto:
         raise ModelError("is no ONNX model, or cut off") from None
 
 
-def _set_apart(proto: ModelProto, mark: str) -> tuple[ModelProto, list[bytes]]:
-    """Return the model with a reference in the place of each large weight, and these weights."""
-    weights: list[bytes] = []
-    for tensor in tensors_of(proto):
-        data = tensor.raw_data
-        if len(data) >= _LARGE:
-            for key, value in (("location", mark), ("offset", str(len(weights)))):
-                tensor.external_data.add(key=key, value=value)
-            weights.append(data)
-            tensor.ClearField("raw_data")
-            tensor.data_location = TensorProto.EXTERNAL
-    try:
-        # The memory of what was taken out is free only with the message that held it.
-        return (ModelProto.FromString(proto.SerializeToString()) if weights else proto), weights
-    except (DecodeError, EncodeError) as error:
-        raise ModelError(f"cannot be serialized: {one_line(str(error), 200)}") from None
-
-
-def _base(proto: ModelProto, folder: Path, bases: Sequence[Path], mark: str) -> Path:
+def _base(proto: ModelProto, folder: Path, bases: Sequence[Path]) -> Path:
     """Return the folder from which a model's external data is found, all of it. Raises ModelError where none is."""
     errors = []
     for base in bases:
         try:
             for tensor in tensors_of(proto):
-                _require_data(tensor, base, folder, mark)
+                _require_data(tensor, base, folder)
         except ValueError as error:
             errors.append(error)
         else:
@@ -209,16 +160,13 @@ def _base(proto: ModelProto, folder: Path, bases: Sequence[Path], mark: str) -> 
     raise ModelError(f"cannot be read: {one_line(str(errors[0]), 300)}")
 
 
-def _require_data(tensor: TensorProto, base: Path, folder: Path, mark: str) -> None:
+def _require_data(tensor: TensorProto, base: Path, folder: Path) -> None:
     """Raise ValueError where a tensor's external data is not there, or is too short."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return
-    location = _entries(tensor).get("location", "")
-    if location == mark:
-        return
     place, size = place_of(tensor, base, folder), _bytes_of(tensor)
     if size is not None and place.length < size:
-        text = f"{location!r} has {place.length} bytes, the tensor takes {size}"
+        text = f"{place.path.name!r} has {place.length} bytes, the tensor takes {size}"
         raise ValueError(f"external data of {tensor.name!r} in {text}")
 
 

@@ -13,6 +13,7 @@ import onnx
 import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
+from ...cases.directories.external_data import tensors_of
 from ...reference.documents.quantizing import quantizes
 from .content import ModelContent
 from .folding import NotConstant, constant
@@ -28,20 +29,27 @@ _MOST_EXPANDED = 100_000
 _LONGEST_VECTOR = 1 << 20
 """Extent of a vector of whole numbers up to which onnx may follow each of them, as it does with shapes."""
 
+_LARGE = 1 << 14
+"""Bytes of a tensor from which on shape inference does not get its numbers: it copies all that it gets."""
+
 _SMALL = 4096
 """Bytes of a constant from outside that shape inference gets to see: shapes and axes, no weights."""
 
 
 def infer_types(scope: Scope) -> dict[str, Type]:
     """Infer the types of all names of a scope, as far as they follow."""
-    graph = GraphProto(name="scope")
+    content = scope.model.content.proto
+    model = ModelProto(ir_version=max(content.ir_version, 4))
+    graph = model.graph
+    graph.name = "scope"
     graph.node.extend(node for number, node in enumerate(scope.nodes) if number not in scope.illegal)
     for node in graph.node:
         _forget_claims(node)
         # Of other domains' operators onnx knows nothing; those that quantize give what ONNX's own do.
         if meant := quantizes(node.domain, node.op_type):
             node.domain, node.op_type = "", meant
-    graph.initializer.extend(t for t in scope.initializers.values() if not _is_long(t.data_type, t.dims))
+    lasting = [t for t in scope.initializers.values() if not _is_long(t.data_type, t.dims)]
+    graph.initializer.extend(t if len(t.raw_data) < _LARGE else _without_data(t) for t in lasting)
     graph.input.extend(scope.declared.values())
     for name in scope.bindings:
         _hand_in(graph, scope, name)
@@ -49,17 +57,26 @@ def infer_types(scope: Scope) -> dict[str, Type]:
         for name in sorted(_seen_from_outside(scope)):
             _hand_in(graph, scope, name)
     _bound_vectors(graph)
-    model = ModelProto(graph=graph, ir_version=max(scope.model.content.proto.ir_version, 4))
     for domain, version in scope.opsets.items():
         model.opset_import.add(domain=domain, version=version)
     if scope.model.expanded <= _MOST_EXPANDED:
-        model.functions.extend(scope.model.content.proto.functions)
+        model.functions.extend(content.functions)
+    for tensor in tensors_of(model):
+        if len(tensor.raw_data) >= _LARGE:
+            tensor.CopyFrom(_without_data(tensor))
     with contextlib.suppress(Exception):  # of an opset that is not known, or of a model that is broken elsewhere
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     types = {value.name: type_from(value.type, True) for value in (*graph.value_info, *graph.output, *graph.input)}
     for tensor in (*graph.initializer, *scope.initializers.values()):
         types[tensor.name] = Type(tensor.data_type, tuple(extent if extent >= 0 else None for extent in tensor.dims))
     return types
+
+
+def _without_data(tensor: TensorProto) -> TensorProto:
+    light = TensorProto(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
+    light.data_location = TensorProto.EXTERNAL
+    light.external_data.add(key="location", value="elsewhere")
+    return light
 
 
 def _bound_vectors(graph: GraphProto) -> None:
