@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ...reference.documents.tensors import Extent
 from ..models.folding import NotConstant
 from ..models.scope import domain_of, shown_name
 from ..models.tensor_type import Dimension, type_from
@@ -13,7 +12,7 @@ from .general import layout_of, shapes_of
 from .layouts import sequence_axes, swapped_states
 from .reshapes import Reshaped, is_batch_name, is_named, reshaped_before, reshaped_behind
 from .rule import BATCH_FIXED, BATCH_IN_TIME, SHAPE_FIXED, SIZES_CLAIMED, TIME_FROZEN
-from .sizes import in_words, sizes_known
+from .sizes import fits, in_words, sizes_known, value_of
 from .subject import Broken, Input, NodeSubject
 
 _MOVES = ("Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Transpose", "Reshape", "Identity", "Cast")
@@ -122,17 +121,8 @@ def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
             continue
         layout = layout_of(subject)
         printed = (form.shape(layout),) if layout == 1 or len(form.shapes) == 1 else form.shapes
-        possible = [tuple(_known(extent, sizes) for extent in shape) for shape in printed]
-        if not any(_agree(claimed, shape) for shape in possible):
-            has = f"by its inputs it has {in_words(possible[0])}, [{', '.join(map(str, printed[0]))}]"
+        if not any(fits(claimed, shape, sizes) for shape in printed):
+            follows = in_words(tuple(value_of(extent, sizes) for extent in printed[0]))
+            has = f"by its inputs it has {follows}, [{', '.join(map(str, printed[0]))}]"
             message = f"the file declares {in_words(claimed)} as the shape of {name}, while {has}"
             yield Broken(SIZES_CLAIMED, message)
-
-
-def _known(extent: Extent, sizes: Mapping[str, int]) -> int | None:
-    return extent.value(sizes) if extent.names <= sizes.keys() else None
-
-
-def _agree(claimed: tuple[Dimension, ...], follows: tuple[int | None, ...]) -> bool:
-    pairs = zip(claimed, follows, strict=False)
-    return len(claimed) == len(follows) and all(f is None or not isinstance(c, int) or c == f for c, f in pairs)

@@ -9,9 +9,8 @@ from ...reference import Operator, operator_of
 from ...reference.documents.tensors import Extent, Shape
 from ..models.folding import NotConstant
 from ..models.scope import shown_name
-from ..models.tensor_type import Dimension
 from .layouts import batch_of, swapped_states
-from .sizes import KnownSize, agreement, sizes_known
+from .sizes import agreement, fits, sizes_known
 from .subject import Broken, Missing, NodeSubject, Outcome
 
 _LAYOUTS = (0, 1)
@@ -33,8 +32,7 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
         formal = {other: shape for other, shape in formal.items() if other != name}
         if isinstance(batch_of(subject), int):
             yield Broken("shapes", message, subject.inputs[name].type.certain)
-    known = {size: KnownSize(*given) for size, given in operator.sizes_said(subject).items()}
-    yield from agreement(subject, formal, known)
+    yield from agreement(subject, formal, operator.sizes_said(subject))
     yield from _lengths(subject, steps_of(subject))
 
 
@@ -64,16 +62,8 @@ def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said:
     if given is None or given.shape is None:
         return shapes[name]
     sizes = sizes_known(subject, {other: shape for other, shape in shapes.items() if other != name}, said)
-    for shape in subject.operator.tensors[name].shapes:
-        pairs = zip(shape, given.shape, strict=False)
-        if len(shape) == len(given.shape) and all(_may_be(extent, actual, sizes) for extent, actual in pairs):
-            return shape
-    return shapes[name]
-
-
-def _may_be(extent: Extent, actual: Dimension, sizes: Mapping[str, int]) -> bool:
-    known = extent.names <= sizes.keys()
-    return not known or not isinstance(actual, int) or extent.value(sizes) == actual
+    forms = subject.operator.tensors[name].shapes
+    return next((shape for shape in forms if fits(given.shape, shape, sizes)), shapes[name])
 
 
 def operator_of_node(subject: NodeSubject) -> Operator:

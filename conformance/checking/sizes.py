@@ -12,17 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...reference.documents.tensors import HIDDEN_SIZE, Extent, Shape, units_place
+from ...reference.operators.written import Said
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
 from .subject import Broken, Input, Missing, NodeSubject, Outcome
-
-
-@dataclass(frozen=True)
-class KnownSize:
-    """A size that something else than a shape says: an attribute."""
-
-    value: int
-    by: str
 
 
 @dataclass(frozen=True)
@@ -50,6 +43,17 @@ def sizes_known(
     return sizes
 
 
+def value_of(extent: Extent, sizes: Mapping[str, int]) -> int | None:
+    """Return the value of a printed extent; None where its size is not known."""
+    return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else None
+
+
+def fits(shape: tuple[Dimension, ...], printed: Shape, sizes: Mapping[str, int]) -> bool:
+    """Tell whether a shape may be a printed one, as far as both are known."""
+    pairs = [(actual, value_of(extent, sizes)) for extent, actual in zip(printed, shape, strict=False)]
+    return len(shape) == len(printed) and all(v is None or not isinstance(a, int) or a == v for a, v in pairs)
+
+
 def in_words(shape: tuple[Dimension, ...] | None) -> str:
     """Return a shape as text, with a question mark for an unknown extent."""
     if shape is None:
@@ -66,7 +70,7 @@ def _anonymous(extent: Dimension) -> bool:
 def agreement(
     subject: NodeSubject,
     formal: Mapping[str, Shape],
-    known: Mapping[str, KnownSize],
+    known: Mapping[str, Said],
 ) -> Iterator[Outcome]:
     """Yield contradictions between the shapes of a node's inputs, and what is not known of them.
 
@@ -77,7 +81,7 @@ def agreement(
     """
     place = units_place(subject.operator.tensors, formal)
     units = _units(subject, formal, place) if place is not None else None
-    if isinstance(units, KnownSize):
+    if isinstance(units, Said):
         known = {**known, HIDDEN_SIZE: units}
     elif units is not None:
         yield units
@@ -119,9 +123,7 @@ def agreement(
         yield from _compared(size, saying, known.get(size), formal)
 
 
-def _units(
-    subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, int]
-) -> KnownSize | Missing | Broken | None:
+def _units(subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, int]) -> Said | Missing | Broken | None:
     """Return what hidden_size and the input that has it come to; None where one of both is not there."""
     name, axis = place
     hidden_size, by = subject.given(HIDDEN_SIZE), subject.inputs.get(name)
@@ -132,14 +134,12 @@ def _units(
     if not isinstance(units, int):
         return Missing("hidden-size", f"how many {words} {name} has")
     if units == hidden_size:
-        return KnownSize(units, f"hidden_size is {units}, as {name} has {words}")
+        return Said(units, f"hidden_size is {units}, as {name} has {words}")
     what = f"hidden_size is {hidden_size}, but {name} has {units} {words}"
     return Broken("hidden-size", what, by.type.certain)
 
 
-def _others(
-    formal: Mapping[str, Shape], size: str, but: str, subject: NodeSubject, known: Mapping[str, KnownSize]
-) -> bool:
+def _others(formal: Mapping[str, Shape], size: str, but: str, subject: NodeSubject, known: Mapping[str, Said]) -> bool:
     """Tell whether anything else says what a size is: without that no value of it could be wrong."""
     return size in known or any(
         name != but and name in subject.inputs and any(extent.size == size for extent in shape)
@@ -147,9 +147,7 @@ def _others(
     )
 
 
-def _compared(
-    size: str, saying: list[_Evidence], known: KnownSize | None, formal: Mapping[str, Shape]
-) -> Iterator[Outcome]:
+def _compared(size: str, saying: list[_Evidence], known: Said | None, formal: Mapping[str, Shape]) -> Iterator[Outcome]:
     votes = Counter(e.value for e in saying if isinstance(e.value, int) and e.input.type.certain)
     votes = votes or Counter(e.value for e in saying if isinstance(e.value, int))
     if known is not None:

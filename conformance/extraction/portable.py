@@ -15,13 +15,12 @@ from ...cases.directories.graph_reading import OneNode, read_model
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.tensor import tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
-from ...reference.documents import Extent
 from ...reference.documents.tensors import Shape
 from ..checking.check import check_node
 from ..checking.general import layout_of, shapes_of
 from ..checking.operators import operator_judged
 from ..checking.problem import Level
-from ..checking.sizes import sizes_known
+from ..checking.sizes import sizes_known, value_of
 from ..checking.subject import NodeSubject
 from ..models.folding import NotConstant, UnreadableConstant, constant, default_value
 from ..models.scope import domain_of
@@ -184,7 +183,9 @@ def _model(
     def info(name: str) -> ValueInfoProto:
         element = elements[name]
         kind = FORMATS[element].onnx_type if element in FORMATS else helper.np_dtype_to_tensor_dtype(np.dtype(element))
-        return helper.make_tensor_value_info(name, kind, [_dimension(extent, sizes) for extent in shapes[name]])
+        values = ((extent, value_of(extent, sizes)) for extent in shapes[name])
+        shape = [str(extent) if value is None else value for extent, value in values]
+        return helper.make_tensor_value_info(name, kind, shape)
 
     graph = helper.make_graph(
         [node],
@@ -199,10 +200,6 @@ def _model(
     ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opsets[""], 5))]))
     made = helper.make_model(graph, producer_name="onnxspec", opset_imports=ids, ir_version=ir_version)
     return bytes(made.SerializeToString(deterministic=True))
-
-
-def _dimension(extent: Extent, sizes: Mapping[str, int]) -> int | str:
-    return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else str(extent)
 
 
 def _tensor(name: str, array: Array) -> TensorProto:
