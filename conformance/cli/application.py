@@ -1,7 +1,7 @@
-"""The application: which commands there are, and how they describe themselves.
+"""The application: its commands and their help.
 
-Nothing but typer is loaded here. A command is loaded when it is asked for, since what most of them need takes a second
-to load, and help and completion should not wait for it. Value names are words, the same ones in every version of typer.
+Only typer is loaded here. A command is loaded when it is used, because that takes a second, and help and completion
+should not wait for it. Help names values in words, the same in every version of typer.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose help names arguments by the words that they were given, and no type of Python. What an operator
-    of another distribution raises, and nothing nearer has taken care of, ends it with a line."""
+    """Command whose help names arguments by their metavars. An exception in an operator of another distribution ends it
+    with one line."""
 
     def invoke(self, ctx: Any) -> Any:
-        """The counterpart of typer's."""
+        """Run the command; turn user errors, and exceptions of foreign operators, into one line."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -76,12 +76,12 @@ class Command(typer.core.TyperCommand):
             fail(f"broke off, by the fault of an operator's own code: {told_mishap(error)}", 1)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """``[OPTIONS] RUN...``."""
+        """Return ``[OPTIONS] RUN...``."""
         words = (_word(a) if a.required else f"[{_word(a)}]" for a in self._arguments())
         return ["[OPTIONS]", *words]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The arguments, and then the options."""
+        """Write arguments, then options."""
         arguments = [(_word(argument), argument.help or "") for argument in self._arguments()]
         if arguments:
             with formatter.section("Arguments"):
@@ -95,7 +95,7 @@ class Command(typer.core.TyperCommand):
 
 
 def _theirs(error: Exception) -> bool:
-    """Tell whether an exception was raised in, or below, the code of an operator that is not the suite's."""
+    """Tell whether an exception was raised in, or below, the code of an operator of another distribution."""
     from ...cases.specs.family import family_of
     from ...reference import OPERATORS
     from ...reference.operators.mishap import packages_of
@@ -114,7 +114,7 @@ def _word(argument: Any) -> str:
 
 
 class _Loaded(Mapping[str, Any]):
-    """The commands by name, each loaded as soon as it is looked at."""
+    """Commands by name, each loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         module, _ = COMMANDS[name]
@@ -139,23 +139,23 @@ def _name_of(callback: Any) -> str:
 
 
 class Commands(typer.core.TyperGroup):
-    """The command ``onnxspec``, which loads a command where one is asked for."""
+    """The command ``onnxspec``, which loads subcommands lazily."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": None})
         self.commands = _Loaded()  # type: ignore[assignment] # nobody adds to it
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The first sentence of each, from the table."""
+        """Write the summaries of the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 class App(typer.Typer):
-    """An application whose commands are of this kind."""
+    """Application whose commands are of class `Command`."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """The counterpart of typer's."""
+        """Register a command."""
         return super().command(name, **{"cls": Command, **settings})
 
 

@@ -1,4 +1,4 @@
-"""``onnxspec certify``: a run as a package that anybody can verify; ``onnxspec verify``: such a package, verified."""
+"""``onnxspec certify`` packs a run for anybody to verify; ``onnxspec verify`` verifies such a package."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _waivers(path: Path | None) -> bytes:
 
 
 def _one_run(runs: Sequence[Path], merged: Path) -> Path:
-    """The folder of a run, or of its shards put together."""
+    """Return the folder of a run, or of its merged shards."""
     if len(runs) > 1:
         merge(runs, merged)
     return runs[0] if len(runs) == 1 else merged

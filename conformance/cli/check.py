@@ -1,4 +1,4 @@
-"""``onnxspec check``: which recurrent nodes of a model break their document."""
+"""``onnxspec check``: the recurrent nodes of models that break their operator's document."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _show(checked: Checked) -> None:
 
 
 def _compared(checked: Checked) -> bool:
-    """Tell whether every node was compared with runs, and nothing of them came up."""
+    """Tell whether every node was compared with runs, without a finding."""
     measured = f"model.{MEASURED}"
     told = {problem.rule for problem in checked.problems} | {unchecked.rule for unchecked in checked.unchecked}
     broken = any(problem.level is Level.ERROR for problem in checked.problems)

@@ -1,4 +1,4 @@
-"""Files and lines that a run leaves for other programs, in forms that services of continuous integration read."""
+"""Output of a run for other programs and for services of continuous integration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Output:
 
     @property
     def unwritable(self) -> str:
-        """The reason why the file cannot be written; empty where it can."""
+        """The reason why the file cannot be written; empty if it can."""
         path = self.junit
         if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
             return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
@@ -39,12 +39,12 @@ class Output:
 
     @property
     def silent(self) -> bool:
-        """Tell whether there is no progress to show."""
+        """Tell whether progress is hidden."""
         return self.json or self.quiet
 
 
 def write_files(run: Run, wanted: Output) -> None:
-    """Write the summary, on GitHub also to the page of the job, and the JUnit file. Raises OSError."""
+    """Write the summary (on GitHub also to the job's page) and the JUnit file. Raise OSError."""
     if wanted.junit is not None:
         from ...reports.junit import junit_xml
 
@@ -63,7 +63,7 @@ def write_files(run: Run, wanted: Output) -> None:
 
 
 def as_json(run: Run, page: Path) -> str:
-    """The outcome as one JSON object; the keys are in docs/ci.md."""
+    """Return the outcome as one JSON object; docs/ci.md has the keys."""
     targets = []
     for target in run.targets:
         summary = summary_on(target, run)
@@ -104,12 +104,12 @@ def as_json(run: Run, page: Path) -> str:
 
 
 def on_github() -> bool:
-    """Tell whether a workflow of GitHub runs this."""
+    """Tell whether a GitHub workflow runs this."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def github_marks(run: Run) -> Iterator[str]:
-    """Lines that GitHub shows as marks on a job: one for each new finding, and for what else decides the exit code."""
+    """Yield lines that GitHub shows as marks on a job: new findings, and other reasons of the exit code."""
     from ..checking.formatters import github_command
 
     for target in run.targets:

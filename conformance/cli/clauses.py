@@ -1,4 +1,4 @@
-"""``onnxspec clauses``: what the documents say, statement by statement."""
+"""``onnxspec clauses``: the statements of operators' documents."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def clauses(
 
 
 def _chosen(text: str | None) -> list[tuple[str, int | None]]:
-    """Operators, each with the version that is meant or None for all. Raises UnknownName."""
+    """Return operators, each with a version or None for all. Raise UnknownName."""
     if text is None:
         return [(op, None) for op in operator_names()]
     domain, _, last = text.rpartition("::")
@@ -88,7 +88,7 @@ def _plain(clause: Clause) -> dict[str, Any]:
 
 
 def _paragraphs(shown: Sequence[Clause]) -> Iterator[RenderableType]:
-    """Lines of clauses, each with its id, then what it says: five columns would be too narrow to read side by side."""
+    """Yield clauses as paragraphs, because five columns are too narrow on a terminal."""
     for clause in shown:
         id, status, versions, text, source = _columns(clause)
         of = "all versions" if versions == "all" else f"versions {versions}"

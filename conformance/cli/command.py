@@ -1,4 +1,4 @@
-"""Things that commands have in common: the options that several take, and what these ask for."""
+"""Options that several commands share, and their values."""
 
 from __future__ import annotations
 
@@ -81,26 +81,26 @@ TargetsFile = Annotated[
 
 
 def place_given(out: Path | None, what: str) -> Path:
-    """The file or folder that ``--out`` names. Ends the command where none is: not every version of typer does."""
+    """Return the path of ``--out``. End the command if it is missing."""
     if out is None:
         fail(f"--out is missing: which {what} to go to?")
     return out
 
 
 def folder_named(text: str) -> Path:
-    """A folder as an option names it: an empty name is what a variable of a script leaves that is not set."""
+    """Parse the name of a folder. An empty one comes from an unset variable of a script."""
     if not text:
         raise typer.BadParameter("the name of a folder is empty")
     return Path(text)
 
 
 def command_given() -> tuple[str, ...]:
-    """The command as it was given, in UTF-8 whatever the locale took its bytes for."""
+    """Return the words of the command, in UTF-8 in any locale."""
     return "onnxspec", *(os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:])
 
 
 def targets_of(names: Iterable[str], file: Path | None) -> list[Target]:
-    """Return the targets of these names, each once. Raises TargetError."""
+    """Return the targets of these names, each once. Raise TargetError."""
     if file is None and Path("targets.toml").is_file():
         file = Path("targets.toml")
     by_name = {}

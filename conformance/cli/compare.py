@@ -1,4 +1,4 @@
-"""``onnxspec compare``: a model beside results that a framework computed."""
+"""``onnxspec compare``: a model beside the results of a framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``onnxspec list``: cases, one a line; ``generate``: as ONNX test-case directories."""
+"""``onnxspec list`` lists cases; ``onnxspec generate`` writes them as ONNX test-case directories."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def generate_cases(
 
 
 def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:
-    """Dense cases for runners with one tolerance, of the chosen operators, versions and types."""
+    """Return dense cases for runners with one tolerance, of the chosen operators, versions and types."""
     return [
         spec
         for op, version in operator_versions()
@@ -85,7 +85,7 @@ def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:
 
 
 def _specs_of(probes: Iterable[Probe]) -> list[Spec]:
-    """The specs of what can be written as directories."""
+    """Return the specs of cases that can be written as directories."""
     specs = []
     for probe in probes:
         if not isinstance(probe, SpecProbe):
@@ -95,7 +95,7 @@ def _specs_of(probes: Iterable[Probe]) -> list[Spec]:
 
 
 def options_of(chosen: Selection) -> list[str]:
-    """The options that choose the same."""
+    """Return the options that choose the same cases."""
     options = [
         *([("--case", chosen.directories)] if chosen.directories else [("--profile", (chosen.profile,))]),
         ("--op", _operators(chosen)),
@@ -106,7 +106,7 @@ def options_of(chosen: Selection) -> list[str]:
 
 
 def _operators(chosen: Selection) -> list[str]:
-    """The operators, with their versions where only some are chosen."""
+    """Return the chosen operators, with versions if only some are chosen."""
     if not chosen.versions:
         return list(chosen.ops)
     known = operator_versions(None)
@@ -114,7 +114,7 @@ def _operators(chosen: Selection) -> list[str]:
 
 
 def _command(chosen: Selection, everything: bool) -> str:
-    """The command that makes the same tree, wherever."""
+    """Return the command that makes the same tree."""
     return shlex.join(["onnxspec", "generate", "--out", "DIR", *options_of(chosen), *(["--all"] if everything else [])])
 
 

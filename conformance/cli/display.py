@@ -1,6 +1,6 @@
-"""A run on a terminal: progress while it lasts, and a summary in words.
+"""A run on a terminal: progress, then a summary.
 
-All text that comes from elsewhere (names, messages of runtimes) is never read as markup, and passes :mod:`.terminal`.
+Foreign text (names, messages of runtimes) is never read as markup, and passes :mod:`.terminal`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _counts(run: TargetRun) -> Text:
 
 
 class _CountsColumn(ProgressColumn):
-    """The verdicts so far."""
+    """Column of verdicts so far."""
 
     def render(self, task: Task) -> Text:
         counts: Text = task.fields["counts"]
@@ -52,10 +52,10 @@ class _CountsColumn(ProgressColumn):
 
 
 class RunDisplay:
-    """A progress bar for each target, with live counts. Where the output is no terminal, a line now and then.
+    """Progress bar with live counts for each target; without a terminal, a line now and then.
 
     aside
-        Where these lines go, which are no part of what a run says in the end.
+        Console for these lines.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class RunDisplay:
         self._progress.stop()
 
     def observe(self, event: Event) -> None:
-        """Show what happens."""
+        """Handle an event."""
         if self._progress.disable and self._aside is None:
             return
         if isinstance(event, CasesFilled):
@@ -132,7 +132,7 @@ class RunDisplay:
             self._aside.print(single(Text(f"{run.target.name[:_NAMED]}: {words}")))
 
     def _tell(self, count: int, run: TargetRun, console: Console) -> None:
-        """A line, if one is due: the longer a run takes, the longer nobody looks."""
+        """Print a line if one is due, less often the longer a run takes."""
         passed = self._clock() - self._begun
         if passed < self._due:
             return
@@ -143,7 +143,7 @@ class RunDisplay:
 
 
 def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
-    """Print what the run found, target by target; of those with nothing new, nothing if only that is asked for."""
+    """Print the findings of a run by target; `only_new` leaves out targets without new ones."""
     for target in run.targets:
         version = str(target.description.get("version", ""))
         if only_new and not _is_news(target, run):
@@ -177,14 +177,14 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
 
 
 def _is_news(target: TargetRun, run: Run) -> bool:
-    """Tell whether a target has something that is not known already, or that nobody could know."""
+    """Tell whether something about a target is not known already."""
     missing = target.missing(run.plan.require)
     missing = missing or target.special(run.plan.require_special)
     return bool(target.unavailable or target.unexpected or target.stale or missing or target.unknown or target.mishaps)
 
 
 def _show(target: TargetRun, summary: Summary, console: Console, *, only_new: bool) -> None:
-    """Print the first screen: the summary, what fails, what is not supported, what is left to know."""
+    """Print the first screen: answer, failures, refusals, remarks."""
     style = {"conforms": "bold green", "few": "bold yellow", "lacks": "bold yellow", "departs": "bold red"}.get(
         summary.state, "bold cyan"
     )
@@ -207,15 +207,15 @@ def _print_section(section: Section, console: Console) -> None:
 
 
 def could_not_start(target: Target, reason: str) -> str:
-    """Words for a target that could not start, with the reason, and a hint where its runtime is not installed here."""
+    """Return a message for a target that could not start, with a hint if its runtime is not installed."""
     hint = "; 'onnxspec targets' says what installs it"
     missing = "No module named" in reason and target.adapter != "backend" and not target.is_command
     return f"could not start: {reason}{hint if missing else ''}"
 
 
 def _refusal(item: Item, console: Console) -> Text:
-    """A refused feature, and in a dim voice the words of the first refusal, so far as the line has room for them. Words
-    that stand for the feature are cut in their middle: what is refused stands at the end of many."""
+    """Return a refused feature and, dimmed, as much of the first refusal's message as fits. A message without a known
+    feature is cut in its middle, because many name the feature at their end."""
     cut = console.file.isatty()
     if not item.message:
         words = item.text
@@ -233,7 +233,7 @@ def _refusal(item: Item, console: Console) -> Text:
 
 
 def _entry(console: Console, label: Text, lines: Iterable[Text], command: str = "", indent: int = _MARGIN) -> None:
-    """A label in the margin and lines beside it. A command is not broken into lines: it is there to be copied."""
+    """Print a label in the margin and lines beside it. A command is not wrapped, so that it can be copied."""
     indent = indent if label or command else 2
     margin = Text(f"\n{' ' * indent}")
     lines = [single(line) for line in lines]

@@ -1,4 +1,4 @@
-"""A run as a command makes it: what it shows meanwhile, what it writes in the end, what is said where it is cut off."""
+"""A run of a command: progress, files, summary, and how to resume it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def fresh_run() -> Path:
-    """A fresh folder for the results of a run. Ends the command where there can be none."""
+    """Make a new folder for a run. End the command if that fails."""
     try:
         return fresh_folder(Path("runs"), datetime.now())
     except OSError as error:
@@ -54,11 +54,11 @@ def execute_plan(
     """Run a plan here or on a cluster, and report. If it is interrupted, print how to resume it. Raise typer.Exit.
 
     nodes
-        Where a model is run, its recurrent nodes.
+        The recurrent nodes, for a model.
     named
-        Whether the user named the folder: then it stays though no target is installed, so that --resume finds it.
+        Whether the user named the folder: then it stays for --resume, though no target is installed.
     update
-        Whether the targets' lists of known failures are written anew.
+        Whether the targets' lists of known failures are updated.
     """
     Thread(target=_load_report).start()  # while the target starts, which takes as long
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
@@ -86,7 +86,7 @@ def execute_plan(
 def _finished(
     plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None, *, resume: bool, named: bool
 ) -> tuple[Run, Path]:
-    """Return the run, once it is through, and its page. End the command if it is interrupted or the disk is full."""
+    """Return the finished run and its page. End the command if it is interrupted or the disk is full."""
     obtained = f"what was obtained is in {folder}; go on with: {_again(plan, folder)}"
     finished: Run | None = None
     try:
@@ -107,7 +107,7 @@ def _finished(
 
 
 def _executed(plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None, resume: bool) -> Run:
-    """Run a plan into a folder, with progress. End the command where the folder cannot be opened."""
+    """Run a plan into a folder, with progress. End the command if the folder cannot be opened."""
     if cluster is not None:
         from ..cluster.connection import ClusterError
         from ..cluster.shards import run_shards
@@ -134,7 +134,7 @@ def _executed(plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None,
 
 
 def _require_a_target(finished: Run, named: bool) -> None:
-    """End the command with a line for each target, and no report, where not one of them is installed."""
+    """End the command with a line for each target, and no report, if none of them is installed."""
     missing = [t for t in finished.targets if not t.description and "No module named" in t.unavailable]
     if len(missing) < len(finished.targets):
         return
@@ -158,7 +158,7 @@ def _issues(finished: Run) -> Iterator[str]:
 
 
 def _update(finished: Run, wanted: Output) -> None:
-    """Write the targets' lists of known failures anew, and say what has changed in them."""
+    """Update the targets' lists of known failures, and print the changes."""
     try:
         for line in update_lists(finished):
             (warn if wanted.silent else say)(line)
@@ -167,7 +167,7 @@ def _update(finished: Run, wanted: Output) -> None:
 
 
 def _load_report() -> None:
-    """Load what writes the report, and its templates. What is amiss with them is said where they are needed."""
+    """Load the report and its templates. Errors show where they are used."""
     with contextlib.suppress(Exception):
         from ...reports.templates import prepare
 
@@ -175,7 +175,7 @@ def _load_report() -> None:
 
 
 def _again(plan: Plan, folder: Path) -> str:
-    """The command that goes on with a run."""
+    """Return the command that resumes a run."""
     given = [word for word in plan.command[2:] if word != "--resume"]
     drawn = fresh_profile(plan.selection.profile)
     if drawn is not None:  # a seed that was not given was made up
@@ -190,7 +190,7 @@ def _again(plan: Plan, folder: Path) -> str:
 
 @contextlib.contextmanager
 def _interrupted_by_signals() -> Iterator[None]:
-    """Have SIGTERM and a closed terminal end a run as Ctrl-C does, unless who started it had them ignored (nohup)."""
+    """Let SIGTERM and a closed terminal end a run as Ctrl-C does, unless they were ignored before (nohup)."""
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
     for number, handler in before.items():

@@ -110,7 +110,7 @@ def _emit_node_test(probe: Probe) -> None:
 
 
 def _emit_script(probe: Probe, target: Target | None) -> None:
-    """Print a script of a case; where there is none for the target, write the case as a test-case directory."""
+    """Print a script of a case or, if the target can have none, write the case as a test-case directory."""
     prepared = probe.prepare()
     script = prepared.script(target)
     if script is not None:
@@ -137,16 +137,15 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
 
 
 def _diagnosed(one: Tried, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:
-    """The explanation of a case, as a run says it: with the target's list of known failures, and with fresh cases."""
+    """Return the explanation of a case, from the target's list of known failures and from fresh cases."""
     listed = applying(expectations_of(target), description)
     return diagnosed(one, target, process, lambda probe: shlex.join(probe.repeat(target.name)), listed)
 
 
 def _probe_of(case: str) -> Probe:
-    """The case of that name, or the only one whose id begins so.
+    """Return the case of that id, or the only one whose id begins so.
 
-    Only where no case of core begins so those of all profiles are built, which takes seconds; and where the operator is
-    known, those of the others are left alone.
+    Cases of all profiles take seconds to build, so they are searched after those of core.
     """
     everything = operator_names()
     try:
@@ -169,6 +168,6 @@ def _probe_of(case: str) -> Probe:
 
 
 def ambiguous(case: str, ids: Sequence[str]) -> NoReturn:
-    """End the command: several cases begin so."""
+    """End the command because several ids begin so."""
     more = [f"... and {len(ids) - _NAMED} more"] if len(ids) > _NAMED else []
     fail(f"{len(ids)} cases begin like {case!r}:", lines=[*ids[:_NAMED], *more])

@@ -1,4 +1,4 @@
-"""One case explained to a person: its verdict, its node, what it exercises, and its numbers step by step."""
+"""One case explained: verdict, node, clauses, and numbers step by step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def print_explanation(
     accuracy: str = "standard",
     diagnosis: Single = _NOTHING,
 ) -> None:
-    """Print an explanation. Tables of numbers keep their width: a number cut short is a wrong one."""
+    """Print an explanation. Tables of numbers keep their width, because a number that is cut is a wrong one."""
     for part in explanation_of(probe, outcomes, judgement, accuracy, diagnosis):
         if isinstance(part, Table) and part.title is not None:
             # Apart, since a table breaks its title at its own width.
@@ -62,18 +62,16 @@ def explanation_of(
     accuracy: str = "standard",
     diagnosis: Single = _NOTHING,
 ) -> Iterator[RenderableType]:
-    """An explanation of a case, from the verdict down to single numbers.
+    """Yield an explanation of a case, from the verdict down to single numbers.
 
     outcomes
-        What a target did with the case's jobs, in their order; none: no target, so only what is expected is shown.
+        The outcomes of the case's jobs on a target, in order; none: only expected numbers are shown.
     judgement
-        The verdict on them. It also says which interpretations the target follows; without it the reference's own are
-        used.
+        The verdict on them, with the interpretations that the target follows; None: the reference's own.
     accuracy
-        Name of the accuracy class by which the target is judged: whose radii are shown. Raises ValueError for an
-        unknown one.
+        Name of the accuracy class whose radii are shown. Raise ValueError for an unknown one.
     diagnosis
-        The faults that together explain what the target returned, and how sure that is.
+        The faults that together explain the outputs, and how sure that is.
     """
     yield Text(probe.id, style="bold")
     prepared = made_ready(probe)
@@ -100,7 +98,7 @@ def explanation_of(
 
 
 def _explained(diagnosis: Single) -> Iterator[Text]:
-    """The explanation of a case: a fact if it foretold fresh ones, else one of several things that may do so."""
+    """Yield the explanation of a case: confirmed by fresh cases, or consistent with this one."""
     for id in diagnosis.faults:
         fault = fault_named(id)
         summary = fault.summary if fault is not None else ""
@@ -150,7 +148,7 @@ def _heading(text: str) -> Text:
 
 
 def _views(prepared: Prepared, outcomes: Sequence[Outcome], judgement: Judgement | None) -> Iterator[NodeView]:
-    """The nodes that there is something to say about. What is behind a malformed one got nothing."""
+    """Yield the nodes to show. Nodes behind a malformed one got no inputs."""
     for view in node_views(prepared.trials, outcomes):
         yield view
         malformed = judgement is not None and judgement.verdict is Verdict.MALFORMED

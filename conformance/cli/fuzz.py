@@ -99,7 +99,7 @@ def fuzz(
 
 
 def _joined(hunt: Hunt) -> Any:
-    """Failures that were known or found until then: a search that was cut short has not tried all that were known."""
+    """Return failures that were known or found until an interruption, when not all known ones had been tried."""
     from msgspec.structs import replace
 
     now = hunt.knowledge()
@@ -108,7 +108,7 @@ def _joined(hunt: Hunt) -> Any:
 
 
 def _space(texts: list[str], types: list[str], about: Sequence[str]) -> tuple[list[tuple[str, int]], list[str]]:
-    """Return the operator versions and types to draw from; those that a target is about where none are named. Raises
+    """Return the operator versions and types to draw from; without names, those that a target is about. Raise
     UnknownName."""
     known = tuple(dict.fromkeys(op for op, _ in operator_versions(None)))
     asked = [operator_version_called(text) for text in texts]

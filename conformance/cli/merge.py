@@ -1,4 +1,4 @@
-"""``onnxspec merge``: shards of a run, or runs of several targets, as one run."""
+"""``onnxspec merge``: shards of a run as one run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def merge(
 
 
 def _missing(run: Run) -> Iterator[str]:
-    """Cases that targets lack, and how to have them."""
+    """Yield lines about missing cases, and the command that runs them."""
     if not run.targets:
         yield "no run has a target, so there is no result at all"
     for of in run.targets:

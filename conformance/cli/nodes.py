@@ -1,4 +1,4 @@
-"""``onnxspec run --model``: the recurrent nodes of a model as cases, and what became of each."""
+"""``onnxspec run --model``: the recurrent nodes of a model as cases, and their results."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from .terminal import fail, progress_lines, warn, why
 def nodes_of_model(
     model: Path, inputs: Path | None, folder: Path, *, again: bool, outputs: bool, silent: bool
 ) -> list[NodeCase]:
-    """The nodes of a model, with their cases written into a folder; those that a run goes on with are there already.
+    """Return the nodes of a model, with their cases written into a folder; a resumed run has them already.
 
     outputs
-        Whether the reference's outputs are written with them.
+        Whether the reference's outputs are written too.
     silent
-        Whether nothing is said of steps that take long.
+        Whether progress is hidden.
 
-    Ends the command where the model cannot be read or has no recurrent node that can be run.
+    End the command if the model cannot be read or has no recurrent node that can be run.
     """
     if again:
         try:
@@ -61,7 +61,7 @@ def nodes_of_model(
 
 
 def arrays_of(file: Path) -> Mapping[str, NDArray[Any]]:
-    """The named arrays of an npz file; ends the command where it holds none."""
+    """Return the arrays of an npz file by name. End the command if it holds none."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
@@ -74,7 +74,7 @@ def arrays_of(file: Path) -> Mapping[str, NDArray[Any]]:
 
 
 def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> None:
-    """Tell what became of each node on each target, in the order of the model."""
+    """Print the result of each node on each target, in the order of the model."""
 
     def line(text: str, style: str = "") -> None:
         console.print(text, style=style, markup=False, emoji=False, soft_wrap=True)
@@ -101,7 +101,7 @@ def say_nodes(nodes: Sequence[NodeCase], finished: Run, console: Console) -> Non
 def _became(
     node: NodeCase, nodes: Sequence[NodeCase], run: TargetRun, declined: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """The lines about a node on a target that declines some nodes alone, with their styles."""
+    """Yield the lines about a node on a target, with their styles. `declined` are nodes that it declines alone."""
     result = next((r for r in run.results if node.case and r.case == node.case), None)
     if result is None:
         return
@@ -119,7 +119,7 @@ def _became(
 
 
 def _declined_alone(nodes: Sequence[NodeCase], run: TargetRun) -> list[str]:
-    """The nodes that a target declines by themselves, in the order of the model."""
+    """Return the nodes that a target declines by themselves, in the order of the model."""
     return list(dict.fromkeys(node.node for node in _declined(nodes, run) if not node.members))
 
 
@@ -135,7 +135,7 @@ def _right_alone(node: NodeCase, nodes: Sequence[NodeCase], run: TargetRun) -> b
 
 
 def _first_wrong(nodes: Sequence[NodeCase], run: TargetRun) -> str:
-    """Return the path of the first wrong node, in words if it is right alone; empty where no node is wrong."""
+    """Return the path of the first wrong node, with others if it is right alone; empty if no node is wrong."""
     failing = {result.case: result for result in run.results if result.failing}
     node = next((node for node in nodes if node.case in failing), None)
     if node is None or not node.members:
@@ -150,7 +150,7 @@ def _first_wrong(nodes: Sequence[NodeCase], run: TargetRun) -> str:
 
 
 def _lasting(nodes: Sequence[NodeCase], run: TargetRun) -> Iterator[str]:
-    """The last lines on a target, for who asks whether the model can be deployed on it."""
+    """Yield the last lines on a target: can the model be deployed on it?"""
     if wrong := _first_wrong(nodes, run):
         yield f"first wrong node on {run.target.name}: {wrong}"
     declined, alone = _declined(nodes, run), _declined_alone(nodes, run)
@@ -160,7 +160,7 @@ def _lasting(nodes: Sequence[NodeCase], run: TargetRun) -> Iterator[str]:
 
 
 def _helping(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
-    """Facts that are known of a result that is not right, and what to change in the model."""
+    """Yield what is known of a wrong or declined result, and what to change in the model."""
     finding = next((finding for finding in findings if result.case in finding["cases"]), None)
     if finding is None or not (result.failing or result.verdict in DECLINED):
         return

@@ -1,4 +1,4 @@
-"""``onnxspec prove``: what the suite is worth, by the faults that it catches."""
+"""``onnxspec prove``: mutation testing of the suite."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def prove_command(
 
 
 def _require_faults(ids: Sequence[str], specs: Sequence[Spec]) -> None:
-    """Make sure that every fault is there, and that one of the cases can show it."""
+    """End the command for an unknown fault, and for one that no chosen case can show."""
     for id in ids:
         if id not in FAULTS:
             fail(str(UnknownName("fault", id, [*FAULTS])))
@@ -76,7 +76,7 @@ def _require_faults(ids: Sequence[str], specs: Sequence[Spec]) -> None:
 
 
 def _proved(console: Console, specs: Sequence[Spec], faults: Sequence[str] | None, processes: int) -> Proof:
-    """The proof once it is through. Ends the command where it is interrupted."""
+    """Return the finished proof. End the command if it is interrupted."""
     try:
         with contextlib.closing(prove(specs, faults, processes=processes)) as steps:
             shown = track(steps, "cases", console=console, transient=True) if console.is_terminal else steps
@@ -87,7 +87,7 @@ def _proved(console: Console, specs: Sequence[Spec], faults: Sequence[str] | Non
 
 
 def _require_place(path: Path) -> None:
-    """Make sure that the table can be written before minutes go into it."""
+    """End the command if the table could not be written, before the proof takes minutes."""
     if path.is_dir():
         fail(f"--out {path} is a folder: name a file for the table")
     if not path.parent.is_dir():
@@ -97,7 +97,7 @@ def _require_place(path: Path) -> None:
 
 
 def _complaints(proof: Proof, *, whole: bool) -> list[str]:
-    """Statements that do not hold, in a line each."""
+    """Return a line for each requirement that does not hold."""
     complaints = [
         f"{row.fault} survives in {row.op} {row.type}: {row.well} cases catch it with {ENOUGH:g} or more"
         for row in proof.surviving

@@ -1,5 +1,4 @@
-"""``onnxspec report``: several runs side by side; ``onnxspec diff``: the differences between two of them; ``onnxspec
-site``: which runtime computes what correctly, and since when."""
+"""``onnxspec report`` puts runs side by side, ``diff`` compares two, ``site`` shows runtimes and releases."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ def report(
 
 
 def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
-    """Write what upstream is sent of a finding. Ends with exit code 2 where there is none."""
+    """Write an issue on a finding. End with exit code 2 if there is none."""
     from ...reports.run import read_runs
     from ...reports.upstream.issue import issue_markdown
 
@@ -129,7 +128,7 @@ def site(
 
 
 class Form(str, enum.Enum):
-    """The form in which a difference is written."""
+    """Form of a difference."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -183,5 +182,5 @@ def diff(
 
 
 def _command_shown() -> str:
-    """The command as a page has it that others read: of folders of this machine the names."""
+    """Return the command for a page, without folders of this machine."""
     return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in command_given())

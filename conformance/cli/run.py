@@ -1,8 +1,4 @@
-"""``onnxspec run``: its options, and what they ask for.
-
-Exit codes: 0, every failing result was expected; 1, at least one was not (or what is required is not supported); 2, the
-command cannot be carried out as given; 3, a target could not start; 130, interrupted.
-"""
+"""``onnxspec run``: its options, and the plan that they make."""
 
 from __future__ import annotations
 
@@ -199,8 +195,8 @@ def _one_model(option: Path | None, argument: Path | None) -> Path | None:
 def _with_fresh_cases(
     chosen: Selection, random: str | None, nonce: str | None, resume: bool, *, clash: bool
 ) -> Selection:
-    """Return the selection with random cases in place of its profile, or with a nonce's cases beside it. Raises
-    UnknownName for what is no seed or nonce.
+    """Return the selection with random cases in place of its profile, or with a nonce's cases beside it. Raise
+    UnknownName for a malformed seed or nonce.
 
     clash
         Whether a profile or a model is named.
@@ -226,7 +222,7 @@ def _with_fresh_cases(
 
 
 def _read_lists(plan: Plan) -> None:
-    """Read the lists of known failures before the run begins. Raises ExpectedFailureError."""
+    """Read the lists of known failures before the run begins. Raise ExpectedFailureError."""
     for target in plan.targets if plan.expected else ():
         count = sum(entry.reason == UNWRITTEN for entry in expectations_of(target))
         if count:

@@ -1,4 +1,4 @@
-"""The start of the command ``onnxspec``: with nothing loaded yet, so that Ctrl-C ends it without a trace of Python."""
+"""Entry point of the command ``onnxspec``. It loads nothing, so that Ctrl-C ends it without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``onnxspec targets``: what can be tested from here."""
+"""``onnxspec targets``: the targets at hand."""
 
 from __future__ import annotations
 

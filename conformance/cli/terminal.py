@@ -1,8 +1,7 @@
-"""The one place where text reaches a terminal, a file or a pipe in its stead: nothing foreign gets through as it is.
+"""Output to terminals, files and pipes. No foreign text passes unchanged.
 
-Names, versions and messages come from targets, and from run folders that others have written. Whatever is printed
-passes a console that turns unprintable characters (escapes, bells, marks that turn the direction of interpretation)
-into visible ones; and what is one line of ours stays one, however many line breaks the foreign text in it has.
+Names, versions and messages come from targets, and from run folders of others. A console turns unprintable characters
+(escapes, bells, marks that turn the direction of text) into visible ones, and keeps one line one line.
 """
 
 from __future__ import annotations
@@ -37,18 +36,16 @@ _GONE = (errno.EPIPE, errno.EIO, errno.EINVAL)  # a pipe without a reader, a clo
 
 
 def drop(stream: TextIO) -> None:
-    """Send all that a stream still holds or will be given nowhere, or the interpreter would stumble over it when it
-    ends."""
+    """Discard what a stream holds or gets, because the interpreter would fail on it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 class LastingStream:
-    """A stream whose reader may go away (a pipe, a closed terminal): what nobody takes is dropped, work goes on.
+    """Stream that discards output if its reader is gone (a pipe, a closed terminal).
 
-    What cannot be written for another reason, such as a full disk, raises OSError; complaints on the standard error are
-    dropped then, too.
+    Other errors, such as a full disk, raise OSError, except on the standard error.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -79,10 +76,10 @@ class LastingStream:
 
 
 class _GuardedConsole(Console):
-    """A console on which nothing but itself controls the terminal."""
+    """Console on which foreign text cannot control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The parts of what is printed, in which nothing unprintable is left."""
+        """Yield segments without unprintable characters."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.replace("\n", "").isprintable():
                 yield segment
@@ -92,13 +89,13 @@ class _GuardedConsole(Console):
 
 
 def console_on(stream: TextIO) -> Console:
-    """A console that colours and wraps on terminals only: files and pipes get every line whole."""
+    """Return a console that colours and wraps on terminals only."""
     lasting = cast(TextIO, LastingStream(stream))
     return _GuardedConsole(file=lasting, highlight=False, width=None if stream.isatty() else _UNWRAPPED)
 
 
 def single(line: Text) -> Text:
-    """The text as one line, printable and no longer than anybody reads; as it is, where it is that already."""
+    """Return the text as one printable line of at most LINE characters."""
     plain = line.plain
     if len(plain) <= LINE and plain.isprintable():
         return line
@@ -106,8 +103,7 @@ def single(line: Text) -> Text:
 
 
 def say(*lines: str) -> None:
-    """Lines for the person, on the standard output. Each stays one, whatever foreign text is in it, and none is longer
-    than anybody reads."""
+    """Print lines on the standard output, each as one printable line of at most LINE characters."""
     for line in lines:
         margin = line[: len(line) - len(line.lstrip(" "))] if len(line) < LINE else ""
         shown = line if line.isprintable() and len(line) <= LINE else margin + one_line(line, LINE)
@@ -115,7 +111,7 @@ def say(*lines: str) -> None:
 
 
 def warn(text: str, style: str = "") -> None:
-    """One line on the standard error."""
+    """Print one line on the standard error."""
     text = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD]}...", text)
     line = text if text.isprintable() and len(text) <= _LONGEST_COMMAND else one_line(text, LINE)
     console_on(sys.stderr).print(line, style=style, markup=False, emoji=False, soft_wrap=True)
@@ -123,8 +119,8 @@ def warn(text: str, style: str = "") -> None:
 
 @contextlib.contextmanager
 def progress_lines(*, silent: bool = False) -> Iterator[Callable[[str], None]]:
-    """Print lines on the standard error about steps that take long: after PATIENCE seconds the step at hand, then each
-    new one. The value is called with each step as it begins."""
+    """Print slow steps on the standard error: after PATIENCE seconds the current one, then each new one. Yield a
+    function to call with each step as it begins."""
     steps: list[str] = []
     late = threading.Event()
 
@@ -149,7 +145,7 @@ def progress_lines(*, silent: bool = False) -> Iterator[Callable[[str], None]]:
 
 
 def fail(message: str, code: int = 2, lines: Iterable[str] = ()) -> NoReturn:
-    """End the command with one line on the standard error, and what it announces in a line each."""
+    """End the command with one line on the standard error, followed by `lines`."""
     warn(f"onnxspec: {message}", "red")
     for line in lines:
         warn(f"  {line}")
@@ -157,7 +153,7 @@ def fail(message: str, code: int = 2, lines: Iterable[str] = ()) -> NoReturn:
 
 
 def put(text: str) -> None:
-    """Write what a program may read. A reader that has enough ends the command, without a word."""
+    """Write output for programs. If the reader has enough, end the command."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -167,7 +163,7 @@ def put(text: str) -> None:
 
 
 def why(error: OSError) -> str:
-    """The reason why something could not be written, in words."""
+    """Return the reason why something could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full"
     place = f" ({error.filename})" if error.filename else ""

@@ -1,4 +1,4 @@
-"""One thing at a time, for tests that users write: do these outputs conform? Does this target?
+"""Assertions for tests that users write: do these outputs conform? Does this target?
 
 ::
 
@@ -146,7 +146,7 @@ class RunningTarget:
 
     @property
     def name(self) -> str:
-        """The name that the user has for it."""
+        """The user's name for it."""
         return self.target.name
 
     def assert_conforms(self, subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None = None) -> None:
@@ -194,8 +194,7 @@ def _conclude(
 
 
 def _how_to_repeat(subject: Subject | None, key: str, target: str) -> str:
-    """Return the command that shows a case on a target; without a command the text that names the case, which all
-    commands take."""
+    """Return the command that shows a case on a target; without a target, the text that names the case."""
     spec = subject if is_spec(subject) else None
     if spec is not None:
         name = key if spec in profile("core", spec.op, spec.version) else case_text(spec)
@@ -258,7 +257,7 @@ def _by_name(
     what: str,
     optional: Collection[str] = (),
 ) -> dict[str, NDArray[Any]]:
-    """Arrays by name. Raises ValueError for names that the graph does not have, and for those that are missing."""
+    """Return arrays by name. Raise ValueError for names that the graph does not have, and for missing ones."""
     names = [value.name for value in values]
     if not isinstance(arrays, Mapping):
         arrays = list(arrays)

@@ -1,4 +1,4 @@
-"""Items of pytest: one for each operator version, type and group of clauses, with its cases inside."""
+"""Items of pytest: one for each operator version, type and group of clauses."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TargetSuite(pytest.Collector):
         self.running.close()
 
     def start(self) -> None:
-        """Start the target. Where it does not, the first item tells why, and all others are skipped."""
+        """Start the target. If it does not start, the first item fails with the reason, and the others are skipped."""
         if not self.down:
             try:
                 self.running.start()
@@ -214,7 +214,7 @@ class Group(_TargetItem, pytest.Function):
         return True
 
     def _failure(self, judged: Judged) -> str:
-        """Words about a case that fails as nobody expected; empty for any other."""
+        """Return a message about an unexpected failure; empty for other cases."""
         result = judged.result
         if result.verdict in UNTRIED:
             words = result.verdict.value.replace("-", " ")
@@ -240,12 +240,12 @@ class Group(_TargetItem, pytest.Function):
 
 
 class Expectations(_TargetItem):
-    """Tell whether every expected failure still happens."""
+    """Test that every expected failure still happens."""
 
     entries: Sequence[tuple[Entry, Sequence[Probe]]]
 
     def runtest(self) -> None:
-        """Fail if an entry covers cases that ran, and none of them fails as it says."""
+        """Fail if an entry covers cases that ran, and none of them fails as it expects."""
         try:
             running = self.suite.running
             applied = set(applying((entry for entry, _ in self.entries), running.description))

@@ -1,4 +1,4 @@
-"""``--onnxspec-model``: the recurrent nodes of models, as cases for items of pytest."""
+"""``--onnxspec-model``: the recurrent nodes of models as cases."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..models.content import ModelError
 
 
 def nodes_of_models(models: Sequence[Path], config: pytest.Config) -> list[Path]:
-    """Folders with a test case for every node that can be run, one folder a model; they are gone when pytest ends.
+    """Return folders with a test case for every node that can be run, one folder a model. They are removed at the end.
 
-    Warns of nodes that cannot be run, or only with random weights. Raises ModelError for a model without one that
-    can, or that cannot be read.
+    Warn of nodes that cannot be run, or only with random weights. Raise ModelError for a model that cannot be read, or
+    that has no node to run.
     """
     root = Path(tempfile.mkdtemp(prefix="onnxspec-"))
     config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))

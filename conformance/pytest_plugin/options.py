@@ -1,4 +1,4 @@
-"""The options of the plugin for pytest, and ini values of the same names. Loads nothing of the suite itself."""
+"""Options of the pytest plugin, and ini values of the same names. Loads nothing of the suite."""
 
 from __future__ import annotations
 

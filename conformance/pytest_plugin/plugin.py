@@ -1,7 +1,7 @@
 """The pytest plugin: ``pytest --pyargs onnxspec.conformance --onnxspec-target onnxruntime``.
 
-pytest loads this module in every session of every environment that has onnxspec, so it imports nothing heavy, and it
-does nothing unless an option or an ini value asks for it.
+pytest loads this module in every session of every environment that has onnxspec. So it imports nothing heavy, and does
+nothing unless an option or an ini value asks for it.
 """
 
 from __future__ import annotations

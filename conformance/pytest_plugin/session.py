@@ -29,7 +29,7 @@ _EFFORT = 3000
 
 @dataclass(frozen=True)
 class Judged:
-    """A case's result; ``text`` tells a failure that nobody expected, and is empty otherwise."""
+    """A case's result, with a text about an unexpected failure; empty for others."""
 
     result: Result
     text: str
@@ -39,7 +39,7 @@ class Session:
     """One target, started when its first result is asked for."""
 
     def __init__(self, target: Target, entries: Sequence[Entry] = (), targets_file: Path | None = None) -> None:
-        """`entries` are the expected failures; `targets_file` is where the target is defined, if in a file."""
+        """`entries` are the expected failures; `targets_file` defines the target, if it is in a file."""
         self.target = target
         self.entries = tuple(entries)
         self.description: dict[str, Any] = {}
@@ -49,7 +49,7 @@ class Session:
         self._explainer = Explainer(target.accuracy, _EFFORT, self.entries)
 
     def start(self) -> None:
-        """Start the target if it is not at work. Raises TargetUnavailable."""
+        """Start the target if it is not running. Raise TargetUnavailable."""
         if self._process is None:
             process = TargetProcess(self.target)
             self.description = process.start()
@@ -80,7 +80,7 @@ class Session:
         """Tell whether something fails as an entry expects, or nothing that it covers could be tried.
 
         probes
-            All that the entry covers. Of those that have not run as many do as it takes.
+            All that the entry covers. Those that have not run do, as far as needed.
         """
         probes = list(probes)
         for probe in probes:

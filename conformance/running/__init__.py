@@ -1,1 +1,1 @@
-"""A run: its plan, its loop, its merge."""
+"""A run: plan, engine, merge."""

@@ -1,4 +1,4 @@
-"""A test kit for adapters and for programs that speak the worker protocol: what onnxspec expects of them, as tests.
+"""Test kit for adapters and for programs that speak the worker protocol.
 
 In a test module of the package that brings an adapter::
 
@@ -6,11 +6,11 @@ In a test module of the package that brings an adapter::
 
     class TestMine(AdapterContract):
         target = "mine"                 # as for `onnxspec run --target`
-        targets_file = "targets.toml"   # where that is a table
+        targets_file = "targets.toml"   # if that is a table in a file
 
-Everything goes through a worker, as in a run. Whether the runtime computes right is not asked here: only what an
-adapter can spoil, with tolerances that no runtime misses. A type that the runtime refuses is skipped; to refuse all of
-them fails.
+Everything goes through a worker, as in a run. The kit tests what an adapter can spoil, with tolerances that every
+runtime meets; it does not test whether the runtime is right. A type that the runtime refuses is skipped; to refuse all
+of them fails.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _ASKED = ("runtime", "version", "provider", "device")
 
 
 class AdapterContract:
-    """Tests of one target; subclass it and say which.
+    """Tests of one target; subclass it and name the target.
 
     target
         Its name, or a `Target`.
     targets_file
-        The file that has the name as a table, if one has.
+        The file that has its table, if any.
     op, version
-        What it can run: an operator version with plain inputs X, W and R.
+        An operator version that it runs with plain inputs X, W and R.
     weights
-        ``initializer`` where W and R must be constants of the model.
+        ``initializer`` if W and R must be constants of the model.
     """
 
     target: ClassVar[str | Target]
@@ -71,7 +71,7 @@ class AdapterContract:
         return parse_target(self.target, Path(self.targets_file) if self.targets_file is not None else None)
 
     def trial(self, type: str = "float32") -> Trial:
-        """The node that is run: small, with all outputs, two feeds of different data."""
+        """Return a small node with all outputs and two feeds of different data."""
         version = max(self.version, _NEWEST.get(type, 0))
         outputs = tuple(operator_version(self.op, version).outputs)
         sizes = {"T": 4, "N": 3, "I": 2, "H": 5}
@@ -86,7 +86,7 @@ class AdapterContract:
             yield process
 
     def run(self, process: TargetProcess, *jobs: Job) -> list[Outcome]:
-        """The outcomes of jobs; skips the test where the first one is refused."""
+        """Return the outcomes of jobs. Skip the test if the first one is refused."""
         outcomes = list(process.run(jobs))
         if outcomes[0].status == "refused":
             pytest.skip(f"refused in phase {outcomes[0].phase}: {outcomes[0].message}")
@@ -183,7 +183,7 @@ class AdapterContract:
         assert _bits(_ran(before)[0]) == _bits(_ran(after)[0]), "after refusals the results are others"
 
     def test_it_ends_when_it_is_told_and_begins_anew(self) -> None:
-        """A worker is ended a second after its input has been closed; another one gives the same results."""
+        """A worker ends a second after its input is closed; another one gives the same results."""
         seen = []
         job = job_of(self.trial())
         for _ in range(2):
@@ -194,7 +194,7 @@ class AdapterContract:
         assert seen[0] == seen[1], "two processes give different results for the same model and inputs"
 
     def test_its_source_stands_alone(self) -> None:
-        """It is sent to interpreters where nothing of onnxspec is."""
+        """It is sent to interpreters that have no onnxspec."""
         if self.configuration.adapter == EXTERNAL:
             pytest.skip("a program of its own")
         tree = ast.parse(adapter_source(self.configuration.adapter))
@@ -207,7 +207,7 @@ class AdapterContract:
 
 
 def _ran(outcome: Outcome) -> list[tuple[NDArray[Any] | None, ...]]:
-    """The outputs for each feed of a job that must have run."""
+    """Return the outputs for each feed of a job that must have run."""
     assert outcome.status == "ran", f"{outcome.status} in phase {outcome.phase}: {outcome.message}"
     assert not outcome.malformed, f"the form of the outputs is wrong: {outcome.malformed}"
     for distinct in outcome.outputs:

@@ -1,4 +1,4 @@
-"""The end of a run: what its results come to, whoever ran them. Runs, merges, Python and certificates conclude here."""
+"""Conclusions from the results of a target: findings, filling, stale entries of its list."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ def conclude(
     told: Sequence[Finding] | None = None,
     left_out: str = "",
 ) -> None:
-    """Put down what the results of one target come to: findings, cases that followed, and what of a list nothing
-    needs any more. Of a target that is gone the cases that followed are not known.
+    """Set findings, stale entries and filling of a target from its results.
 
     listed
         The target's list of known failures.
     told
-        Its findings, where more is known of them than results say.
+        Its findings, if more is known of them than results say.
     left_out
-        Why nothing followed, where nothing was to.
+        Why no random cases followed, if none were to.
     """
     probes = {probe.id: probe for probe in run.plan.probes_of(target.target)}
     target.stale = no_longer_needed(run.plan, listed, target)
@@ -50,8 +49,11 @@ def conclude(
 
 
 def final_findings(findings: Iterable[Finding], results: Iterable[Result]) -> list[Finding]:
-    """Findings with counts from the final results, new causes first. An experiment may have named a fault that the list
-    of known failures has, so that results are expected which were new when their finding was made."""
+    """Return findings with counts from the final results, new causes first.
+
+    An experiment may name a fault that the list of known failures has: then results are expected that were new when
+    their finding was made.
+    """
     by_case = {result.case: result for result in results}
     counted_anew = [_counted_anew(finding, by_case) for finding in findings]
     return sorted(counted_anew, key=_order)
@@ -70,8 +72,8 @@ def _counted_anew(finding: Finding, results: Mapping[str, Result]) -> Finding:
 
 
 def _order(finding: Finding) -> tuple[bool, bool, bool, bool, int]:
-    """Failures before other findings, refusals last in their own order; then new before known, and a cause of which
-    every case is new before one that shares some case with a new cause."""
+    """Sort failures before other findings, refusals last; new before known; and a cause whose cases are all new before
+    one that shares cases with it."""
     if finding["verdict"] in DECLINED:
         return True, True, True, True, 0
     count, new = len(finding["cases"]), finding["new"]
@@ -92,15 +94,18 @@ def summary_on(target: TargetRun, run: Run) -> Summary:
 
 
 def looked_up(result: Result, probes: Mapping[str, Probe], entries: Sequence[Entry]) -> Result:
-    """A result with what the list of known failures says of it."""
+    """Return a result with the entry of the list of known failures that covers it."""
     entry = matching(entries, probes[result.case], result)
     return structs.replace(result, expected=entry is not None, why=entry.reason if entry else "")
 
 
 def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> list[Entry]:
-    """The entries for a target that nothing needs any more. Of one that covers cases of the profile which were not run,
-    nothing is known; and that somebody else's case passes says nothing about any, nor that a wrapped one does. A case
-    that followed may need one, and makes none useless: the next run may have others in its place."""
+    """Return the entries for a target that no failure needs any more.
+
+    Nothing is known of an entry that covers cases of the profile which were not run. Wrapped cases and those of
+    directories say nothing about entries. A random case that followed may need an entry, but makes none stale, because
+    the next run may have other ones.
+    """
     if run.target.wrap or plan.selection.directories:
         return []
     own = {probe.id: probe for probe in plan.probes}

@@ -21,7 +21,7 @@ from .run import Plan, Run, TargetRun
 
 
 def description_of(run: Run) -> RunRecord:
-    """run.json."""
+    """Return run.json."""
     selection, plan = run.plan.selection, run.plan
     targets = [_target_description(target) for target in run.targets]
     named = {c for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}
@@ -61,7 +61,7 @@ def description_of(run: Run) -> RunRecord:
 
 
 def _digests(plan: Plan) -> dict[str, str]:
-    """Digests of what was run, so that the same names can be known to mean the same cases."""
+    """Return digests of the cases, so that equal names are known to mean equal cases."""
     directories = {"directories": plan.digest} if plan.digest else {}
     if plan.selection.directories:
         return directories
@@ -80,7 +80,7 @@ def _digest_of_texts(probes: Iterable[Probe]) -> str:
 
 
 def _filled(plan: Plan) -> dict[str, str]:
-    """Digests of what followed on each target, where something did."""
+    """Return digests of the random cases that followed on each target."""
     return {
         f"{FILLED}{name}": digest_of_cases(probe.text for probe in probes)
         for name, probes in plan.filled.items()

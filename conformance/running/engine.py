@@ -1,4 +1,4 @@
-"""The run: every case on every target, as a stream of events; and who writes them down."""
+"""Engine of a run: every case on every target, as a stream of events, which handlers write and show."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from .turn import Events, Turn
 
 
 def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = lambda event: None) -> Run:
-    """Run a plan into an open folder. Cases that have a result there are not run again, unless the target was not
-    available.
+    """Run a plan into an open folder. Skip cases that have a result there, unless the target was not available.
 
     observe
         Handler that is called with each event, once it is written.
 
-    Raises RunMismatch where the folder holds another run, and whatever ends a run early (KeyboardInterrupt, OSError of
-    a full disk); run.json is up to date even then, as far as it can be written.
+    Raise RunMismatch if the folder holds another run. Pass on exceptions that end a run early (KeyboardInterrupt,
+    OSError of a full disk); run.json is up to date even then, as far as it can be written.
     """
     run = Run(plan, writer.folder, datetime.now(timezone.utc), [])
     run.targets += [TargetRun(target) for target in plan.targets]
@@ -55,8 +54,7 @@ def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = la
 
 
 def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None) -> None:
-    """Append the lines of an event, after one about what the target did where there is a recorder. Raise OSError where
-    the disk has no room."""
+    """Append the lines of an event and, with a recorder, what the target did. Raise OSError if the disk is full."""
     written = list(event.lines)
     if recorder is not None and isinstance(event, (CaseJudged, SampleTried)) and event.one is not None:
         judged = isinstance(event, CaseJudged)
@@ -72,7 +70,7 @@ def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None
 
 
 def _filled_again(plan: Plan, loaded: LoadedRun) -> Plan:
-    """Return the plan with the cases that have followed. Raises RunMismatch for what is no case."""
+    """Return the plan with the random cases that followed. Raise RunMismatch for a line that is no case."""
     for target in plan.targets:
         try:
             plan = with_filled(plan, target, loaded.filled.get(target.name, ()))
@@ -82,7 +80,7 @@ def _filled_again(plan: Plan, loaded: LoadedRun) -> Plan:
 
 
 def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:
-    """Return what writes the last line and run.json, however the run ends."""
+    """Return a callback that writes the last line and run.json."""
     clock = time.monotonic()
     before = {target.target.name: target.seconds for target in run.targets}
 
@@ -104,7 +102,7 @@ def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:
 
 
 def _take_up(run: Run, loaded: LoadedRun, done: Sequence[Result]) -> None:
-    """Give a run what its folder holds already."""
+    """Fill a run with what its folder holds."""
     cases = {probe.id for probe in run.plan.probes}
     for target_run in run.targets:
         name = target_run.target.name
@@ -117,10 +115,9 @@ def _take_up(run: Run, loaded: LoadedRun, done: Sequence[Result]) -> None:
 
 
 def run_events(run: Run) -> Events:
-    """Carry out a run, target by target; what it holds already is not run again. The run is up to date with every event
-    that is taken from it.
+    """Run target by target, without the results that the run has. The run is up to date at every event.
 
-    Raises RunMismatch where a target has become another runtime. Closing it ends the target that is at work.
+    Raise RunMismatch if a target has become another runtime. Closing the generator ends the running target.
     """
     for target_run in run.targets:
         yield from Turn(run, target_run).events()

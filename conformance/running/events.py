@@ -1,6 +1,6 @@
 """Events of a run. Files, terminal and CI are handlers of them.
 
-Each has the ``lines`` that results.jsonl keeps of it, if any: what happens and what is written are one record.
+``lines`` are those that results.jsonl gets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .run import Run, TargetRun
 
 
 class TargetBegun(Struct, frozen=True):
-    """A target's turn has come; nothing of it has been started yet."""
+    """A target is next; nothing of it has started yet."""
 
     lines: ClassVar[Sequence[Line]] = ()
     run: Run
@@ -26,7 +26,7 @@ class TargetBegun(Struct, frozen=True):
 
 
 class TargetAtWork(Struct, frozen=True):
-    """A target has started; its description is known from now on."""
+    """A target has started; its description is known."""
 
     run: Run
     target: TargetRun
@@ -37,11 +37,7 @@ class TargetAtWork(Struct, frozen=True):
 
 
 class CaseJudged(Struct, frozen=True):
-    """A case has its verdict.
-
-    one
-        What the target did and the verdict with its reasons; None where there was no target to try it on.
-    """
+    """A case has its verdict. ``one`` is None if there was no target to try it on."""
 
     result: Result
     one: Tried | None = None
@@ -52,7 +48,7 @@ class CaseJudged(Struct, frozen=True):
 
 
 class CasesFilled(Struct, frozen=True):
-    """Cases follow on a target, which the run's plan has from now on."""
+    """Random cases follow on a target; the run's plan has them."""
 
     run: Run
     target: TargetRun
@@ -72,7 +68,7 @@ class SampleTried(Struct, frozen=True):
 
 
 class ResultsUpdated(Struct, frozen=True):
-    """More is known of results that were there already. ``by`` says what made it known: `fresh-sample`, `diagnosis`."""
+    """More is known of earlier results. ``by`` names the step: ``fresh-sample``, ``diagnosis``."""
 
     target: TargetRun
     by: str

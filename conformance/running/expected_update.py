@@ -1,6 +1,6 @@
-"""A file of expected failures brought up to date with a run: what is no longer needed goes, what is new comes.
+"""Update of lists of known failures by a run.
 
-Entries that stay, stay as they stand, with their reasons and the comments above them.
+Entries that stay are not changed, nor are their reasons and the comments above them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HEADER = "# Failures that are known. Each entry gives its reason; docs/targets.
 
 
 class Update(Struct, frozen=True):
-    """Changes to a file: the number of entries that stayed, the reasons of removed ones, the titles of new ones."""
+    """Changes to a file: number of entries that stayed, reasons of removed ones, titles of new ones."""
 
     kept: int
     removed: tuple[str, ...]
@@ -45,9 +45,9 @@ class Update(Struct, frozen=True):
 
 
 def require_lists(targets: Iterable[Target]) -> None:
-    """Have a list for every target to be written to, an empty one where there is none yet.
+    """Make sure that every target has a list to write to; make an empty one if needed.
 
-    Raises ExpectedFailureError where a target has none of its own or two have the same, OSError where none can be made.
+    Raise ExpectedFailureError if a target has no list of its own or shares one, OSError if none can be made.
     """
     files: dict[str, str] = {}
     for target in targets:
@@ -61,8 +61,7 @@ def require_lists(targets: Iterable[Target]) -> None:
 
 
 def update_lists(run: Run) -> Iterator[str]:
-    """Bring the lists of all targets of a run up to date, and say in lines what has changed. Raises as
-    :func:`update_expected`."""
+    """Update the lists of all targets of a run, and yield lines about changes. Raise as :func:`update_expected`."""
     for each in run.targets:
         path = Path(each.target.expected)
         if each.unavailable:
@@ -85,9 +84,9 @@ def update_expected(
     stale: Collection[Entry],
     description: Mapping[str, Any],
 ) -> Update:
-    """Write the file anew, as :func:`updated_text` has it; one that is not there is made.
+    """Write the list as :func:`updated_text` has it.
 
-    Raises ExpectedFailureError for a file that is wrong, OSError where it cannot be read or written.
+    Raise ExpectedFailureError for a malformed file, OSError if it cannot be read or written.
     """
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     new, update = updated_text(text, str(path), results, probes, stale, description)
@@ -109,14 +108,14 @@ def updated_text(
     stale: Collection[Entry],
     description: Mapping[str, Any],
 ) -> tuple[str, Update]:
-    """The text of a file after a run, and what is other in it.
+    """Return the text of a list after a run, and the changes.
 
     results, probes
-        All of one target, and what they are of.
+        All results of one target, and their probes by id.
     stale
-        The entries that the run showed to be needed no more.
+        Entries that the run showed to be unneeded.
     description
-        What the target says of itself.
+        The target's description of itself.
     """
     runtime = f"{description.get('runtime') or ''} {description.get('version') or ''}".strip()
     text = text or _HEADER
@@ -140,7 +139,7 @@ def updated_text(
 
 
 def _blocks(text: str, count: int) -> tuple[str, list[str]]:
-    """The text before the first entry, and each entry with the comments directly above it."""
+    """Return the text before the first entry, and each entry with the comments directly above it."""
     lines = text.split("\n")
     begins = [line - 1 for line in table_lines(text, "expected")]
     if len(begins) != count:
@@ -157,10 +156,10 @@ def _blocks(text: str, count: int) -> tuple[str, list[str]]:
 
 
 def _new_entry(members: Sequence[Result], fault: str, runtime: str) -> tuple[str, str]:
-    """Return the title and the text of an entry for failures of one kind; a comment says what is known of them.
+    """Return title and text of an entry for similar failures, with a comment on what is known of them.
 
     fault
-        The fault that explains all of them, alone or beside others; empty for failures without an explanation.
+        The fault that explains all of them, alone or with others; empty if none does.
     """
     first = members[0]
     kind = f"{first.verdict.value}{f' ({first.reason})' if first.reason else ''}"

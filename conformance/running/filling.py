@@ -1,9 +1,8 @@
-"""Cases that follow a profile's on a target. The profile's results alone decide which: the same results give the same
-cases anywhere.
+"""Random cases that follow the cases of a profile on a target that declines some. They depend on the results alone.
 
-A profile's cases are worth less on a target that refuses many of them. So :data:`MOST` random cases an operator follow,
-without what the target lacks. In a run for a certificate, failing cases are also tried in the other versions of their
-operator.
+Cases of features that a target lacks test nothing else of it. So :data:`MOST` random cases of an operator follow
+that use only what the target supports. In a run for a certificate, failing cases are also tried in the other versions
+of their operator.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ _DRAWS = 50 * MOST  # in which cases that a wrap takes are looked for
 
 
 def lacks_by_operator(plan: Plan, target: Target, results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
-    """Return what the target lacks, for each operator of which a case of the profile was declined and another one
-    passes: traits that no passing case has and that may be why cases were declined."""
+    """Return the traits that the target lacks, for each operator of which some case was declined and another passes:
+    traits of declined cases that no passing case has."""
     verdicts = {result.case: result.verdict for result in results}
     passed: dict[str, set[str]] = defaultdict(set)
     declined: dict[str, list[frozenset[str]]] = defaultdict(list)
@@ -64,8 +63,8 @@ def lacks_by_operator(plan: Plan, target: Target, results: Iterable[Result]) -> 
 
 
 def _explaining(declined: Iterable[frozenset[str]], passed: Collection[str]) -> tuple[str, ...]:
-    """Return the traits that none of the passing cases has and that may be why cases were declined. A case of which
-    one reason is sure, since another case has no other, says nothing of its other traits."""
+    """Return the traits that no passing case has and that may be why cases were declined. If one reason of a case is
+    sure, because another case has no other reason, its other traits are not blamed."""
     left = [traits - set(passed) for traits in declined]
     places = {trait: frozenset(k for k, traits in enumerate(left) if trait in traits) for trait in set().union(*left)}
     lacks = set[str]()
@@ -79,7 +78,7 @@ def _explaining(declined: Iterable[frozenset[str]], passed: Collection[str]) -> 
 
 
 def cases_to_add(plan: Plan, target: Target, results: Sequence[Result]) -> tuple[Probe, ...]:
-    """Return the cases that are to follow and that the plan has not yet; none while some case has not been tried."""
+    """Return the cases that follow and that the plan does not have; none while some case has not been tried."""
     if any(result.verdict in UNTRIED for result in results):
         return ()
     known = {probe.id for probe in (*plan.probes, *plan.filled.get(target.name, ()))}
@@ -90,8 +89,8 @@ def cases_to_add(plan: Plan, target: Target, results: Sequence[Result]) -> tuple
 
 
 def _sister_cases(plan: Plan, target: Target, results: Iterable[Result]) -> Iterator[SpecProbe]:
-    """Yield failing cases in versions of their operator in which nothing fails: such a version may have the same defect
-    and no case that shows it."""
+    """Yield failing cases in the versions of their operator in which nothing fails, because these may have the same
+    defect and no case that shows it."""
     verdicts = {result.case: result.verdict for result in results}
     failing: dict[tuple[str, str], dict[int, list[SpecProbe]]] = defaultdict(lambda: defaultdict(list))
     for probe in plan.pinned_of(target):
@@ -107,7 +106,7 @@ def _sister_cases(plan: Plan, target: Target, results: Iterable[Result]) -> Iter
 
 
 def _in_version(probes: Iterable[SpecProbe], version: int, target: Target) -> Iterator[SpecProbe]:
-    """Yield the same cases of another version, where they are valid there."""
+    """Yield the same cases in another version, if they are valid there."""
     for probe in probes:
         spec: Any = probe.spec
         try:
@@ -129,21 +128,20 @@ def _specs(op: str, target: Target, lacks: Sequence[str]) -> Iterator[Spec]:
 
 
 def filling_record(plan: Plan, target: Target, results: Sequence[Result], left_out: str = "") -> FillingRecord:
-    """Return what run.json says of the cases that followed; `left_out` is the reason why none did, where none were
-    to."""
+    """Return the entry of run.json on cases that followed. `left_out` is the reason if none were to follow."""
     texts = [probe.text for probe in plan.filled.get(target.name, ())]
     lacks = {op: list(traits) for op, traits in lacks_by_operator(plan, target, results).items()}
     return {"lacks": lacks, "cases": texts, "digest": digest_of_cases(texts), "left_out": left_out}
 
 
 def digest_of_cases(texts: Iterable[str]) -> str:
-    """SHA-256 of the lines that rebuild cases, in order."""
+    """Return SHA-256 of the lines that rebuild cases, in order."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Plan:
-    """Return the plan with cases more for a target, as probes or as the lines that rebuild them. Raises CaseError for a
-    line that is no case."""
+    """Return the plan with more cases for a target, as probes or as lines that rebuild them. Raise CaseError for a line
+    that is no case."""
     given = list(cases)
     if len(given) > _MOST_FOLLOWING:
         raise CaseError(f"{len(given)} cases followed on {target.name}: no run adds more than {_MOST_FOLLOWING}")

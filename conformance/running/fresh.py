@@ -1,8 +1,7 @@
-"""A sample of cases once more in a fresh process: does what a target returns depend on what it did before?
+"""Sample of cases that run again in a fresh process: does a result depend on what the target did before?
 
-A worker lives for hundreds of cases, and each has the same neighbours in every run. So a few cases are run again in a
-process of their own, in the opposite order and with other bytes in memory that nobody has written to, and what comes
-back must be the same, bit for bit.
+A worker lives for hundreds of cases, and each has the same neighbours in every run. So a few cases run again in a
+process of their own, in the opposite order and with other bytes in unwritten memory. All bits must be the same.
 """
 
 from __future__ import annotations
@@ -35,17 +34,15 @@ _OTHER_FILL = "64"  # instead of the worker's own 0x80
 
 
 def answered(outcomes: Sequence[Outcome]) -> bool:
-    """Tell whether a target took a case, and returned the same in all runs of its session."""
+    """Tell whether a target ran a case and returned the same bits in all runs of its session."""
     return all(o.status == "ran" and all(len(distinct) == 1 for distinct in o.outputs) for o in outcomes)
 
 
 def sample_of(profile: str, cases: Iterable[str]) -> frozenset[str]:
-    """Ids of those cases that are run again, among those that a target has answered.
+    """Return the ids of the cases that are run again, among those that a target has answered.
 
-    profile
-        What is run, with the nonce: it decides, and nobody who runs the cases.
-
-    The sample of a whole run lies within those of its shards together.
+    The profile, with its nonce, decides, not the person who runs the cases. The sample of a whole run lies within the
+    samples of its shards together.
     """
 
     def rank(case: str) -> bytes:
@@ -55,11 +52,10 @@ def sample_of(profile: str, cases: Iterable[str]) -> frozenset[str]:
 
 
 class FreshSample:
-    """The cases that are run again, and what they returned the first time."""
+    """Cases that are run again, and what they returned the first time."""
 
     def __init__(self, profile: str, planned: int, chosen: frozenset[str] | None = None) -> None:
-        """`planned` is how many cases the whole run has, all its shards together; `chosen` has the cases that are run
-        again instead of a sample."""
+        """`planned` is the number of cases of the whole run, with all its shards; `chosen` replaces the sample."""
         self._profile, self._chosen = profile, chosen
         self._enough = planned >= FEWEST or bool(chosen)
         self._first: dict[str, tuple[Probe, str]] = {}
@@ -71,7 +67,7 @@ class FreshSample:
             self._first[one.probe.id] = one.probe, _digest(one.outcomes)
 
     def recall(self, folder: Path, target: str, probes: Mapping[str, Probe], done: Collection[str]) -> None:
-        """Remember what a run that is gone on with has recorded of the cases that are done. Raises OSError."""
+        """Remember what a resumed run has recorded of finished cases. Raise OSError."""
         if not (self._enough and done):
             return
         with bits_of(folder, target) as bits:
@@ -95,17 +91,17 @@ class FreshSample:
         observe: Callable[[Tried], None],
         start: Callable[..., TargetProcess] = TargetProcess,
     ) -> list[Result]:
-        """The results of cases that return something else in a fresh process, amended: ``unstable`` where one of the
-        two is right and the other is not, else flagged ``nondeterministic``.
+        """Run the sample, and return results of cases that return something else now: ``unstable`` if one of the two is
+        right and the other is not, else flagged ``nondeterministic``.
 
         results
-            Those of the run, by case. A target that does not start again has nothing to add.
+            The results of the run, by case.
         hangs
             The run's budget.
         observe
-            Called with what became of each case.
+            Called with each case that was tried.
         start
-            What a target is put to work with.
+            Factory of the target's process. If it does not start, nothing differs.
         """
         environment = {**target.environment, "MALLOC_PERTURB_": _OTHER_FILL}
         wanted = sample_of(self._profile, self._first) if self._chosen is None else self._chosen
@@ -133,7 +129,7 @@ class FreshSample:
 
 
 def amended_by_fresh(result: Result, again: Judgement) -> Result:
-    """The result of a case that returned something else in a fresh process, on which `again` is the verdict."""
+    """Return the result of a case that returned something else in a fresh process, where its verdict is `again`."""
     flags = tuple(dict.fromkeys((*result.flags, "nondeterministic")))
     if result.failing == (again.verdict in FAILING):
         return structs.replace(result, flags=flags)
@@ -152,7 +148,7 @@ def amended_by_fresh(result: Result, again: Judgement) -> Result:
 
 
 def _digest(outcomes: Sequence[Outcome]) -> str:
-    """The digest of status, shapes, types and every bit of what came back."""
+    """Return a digest of status, shapes, types and all bits of the outputs."""
     digest = hashlib.blake2b(digest_size=16)
     for outcome in outcomes:
         digest.update(outcome.status.encode())

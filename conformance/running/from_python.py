@@ -64,7 +64,7 @@ class RunOutcome:
     folder
         The run folder, or None.
 
-    Printed it is the first screen of a report, in a notebook a table of it; ``repr`` is one line.
+    ``print`` shows the first screen of a report, a notebook a table of it; ``repr`` is one line.
     """
 
     target: str

@@ -1,7 +1,4 @@
-"""The loop that every run goes through: cases into a target, verdicts out of it, one by one.
-
-``onnxspec run`` sends it all that there is to run; items of pytest send cases as they are asked for.
-"""
+"""The loop that all runs share: probes go to a target, events come back."""
 
 from __future__ import annotations
 
@@ -26,16 +23,16 @@ def cases_judged(
     repeat: Callable[[Probe], str],
     pool: Pool | None = None,
 ) -> Iterator[CaseJudged]:
-    """Every case on a target that is at work, in order, as it is judged.
+    """Yield every case on a running target, in order, as it is judged.
 
     probes
         Read ahead, as far as the target takes jobs.
     entries
         The expected failures that apply to this runtime.
     repeat
-        The command that shows a case on the target.
+        Returns the command that shows a case on the target.
     pool
-        Whoever judges; this process without it.
+        Processes that judge; None: this one.
     """
     for one in tried(process, probes, target.accuracy, pool):
         printed = "\n".join(outcome.captured for outcome in one.outcomes if outcome.captured)
@@ -52,7 +49,7 @@ def judged_result(
     seconds: float = 0.0,
     printed: str = "",
 ) -> Result:
-    """The result of a verdict on a case, with the reason why it was expected, if it was."""
+    """Return the result of a verdict on a case, with the reason why it was expected, if it was."""
     entry = matching(entries, probe, judgement)
     why = entry.reason if entry else None
     return result_of(probe, target.name, judgement, seconds, why, repeat(probe), printed)

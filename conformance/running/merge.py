@@ -1,7 +1,7 @@
-"""Shards of a run put together.
+"""Merging of a run's shards.
 
-Results are taken as they are; findings, grades and counts are computed from all of them. Runs of another plan are
-refused, with what differs and in which folders. What is missing can be run in the merged folder, with --resume.
+Results are not changed; findings, grades and counts are computed from all of them. Runs of another plan are refused.
+Missing cases can be run in the merged folder, with --resume.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _SAME = ("onnxspec", "profile", "selection", "expected_failures")
 def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> Run:
     """Merge the shards of a run into the folder `to`, which becomes a run like any other and can be resumed.
 
-    What is invalid in a folder (a damaged line, a doubled result) is in ``problems`` of the run that is returned.
+    ``problems`` of the run that is returned has a line for each damaged line and doubled result.
 
-    Raises RecordError where they are not of one plan or one cannot be read, OccupiedFolder where `to` holds a run,
-    and OSError where it cannot be written.
+    Raise RecordError if they are not of one plan or one cannot be read, OccupiedFolder if `to` holds a run, and OSError
+    if it cannot be written.
     """
     parts = [_read(folder) for folder in folders]
     for part in parts[1:]:
@@ -66,8 +66,8 @@ def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> 
 
 
 def _together(parts: Sequence[DescribedRun], plan: Plan, to: Path) -> Run:
-    """The results of all runs as one run, of which nothing is concluded yet. Raises RecordError for a result that
-    is not of the plan's."""
+    """Return the results of all runs as one run without conclusions. Raise RecordError for a result that is not of the
+    plan."""
     results = _joined(parts)
     for part in parts:
         if strange := stranger_among(part.results, plan):
@@ -91,7 +91,7 @@ def _together(parts: Sequence[DescribedRun], plan: Plan, to: Path) -> Run:
 def _write_down(
     run: Run, target_run: TargetRun, parts: Sequence[DescribedRun], writer: RunWriter, recorder: Recorder
 ) -> None:
-    """Append the lines on one target, and what it did where that is kept."""
+    """Append the lines of one target, and its recorded outcomes if they are kept."""
     name = target_run.target.name
     if filled := [probe.text for probe in run.plan.filled.get(name, ())]:
         writer.append(lines.CasesAdded(target=name, cases=filled))
@@ -104,7 +104,7 @@ def _write_down(
 
 
 def plan_of(run: DescribedRun) -> Plan:
-    """The plan of a run that was read: its cases are made again from what it says of itself. Raises RecordError."""
+    """Return the plan of a run that was read. Its cases are made again from run.json. Raise RecordError."""
     return _plan([run], run.info["command"])
 
 
@@ -146,7 +146,7 @@ def _compare_targets(where: str, first: TargetRecord, other: TargetRecord) -> No
 
 
 def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
-    """The one result of every target and case."""
+    """Return the result of every target and case. Raise RecordError if two differ."""
     joined: dict[tuple[str, str], tuple[Result, DescribedRun]] = {}
     for part in parts:
         for result in part.results:
@@ -195,7 +195,7 @@ def _selection(part: DescribedRun) -> Selection:
 
 
 def _entry(parts: Sequence[DescribedRun], name: str) -> TargetRecord:
-    """The entry of a target in the runs, one that it started in before one that it did not."""
+    """Return the entry of a target in the runs, from one that it started in if there is one."""
     entries = [part.targets[name] for part in parts]
     return next((entry for entry in entries if entry["description"] and not entry["unavailable"]), entries[0])
 
@@ -212,7 +212,7 @@ def _target(entry: TargetRecord) -> Target:
 
 
 def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> None:
-    """Put down what can be said of a target only now that all its results are together."""
+    """Conclude on a target from all its results."""
     probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
     listed = _listed(target_run.target) if run.plan.expected else ()
     entries = applying(listed, target_run.description)
@@ -229,7 +229,7 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> N
 
 
 def _adopt(parts: Sequence[DescribedRun], name: str, writer: RunWriter, recorder: Recorder) -> None:
-    """Take over what a target did. Raises RecordError where a folder does not hold the bits that it speaks of."""
+    """Copy the recorded outcomes of a target. Raise RecordError if a folder lacks their bits."""
     there: set[tuple[str, str]] = set()
     for part in parts:
         with bits_of(part.path, name) as bits:
@@ -252,7 +252,7 @@ def _listed(target: Target) -> tuple[Any, ...]:
 
 
 def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[DescribedRun]) -> EvidenceRecord:
-    """Take over the evidence of the cases that stand for findings."""
+    """Copy the evidence of the cases that stand for findings."""
     folders: dict[str, str] = {}
     larger: dict[str, str] = {}
     for part in parts:

@@ -1,7 +1,4 @@
-"""Options become a plan, whoever gives them: the command line, Python, pytest, a certificate, shards.
-
-What was asked for is looked up here, and each complaint is an exception with one line for the person who asked.
-"""
+"""From options to a plan. Unknown names raise exceptions with a message of one line."""
 
 from __future__ import annotations
 
@@ -31,16 +28,16 @@ def planned(
     shard: str | None = None,
     require: Sequence[str] = (),
 ) -> Plan:
-    """The plan of what was asked for, to be conducted as a run is by default; whoever has it otherwise replaces that.
+    """Return the plan for a selection on targets; `replace` other fields as needed.
 
     skipped
         Called with a line for each directory that cannot be run.
     shard
-        Which part of it is run, as ``K/N``.
+        The part that is run, as ``K/N``.
     require
         What must be supported: operator versions with types, like ``LSTM-14:float32``, and `SPECIAL_VALUES`.
 
-    Raises UnknownName for what there is not or leaves a target without cases, DirectoryError and UserError.
+    Raise UnknownName for unknown names and for a target without cases, DirectoryError and UserError.
     """
     lines: list[str] = []
 
@@ -64,9 +61,9 @@ def chosen_probes(
     targets: Iterable[Target],
     skipped: Callable[[str], None] = lambda line: None,
 ) -> tuple[tuple[Probe, ...], str]:
-    """Probes that a selection chooses, and the digest of what of it lies in directories, empty where nothing does.
+    """Return the probes that a selection chooses, and a digest of those that lie in directories, empty if none do.
 
-    Raises UnknownName and DirectoryError.
+    Raise UnknownName and DirectoryError.
     """
     if not selection.directories:
         operators = tuple(dict.fromkeys(op for target in targets for op in target.operators))
@@ -80,7 +77,7 @@ def chosen_probes(
 
 
 def _require_cases(plan: Plan) -> None:
-    """Make sure that every target gets something to run: a run of nothing would pass in silence."""
+    """Make sure that every target gets something to run: a run of nothing would pass."""
     for target in plan.targets:
         if plan.probes_of(target):
             continue
@@ -93,8 +90,8 @@ def _require_cases(plan: Plan) -> None:
 
 
 def _required(texts: Sequence[str], probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:
-    """Operator versions with types. Raises UnknownName for one that does not exist or that no case is about: what is
-    required and never tried would pass in silence."""
+    """Return operator versions with types. Raise UnknownName for one that does not exist or has no case: what is never
+    tried would pass."""
     there = {f"{probe.op}-{probe.version}:{probe.type}" for probe in probes}
     required = set()
     for text in texts:

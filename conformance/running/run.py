@@ -1,4 +1,4 @@
-"""A run: what is to be run, and what has become of it so far."""
+"""The plan and the state of a run."""
 
 from __future__ import annotations
 
@@ -38,38 +38,34 @@ _FILLED = ("core", "full")  # smoke is a look
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run.
+    """Plan of a run.
 
     require
         (operator version, type) pairs, like ``("LSTM-14", "float32")``, for which a refusal counts as a failure.
     expected
-        Whether files of expected failures are used: a target's own, or those that come with this release.
+        Whether lists of known failures are used: a target's own, or the shipped ones.
     targets_file
-        The file of named targets, where it was given by name: commands that repeat a case must name it too.
+        The file of named targets, if it was given by name: commands that repeat a case must name it too.
     digest, skipped
-        Where directories are run: the SHA-256 of all of them, and in a line each what cannot be run.
-    shard
-        The part of all this that is run; None for all of it.
+        For directories: the SHA-256 of all of them, and a line for each that cannot be run.
     record
-        Whether everything that the targets did is kept, bit for bit.
+        Whether all outputs of targets are kept.
     shrinks
-        Whether each target is asked, by experiments, for the smallest case of each of its failures.
+        Whether experiments search the smallest case of each failure.
     process
         Factory of the target's process.
     fills
         Whether random cases follow on a target that declines some (:mod:`.filling`).
     filled
-        Those that follow, by the target's name.
+        The random cases that follow, by the target's name.
     require_special
-        Whether NaN that is lost, and what overflows where the document's value is finite, counts as a failure.
+        Whether lost NaN, and overflow where the document's value is finite, count as failures.
     function
-        The expression that names the function of this process that is the target; empty for targets with processes of
-        their own, which commands can repeat.
+        The expression that names the function of this process that is the target; empty for other targets.
     excuses
-        Whether a failure that a list knows is excused, and what is not supported is no failure. Who deploys a model
-        asks whether its nodes run and come out right.
+        Whether known failures are excused and refusals are no failures; not for the nodes of a model to be deployed.
     jobs
-        How many processes judge, while the target has its own; 1 for this one alone.
+        Number of processes that judge.
     repeated
         Cases that are run once more in a fresh process; None for a sample.
     """
@@ -97,23 +93,22 @@ class Plan:
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
-        """All that is run, in order."""
+        """The probes of the shard, in order."""
         return self.shard.of(self.everything) if self.shard is not None else self.everything
 
     @property
     def can_fill(self) -> bool:
-        """Tell whether random cases may follow: after whole operators of a profile that is meant to show enough. A run
-        of some types, versions or cases is a look at those alone."""
+        """Tell whether random cases may follow: only after whole operators of a large profile."""
         some = self.selection
         narrowed = some.versions or some.types or some.cases or some.directories
         return split_nonce(some.profile)[0] in _FILLED and not narrowed and self.shard is None
 
     def pinned_of(self, target: Target) -> tuple[Probe, ...]:
-        """The cases that are run on a target whatever it lacks: those that are meant for it."""
+        """Return the cases that are meant for a target."""
         return tuple(meant_for(target.operators, self.selection, self.probes))
 
     def probes_of(self, target: Target) -> tuple[Probe, ...]:
-        """The cases that are run on a target: those meant for it and those that follow, in a wrap those that fit."""
+        """Return the cases that are run on a target: those meant for it and those that follow, in its wrap."""
         known = self.pinned_of(target)
         ids = {probe.id for probe in known} if self.filled else set()
         probes = (*known, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
@@ -121,10 +116,8 @@ class Plan:
 
 
 def stranger_among(results: Iterable[Result], plan: Plan) -> str:
-    """A complaint about the first of the results that cannot be one of a plan's; empty where none is.
-
-    Results that were read have the right types, and may still be of nothing that there is: somebody has edited them.
-    """
+    """Return a message about the first result that cannot be of a plan; empty if there is none. Results that
+    were read may have been edited."""
     planned = {(target.name, probe.id): probe for target in plan.targets for probe in plan.probes_of(target)}
     for result in results:
         name = f"case {result.case[:200]!a} on {result.target[:200]!a}"
@@ -138,17 +131,14 @@ def stranger_among(results: Iterable[Result], plan: Plan) -> str:
 
 @dataclass
 class TargetRun:
-    """The state of one target in a run.
+    """State of one target in a run.
 
     unavailable
-        Why it could not start, or not again after a crash; empty where it could.
-    findings
-        What was found in the results, as run.json holds it.
-    filling
-        The random cases that followed, likewise; None for a run that is not filled up.
+        Why it could not start, or not again after a crash; empty otherwise.
+    findings, filling
+        As in run.json.
     mishaps
-        What broke off in the suite's own code, or an operator's, after the cases were judged, in a line each: that
-        step's word is missing, and no verdict.
+        A line for each step after judging that an exception in the suite or in an operator's code ended.
     """
 
     target: Target
@@ -164,14 +154,14 @@ class TargetRun:
     mishaps: list[str] = field(default_factory=list)
 
     def mishap(self, doing: str, error: Exception) -> None:
-        """Note what broke off, once where it does so in case after case."""
+        """Note an exception, once if several cases raise it."""
         line = f"{doing}: {told_mishap(error)}"
         if line not in self.mishaps:
             self.mishaps.append(line)
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
-        """A step after which the run goes on, whatever the suite's own code or an operator's raises in it."""
+        """Return a context in which the suite's own exceptions, or an operator's, are noted and do not end the run."""
         try:
             yield
         except _SPEAKING:
@@ -181,7 +171,7 @@ class TargetRun:
 
     @property
     def unknown(self) -> list[Result]:
-        """The results of what was planned and is not known: not run, or not judged."""
+        """The results of cases that were not run or not judged."""
         return [r for r in self.results if r.verdict in (Verdict.NOT_RUN, Verdict.NOT_JUDGED)]
 
     @property
@@ -194,26 +184,26 @@ class TargetRun:
 
     @property
     def judged(self) -> bool:
-        """Tell whether some result says that it is right or wrong. Who refuses everything refuses forbidden models,
-        too."""
+        """Tell whether some result says that it is right or wrong. Invalid models do not count: a target that refuses
+        everything refuses them too."""
         telling = [r for r in self.results if r.reason not in OF_FORBIDDEN] or self.results
         return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in telling)
 
     def special(self, required: bool = True) -> list[Result]:
-        """The results that lose NaN, or overflow where the document's value is finite, if that is required."""
+        """Return the results that lose NaN, or overflow where the document's value is finite, if that is required."""
         return [r for r in self.results if required and not r.failing and {*SPECIAL} & {*r.flags}]
 
     def missing(self, require: frozenset[tuple[str, str]]) -> list[Result]:
-        """The results that are required, and refused or left to another provider."""
+        """Return the results that are required, and refused or left to another provider."""
         return [r for r in self.results if r.verdict in DECLINED and (f"{r.op}-{r.version}", r.type) in require]
 
 
 @dataclass
 class Run:
-    """A run as far as it has come.
+    """State of a run.
 
     problems
-        Of the folders that it was read from, a line each.
+        A line for each error in the folders that it was read from.
     pool
         Processes that judge.
     writes_evidence
@@ -232,7 +222,7 @@ class Run:
 
     @property
     def lacking(self) -> bool:
-        """Tell whether something that was planned has no result, or nothing was planned at all."""
+        """Tell whether a planned case has no result, or nothing was planned."""
         return not any(t.results for t in self.targets) or any(
             len(t.results) < len(self.plan.probes_of(t.target)) for t in self.targets
         )
@@ -241,9 +231,9 @@ class Run:
     def exit_code(self) -> int:
         """3: a target could not start.
 
-        1: a failing result that is not excused (of a model's nodes a refusal is one), a refusal of what is required,
-        special values that are required and lost, a case that was not run or not judged, a step that broke off, no
-        result of what was planned, or a target of which nothing was judged (in a shard that is no matter).
+        1: a failing result that is not excused (a refusal too, for nodes of a model), a refusal of what is required,
+        lost special values that are required, a case that was not run or not judged, a step that broke off, a planned
+        case without a result, or a target of which nothing was judged (but not in a shard).
         """
         if any(t.unavailable for t in self.targets):
             return 3

@@ -1,4 +1,4 @@
-"""A target's turn in a run: its cases, what follows them, and what becomes known of its failures."""
+"""Run of one target: its cases, the random cases that follow, and the diagnosis of its failures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Events = Generator[Event, None, None]
 
 
 class Turn:
-    """One target's turn: `run` is what becomes of it, in the run `whole`."""
+    """Run of one target: `run` is its state in the run `whole`."""
 
     def __init__(self, whole: Run, run: TargetRun) -> None:
         plan, target = whole.plan, run.target
@@ -61,7 +61,7 @@ class Turn:
         self._reserve = Reserve()
 
     def events(self) -> Events:
-        """Carry the turn out; the run is up to date with every event that is taken."""
+        """Run the target. Its state is up to date at every event."""
         with self._reserve:
             yield from self._events()
 
@@ -89,13 +89,13 @@ class Turn:
         run.seconds += time.monotonic() - self._clock
 
     def _process(self, **settings: Any) -> TargetProcess:
-        """The target, to be put to work. Entering it raises TargetUnavailable where it cannot start."""
+        """Return the target's process, not started. Entering it raises TargetUnavailable if it cannot start."""
         process = self._plan.process(self._target, hangs=self._run.hangs, **settings)
         process.share(self._reserve)
         return process
 
     def _batches(self) -> Iterator[Sequence[Probe]]:
-        """Yield what is left of the plan, and then the random cases that follow."""
+        """Yield the cases of the plan that are left, and then the random cases that follow."""
         yield self._left
         if self._plan.fills and self._plan.can_fill:
             with self._run.guarded("choosing what follows"):
@@ -105,7 +105,7 @@ class Turn:
                     yield more
 
     def _run_cases(self) -> Events:
-        """Every case that has no result yet. Raises TargetUnavailable."""
+        """Run every case that has no result. Raise TargetUnavailable."""
         with contextlib.ExitStack() as stack:
             process: TargetProcess | None = None
             pool = self._whole.pool
@@ -127,7 +127,7 @@ class Turn:
                     yield self._taken(judged)
 
     def _unavailable(self, why: str) -> Events:
-        """Every case that is left, of a target that is gone."""
+        """Yield every case that is left, of a target that is gone."""
         finished = {r.case for r in self._run.results}
         gone = Judgement(Verdict.UNAVAILABLE, "unavailable", message=why)
         for probe in self._probes.values():
@@ -135,7 +135,7 @@ class Turn:
                 yield self._taken(CaseJudged(judged_result(probe, self._target, gone, (), self._repeat)))
 
     def _taken(self, event: CaseJudged) -> CaseJudged:
-        """A verdict, put down with the target that it is on."""
+        """Add a result to the target's, and return its event."""
         result = event.result
         if result.verdict is Verdict.UNAVAILABLE:
             self._run.unavailable = self._run.unavailable or result.message
@@ -143,8 +143,7 @@ class Turn:
         return event
 
     def _same_runtime(self, description: dict[str, Any]) -> dict[str, Any]:
-        """The description of a runtime that has started. Raises RunMismatch where earlier results are of another
-        one."""
+        """Return the description of a runtime. Raise RunMismatch if earlier results are of another one."""
         run = self._run
         for key in SAME_RUNTIME:
             was, now = run.description.get(key), description.get(key)
@@ -153,7 +152,7 @@ class Turn:
         return description
 
     def _repeated(self) -> Events:
-        """Some cases once more, in a fresh process."""
+        """Run a sample of cases once more, in a fresh process."""
         run, again = self._run, list[Tried]()
         results = {r.case: r for r in run.results}
         differing = self._sample.differing(self._target, results, run.hangs, again.append, self._plan.process)
@@ -161,7 +160,7 @@ class Turn:
         yield from self._amend("fresh-sample", differing)
 
     def _amend(self, by: str, better: Iterable[Result]) -> Events:
-        """Put results in the place of those of the same cases, now that more is known of them."""
+        """Replace results by those of the same cases of which more is known."""
         run = self._run
         amended = {result.case: looked_up(result, self._probes, self._entries) for result in better}
         changes = [
@@ -174,7 +173,7 @@ class Turn:
             yield ResultsUpdated(run, by, changes)
 
     def _explained(self) -> Events:
-        """Amend failing results by what explains them."""
+        """Add explanations to failing results."""
         from ..diagnosis.needed_classes import with_needed_classes  # this, and more below: only where something fails
 
         run = self._run
@@ -189,7 +188,7 @@ class Turn:
         yield from self._amend("diagnosis", named)
 
     def _diagnosed(self) -> list[Result]:
-        """The failing results with what explains them, all of them together."""
+        """Return the failing results with their explanations."""
         from ..diagnosis.explainer import explained
 
         results, kept, accuracy = self._run.results, self._kept, self._target.accuracy
@@ -220,14 +219,14 @@ class Turn:
         yield from self._amend("experiments", better)
 
     def _write_evidence(self) -> None:
-        """Write the evidence of the findings into the folder of the run."""
+        """Write the evidence of the findings."""
         run, folder = self._run, self._whole.folder
         run.evidence = write_evidence(
             folder, self._target, run.findings, self._probes, run.results, self._kept, run.hangs, self._plan.process
         )
 
     def _repeat(self, probe: Probe) -> str:
-        """The command that shows a case on the target, or the line of Python."""
+        """Return the command that shows a case on the target, or for a function the line of Python."""
         if self._plan.function:
             return f"onnxspec.assert_conforms({probe.text!r}, {self._plan.function})"
         file = self._plan.targets_file
