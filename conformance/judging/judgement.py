@@ -163,7 +163,7 @@ def judge_forbidden(
     if open:
         return Judgement(Verdict.PASS, "open", message=outcome.message)
     if outcome.status == "ran":
-        return Judgement(Verdict.NOT_REJECTED, due, message=f"ran, and must be refused: {summary}", clause=clause)
+        return Judgement(Verdict.NOT_REJECTED, due, message=f"accepted, but invalid: {summary}", clause=clause)
     if legal is not None and legal.status != "ran":
         if legal.status in ("unavailable", "not-run", outcome.status):
             return _declined(legal)

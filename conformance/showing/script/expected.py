@@ -22,7 +22,7 @@ from ....reference import (
 )
 from ....reference.numbers.bounded import RADIUS_SLACK, Bounded
 from ....reference.operators.asking import returned_in_order
-from .literals import WIDTH, pair, wrapped
+from .statements import WIDTH, pair, wrapped
 
 
 def expected_of(case: Case, accuracy: str) -> Iterator[str]:

@@ -50,32 +50,3 @@ def ratios(got: np.ndarray, value: np.ndarray, radius: np.ndarray, largest: floa
     ratio[(got == value) | beyond] = 0
     ratio[np.isinf(radius)] = -1
     return ratio
-
-
-COMPARISON = """
-worst = {{}}
-results = [(k, run(k)) for k in range(len(FEEDS)) for _ in range(2)]
-for interpretation, expected in EXPECTED.items():
-    lines, worst[interpretation] = [f"{{interpretation}}:"], 0.0
-    for k, outputs in results:
-        for name, (value, radius) in expected[k].items():
-            got, place = outputs[name], f"run {{k + 1}}, {{name}}"{lacking}
-            if got is None or got.shape != value.shape or got.dtype.name not in ({types}):
-                form = "missing" if got is None else f"{{got.dtype.name}} {{got.shape}}"
-                lines.append(f"  {{place}} is {{form}}, must be {dtype} {{value.shape}}")
-                worst[interpretation] = np.inf
-            elif value.size:
-                ratio = ratios({got}, value, radius, {largest})
-                at = np.unravel_index(int(ratio.argmax()), ratio.shape)
-                must = f"expected {{value[at]:.9g}}, error bound {{radius[at]:.3g}}, |error|/bound {{ratio[at]:.3g}}"
-                lines.append(f"  {{place}}{{[int(i) for i in at]}}: got {{float({got}[at]):.9g}}, {{must}}")
-                worst[interpretation] = max(worst[interpretation], float(ratio[at]))
-    print("\\n".join(dict.fromkeys(lines)))
-least = min(worst.values())
-print(f"worst |error|/bound: {{least:.3g}}:", "outside" if least > 1 else "inside")
-sys.exit(least > 1)
-"""
-
-LACKING = """
-            if got is None:  # asked for against output_sequence 0, it may be missing
-                continue"""

@@ -12,18 +12,15 @@ import re
 import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ....cases import Case, Violation
 from ....reference import FORMATS
 from ...targets.target import Target, usual_target
 from .expected import expected_of, touched_by
-from .feeds import feeds_of
-from .literals import WIDTH, quoted, wrapped
-from .model import model_of
-from .parts import COMPARISON, LACKING, bits, drawn, numbers, ratios, unpacked
+from .parts import bits, drawn, numbers, ratios, unpacked
 from .runtime import Runtime, has_runtime, runtime_of
+from .statements import WIDTH, feeds_of, model_of, source, wrapped
 
 
 def script_of(case: Case, target: Target | None = None) -> str | None:
@@ -41,12 +38,15 @@ def script_of(case: Case, target: Target | None = None) -> str | None:
     if not has_runtime(target):
         return None
     runtime, violation = runtime_of(case, target), case.trial.violation
-    end = _comparison(case, target.accuracy, runtime) if violation is None else _refusal(case, violation, runtime)
-    body = [*feeds_of(case), "", *model_of(case), *end.lines]
+    if violation is None:
+        sentences, lines_of_end = _comparison(case, target.accuracy, runtime)
+    else:
+        sentences, lines_of_end = _refusal(case, violation, runtime)
+    body = [*feeds_of(case), "", *model_of(case), *lines_of_end]
     functions = [f for f in _STANDARD if re.search(rf"\b{f.__name__}\(", "\n".join(body))]
     standard = {"sys"}.union(*(_STANDARD[f] for f in functions), runtime.standard)
     lines = [
-        *_heading(case, *end.sentences),
+        *_heading(case, *sentences),
         *_started(target),
         *_imports(standard, runtime),
         *(line for f in functions for line in ("", "", *inspect.getsource(f).splitlines())),
@@ -66,20 +66,40 @@ _STANDARD: dict[Callable[..., Any], set[str]] = {
 }
 """Functions that a script may hold, to the modules of the standard library that each needs."""
 
+_COMPARISON = """
+worst = {{}}
+results = [(k, run(k)) for k in range(len(FEEDS)) for _ in range(2)]
+for interpretation, expected in EXPECTED.items():
+    lines, worst[interpretation] = [f"{{interpretation}}:"], 0.0
+    for k, outputs in results:
+        for name, (value, radius) in expected[k].items():
+            got, place = outputs[name], f"run {{k + 1}}, {{name}}"{lacking}
+            if got is None or got.shape != value.shape or got.dtype.name not in ({types}):
+                form = "missing" if got is None else f"{{got.dtype.name}} {{got.shape}}"
+                lines.append(f"  {{place}} is {{form}}, must be {dtype} {{value.shape}}")
+                worst[interpretation] = np.inf
+            elif value.size:
+                ratio = ratios({got}, value, radius, {largest})
+                at = np.unravel_index(int(ratio.argmax()), ratio.shape)
+                must = f"expected {{value[at]:.9g}}, error bound {{radius[at]:.3g}}, |error|/bound {{ratio[at]:.3g}}"
+                lines.append(f"  {{place}}{{[int(i) for i in at]}}: got {{float({got}[at]):.9g}}, {{must}}")
+                worst[interpretation] = max(worst[interpretation], float(ratio[at]))
+    print("\\n".join(dict.fromkeys(lines)))
+least = min(worst.values())
+print(f"worst |error|/bound: {{least:.3g}}:", "outside" if least > 1 else "inside")
+sys.exit(least > 1)
+"""
 
-@dataclass(frozen=True)
-class _End:
-    """End of a script: its part of the docstring, and the lines behind the model."""
-
-    sentences: tuple[str, ...]
-    lines: tuple[str, ...]
+_LACKING = """
+            if got is None:  # asked for against output_sequence 0, it may be missing
+                continue"""
 
 
-def _comparison(case: Case, accuracy: str, runtime: Runtime) -> _End:
-    """Return the part that runs the target and compares each output."""
+def _comparison(case: Case, accuracy: str, runtime: Runtime) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sentences of the docstring, and the lines that run the target and compare each output."""
     half, type_names = case.spec.type == "bfloat16", _types_of(case)
-    comparison = COMPARISON.format(
-        lacking=LACKING if "sequence_output" in touched_by(case.trial) else "",
+    comparison = _COMPARISON.format(
+        lacking=_LACKING if "sequence_output" in touched_by(case.trial) else "",
         dtype=" or ".join(type_names),
         types=", ".join(f'"{name}"' for name in (*type_names, *(["uint16"] if half else []))) + ",",
         got="numbers(got)" if half else "got.astype(np.float64)",
@@ -90,11 +110,11 @@ def _comparison(case: Case, accuracy: str, runtime: Runtime) -> _End:
         f"{accuracy!r} may be off by; exits 1 where an output is outside of it.",
     )
     lines = ("", *expected_of(case, accuracy), "", *runtime.lines.strip().splitlines(), "", *comparison.splitlines())
-    return _End(sentences, lines)
+    return sentences, lines
 
 
-def _refusal(case: Case, violation: Violation, runtime: Runtime) -> _End:
-    """Return the part that checks that the target refuses an invalid model."""
+def _refusal(case: Case, violation: Violation, runtime: Runtime) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sentences of the docstring, and the lines that check that the target refuses an invalid model."""
     sentences = (
         f"The document forbids this model: {violation.summary}.",
         f"It must be refused, due at {violation.due}; exits 1 where it runs.",
@@ -114,10 +134,10 @@ def _refusal(case: Case, violation: Violation, runtime: Runtime) -> _End:
         "except Exception as error:",
         '    print(f"refused, as it must be: {type(error).__name__}: {error}")',
         "    sys.exit(0)",
-        *wrapped(f"print({quoted(f'ran, and must be refused: {violation.summary}')})"),
+        *wrapped(f"print({source(f'accepted, but invalid: {violation.summary}')})"),
         "sys.exit(1)",
     )
-    return _End(sentences, lines)
+    return sentences, lines
 
 
 def _types_of(case: Case) -> tuple[str, ...]:
