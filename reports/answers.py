@@ -67,6 +67,7 @@ def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSumma
         subject.results,
         [member.record for _, member in own],
         stale=len(subject.info["stale"]),
+        unlisted=len(subject.info.get("unlisted", [])),
         lists_used=info["expected_failures"],
         look=look_of(info["profile"], chosen),
         chosen=bool(chosen),

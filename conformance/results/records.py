@@ -170,6 +170,7 @@ class TargetRecord(_TargetAlways, total=False):
     filling: FillingRecord
     interpretations: list[FollowedRecord]
     shown: dict[str, ShownRecord]
+    unlisted: list[str]
     mishaps: list[str]
 
 

@@ -121,6 +121,7 @@ def summary_of(
     findings: Sequence[Finding],
     *,
     stale: int = 0,
+    unlisted: int = 0,
     lists_used: bool = True,
     look: str = "",
     chosen: bool = False,
@@ -129,6 +130,8 @@ def summary_of(
 
     stale
         Number of entries of the target's list of known failures that nothing needs any more.
+    unlisted
+        Number of known failures with a confirmed cause that the list does not name.
     lists_used
         Whether lists of known failures were used at all.
     look
@@ -141,7 +144,7 @@ def summary_of(
     if any(RANDOM_WEIGHTS in r.flags for r in results):
         badge, conforms = f"{badge}, with random weights", f"{conforms}, with random weights"
     failed = _count(results, FAILING - DECLINED)
-    comparison = _comparison(results, stale) if lists_used else "not compared (--expected none)"
+    comparison = _comparison(results, stale, unlisted) if lists_used else "not compared (--expected none)"
     supports, lacks = support_of(results, findings)
     groups = tuple(_groups(findings, results))
     return Summary(
@@ -219,7 +222,7 @@ def _percent(part: int, whole: int) -> str:
     return "under 1 %" if share < 1 else f"{min(round(share), 99)} %"
 
 
-def _comparison(results: Sequence[Result], stale: int) -> str:
+def _comparison(results: Sequence[Result], stale: int, unlisted: int) -> str:
     new = _count(results, FAILING, expected=False)
     failed = new + _count(results, FAILING - DECLINED, expected=True)
     words = []
@@ -228,6 +231,10 @@ def _comparison(results: Sequence[Result], stale: int) -> str:
         words.append(f"{plural(failed, 'failure')}, {missing} on the list")
     elif failed:
         words.append("every failure is on the list")
+    if unlisted:
+        words.append(
+            f"{unlisted:,} known {'has' if unlisted == 1 else 'have'} a confirmed cause that the list does not name"
+        )
     if stale:
         words.append(f"{plural(stale, 'entry', 'entries')} no longer {'fails' if stale == 1 else 'fail'}")
     return "; ".join(words)

@@ -11,7 +11,7 @@ from ..diagnosis.findings import counted, findings_of
 from ..judging.judgement import DECLINED
 from ..judging.vocabulary import NO_FAILURE
 from ..probes.probe import Probe
-from ..results.expected.entries import Entry, applying, decidable_entries, matching, stale
+from ..results.expected.entries import Entry, applying, decidable_entries, matching, stale, unlisted_faults
 from ..results.records import Finding
 from ..results.result import Result
 from ..results.summary import Summary, look_of, summary_of
@@ -41,6 +41,13 @@ def conclude(
     with target.guarded("findings"):
         findings = findings_of(target.results, probes) if told is None else told
         target.findings = final_findings(findings, target.results)
+        confirmed = {finding["fault"] for finding in target.findings if finding["foretold"]}
+        entries = applying(listed, target.description)
+        target.unlisted = [
+            result.case
+            for result in target.results
+            if result.expected and confirmed & {*unlisted_faults(entries, probes[result.case], result)}
+        ]
     if target.unavailable:
         return
     if run.plan.can_fill and target.results:
@@ -87,6 +94,7 @@ def summary_on(target: TargetRun, run: Run) -> Summary:
         target.results,
         target.findings,
         stale=len(target.stale),
+        unlisted=len(target.unlisted),
         lists_used=run.plan.expected,
         look=look_of(selection.profile, (*selection.cases, *selection.directories)),
         chosen=selection.chosen,

@@ -108,6 +108,8 @@ def _target_description(run: TargetRun) -> TargetRecord:
         "evidence": run.evidence,
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
     }
+    if run.unlisted:
+        record["unlisted"] = list(run.unlisted)
     if run.mishaps:
         record["mishaps"] = list(run.mishaps)
     if levels := level_records(run.results):

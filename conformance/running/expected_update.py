@@ -31,7 +31,7 @@ from ..targets.target import Target
 from ..text import plural
 from .run import Run
 
-MOST_CASES = 30  # named one by one; beyond that an entry says what they have in common
+MOST_CASES = 30  # with a fault, named one by one; beyond that an entry says what they have in common
 
 _HEADER = "# Failures that are known. Each entry gives its reason; docs/targets.md has the keys.\n"
 
@@ -178,8 +178,8 @@ def _new_entry(members: Sequence[Result], fault: str, runtime: str) -> tuple[str
         wrong = first.verdict is Verdict.WRONG
         fields["verdicts"] = ["inaccurate", "wrong"] if wrong else [first.verdict.value]
         fields["clauses"] = [first.clause] if first.clause else []
-    # A graph that is no operator is known by its cases alone.
-    if len(members) <= MOST_CASES or first.op not in operator_names():
+    # Other cases may fail for another reason. A graph that is no operator is known by its cases alone.
+    if not fault or len(members) <= MOST_CASES or first.op not in operator_names():
         fields["cases"] = sorted(r.case for r in members)
     fields["reason"] = UNWRITTEN
     known = f"# {what} in {count} with {runtime or 'this runtime'}{'' if fault else '; not explained yet'}"

@@ -135,6 +135,8 @@ class TargetRun:
 
     unavailable
         Why it could not start, or not again after a crash; empty otherwise.
+    unlisted
+        Cases of known failures with a confirmed cause that no entry of the list names.
     findings, filling
         As in run.json.
     mishaps
@@ -146,6 +148,7 @@ class TargetRun:
     unavailable: str = ""
     results: list[Result] = field(default_factory=list)
     stale: list[Entry] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     evidence: EvidenceRecord = field(default_factory=no_evidence)
     filling: FillingRecord | None = None

@@ -313,6 +313,13 @@ def matching(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result
     return next((entry for entry in expecting if not entry.faults), None)
 
 
+def unlisted_faults(entries: Iterable[Entry], probe: Probe, result: Result) -> list[str]:
+    """Return the faults that explain a known failure and that no entry about it names: one without ``faults`` covers
+    any cause."""
+    listed = suspects(entry for entry in entries if entry.expects(probe, result))
+    return [fault for fault in result.diagnosis if not any(fnmatchcase(fault, pattern) for pattern in listed)]
+
+
 def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[Probe, Verdict | Result | Failure]]) -> list[Entry]:
     """Entries that cover cases that ran, none of which fails as expected any more. What was refused says nothing."""
     seen = ((probe, Failure.of(outcome)) for probe, outcome in outcomes)

@@ -35,6 +35,7 @@ from onnxspec.conformance.results.expected.entries import (
     shipped_for,
     stale,
     suspects,
+    unlisted_faults,
 )
 from onnxspec.conformance.results.expected.version_range import in_range, is_range
 from onnxspec.conformance.results.result import Result, result_of
@@ -431,6 +432,23 @@ def test_a_result_that_is_wrong_or_inaccurate_is_known_by_its_entry(verdict: Ver
     for seen in (explained, failing(PLAIN)):
         entries = parse_expected(update("", seen), "f.toml")
         assert matching(entries, PLAIN, structs.replace(seen, verdict=verdict)) is not None
+
+
+def test_an_entry_for_failures_without_a_cause_covers_no_case_that_it_does_not_name() -> None:
+    """Other cases may fail for another reason, however many fail without a name now."""
+    results = [structs.replace(failing(PLAIN), case=f"lstm-14.{k}") for k in range(40)]
+    new, _ = updated_text("", "f.toml", results, {r.case: PLAIN for r in results}, (), {"runtime": "r"})
+    (entry,) = parse_expected(new, "f.toml")
+    assert len(entry.cases) == 40
+    assert not entry.covers(PLAIN)
+
+
+def test_a_cause_that_no_entry_names_is_known_as_unlisted() -> None:
+    explained = structs.replace(failing(PLAIN), diagnosis=("lstm.gates.ifco",))
+    anything = Entry("r", "LSTM")
+    assert matching([anything], PLAIN, explained) is anything
+    assert unlisted_faults([anything], PLAIN, explained) == ["lstm.gates.ifco"]
+    assert unlisted_faults([anything, Entry("r", "LSTM", faults=("lstm.gates.*",))], PLAIN, explained) == []
 
 
 def test_what_is_written_of_a_model_that_is_no_operator_can_be_read_again() -> None:

@@ -183,6 +183,8 @@ def test_news_are_what_no_list_names() -> None:
     assert since(known) == "every failure is on the list"
     assert since(known, new) == "3 failures, 1 of them not on the list"
     assert since(new) == "1 failure, not on the list"
+    swallowed = "every failure is on the list; 2 known have a confirmed cause that the list does not name"
+    assert since(known, unlisted=2) == swallowed
     assert since(known, stale=2) == "every failure is on the list; 2 entries no longer fail"
     assert since(new, lists_used=False) == "not compared (--expected none)"
     assert "known" not in summary(new, lists_used=False).badge
