@@ -8,7 +8,7 @@ from functools import cache
 from onnx import NodeProto, defs
 
 from ...reference import OPERATORS, Operator, OperatorVersion, operator_version, versions_of
-from ..models.scope import domain_of
+from ..models.scope import Scope, domain_of
 
 
 @cache
@@ -34,3 +34,9 @@ def version_in(operator: Operator, opset: int) -> OperatorVersion | None:
     document = operator.document
     meant = [version for version in versions_of(document.name) if version <= opset]
     return operator_version(document.name, meant[-1], document.domain) if meant else None
+
+
+def version_of(scope: Scope, node: NodeProto) -> OperatorVersion | None:
+    """Return the operator version of a node; None for one that is not judged."""
+    operator = operator_judged(node)
+    return None if operator is None else version_in(operator, scope.opsets.get(domain_of(node.domain), 1))

@@ -8,7 +8,7 @@ from ...cases.directories.graph_reading import axes_of
 from ...cases.directories.reading import NotOneNode
 from ..models.folding import constants_of
 from ..models.scope import Scope, domain_of
-from .operators import operator_judged, version_in
+from .operators import operator_judged, version_of
 from .subject import NodeSubject
 
 _ELEMENTWISE = ("Identity", "Cast", "Dropout", "Relu", "LeakyRelu", "Elu", "Tanh", "Sigmoid", "Clip", "Neg")
@@ -53,8 +53,7 @@ def padding_is_read(subject: NodeSubject) -> bool:
 
 def _skips_padding(scope: Scope, node: NodeProto, name: str, axes: _Axes, lengths: tuple[Scope, str] | None) -> bool:
     """Tell whether a recurrent node takes a tensor as its X, in its layout, and has the same lengths."""
-    operator = operator_judged(node)
-    version = operator and version_in(operator, scope.opsets.get(domain_of(node.domain), 1))
+    version = version_of(scope, node)
     formal = version.inputs if version is not None else ()
     taken = [f for f, given in zip(formal, node.input, strict=False) if given == name]
     own = dict(zip(formal, node.input, strict=False)).get("sequence_lens", "")

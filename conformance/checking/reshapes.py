@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..models.scope import Scope, domain_of
 from ..models.tensor_type import Dimension
 from .layouts import sequence_axes
-from .operators import operator_judged, version_in
+from .operators import operator_judged, version_of
 from .subject import Input, NodeSubject
 
 _MOST_NODES = 1000
@@ -131,11 +131,9 @@ def _batches(scope: Scope) -> frozenset[str]:
     """Return the open sizes that are batches: by their name, or since a recurrent node takes them for one."""
     symbols = set()
     for node in scope.nodes:
-        operator = operator_judged(node)
-        if operator is not None and node.input:
-            layout = next((a.i for a in node.attribute if a.name == "layout"), 0)
-            version = version_in(operator, scope.opsets.get(domain_of(node.domain), 1))
-            axes = sequence_axes(version.tensors, layout) if version is not None else None
+        version = version_of(scope, node)
+        if version is not None and node.input:
+            axes = sequence_axes(version.tensors, next((a.i for a in node.attribute if a.name == "layout"), 0))
             shape = scope.type_of(node.input[0]).shape
             if axes is not None and shape is not None and len(shape) == 3:
                 symbols.add(shape[axes[1]])

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, helper, inliner
+from onnx.checker import ValidationError
 
 from ...cases.directories.reading import NotOneNode, attributes_of, by_position, operator_meant
 from ...cases.specs.tensor import array_of
 from ...reference import CELLS, IllegalNode, Node, evaluate
 from ..models.content import ModelError, read_content
 from ..models.execution import ExecutionError, onnxruntime_process, outputs_of, serialized, whole_model
+from ..models.inference import MOST_EXPANDED, main_scope
 from ..models.scope import domain_of, names_read
 from ..workers.process import TargetProcess
 
@@ -61,11 +63,14 @@ class SplitModel:
 
         Raises ModelError for a file that is no model or has no recurrent node in its main graph.
         """
-        model = whole_model(read_content(path))
+        content = read_content(path)
+        if main_scope(content).model.expanded > MOST_EXPANDED:
+            raise ModelError("has functions that call themselves, or each other too often")
+        model = whole_model(content)
         if model.functions:
             try:
                 model = inliner.inline_local_functions(model)
-            except RuntimeError as error:
+            except (RuntimeError, ValidationError) as error:
                 raise ModelError(f"cannot be inlined: {' '.join(str(error).split())[:200]}") from None
         nodes = tuple(
             _recurrent(model, proto)

@@ -23,7 +23,7 @@ from .tensor_type import Type, type_from
 _LONGEST_WAY = 1000
 """Operators that are followed back to where a shape is lost."""
 
-_MOST_EXPANDED = 100_000
+MOST_EXPANDED = 100_000
 """Nodes of all calls inside a function: onnx infers through each call anew, so towers of calls would never end."""
 
 _LONGEST_VECTOR = 1 << 20
@@ -59,7 +59,7 @@ def infer_types(scope: Scope) -> dict[str, Type]:
     _bound_vectors(graph)
     for domain, version in scope.opsets.items():
         model.opset_import.add(domain=domain, version=version)
-    if scope.model.expanded <= _MOST_EXPANDED:
+    if scope.model.expanded <= MOST_EXPANDED:
         model.functions.extend(content.functions)
     for tensor in tensors_of(model):
         if len(tensor.raw_data) >= _LARGE:

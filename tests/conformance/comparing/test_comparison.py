@@ -331,6 +331,23 @@ def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:
         compare(tmp_path / "none.onnx", {}, {})
 
 
+@pytest.mark.parametrize("calls", [{"A": "A"}, {"A": "B", "B": "A"}, {f"F{k}": f"F{k + 1}" for k in range(30)}])
+def test_functions_that_call_each_other_without_end_are_one_line(calls: dict[str, str], tmp_path: Path) -> None:
+    model = onnx.load(DATA / "lstm.onnx")
+    opsets = [helper.make_opsetid("local", 1)]
+    for name, called in calls.items():
+        body = [helper.make_node(called, ["x"], [y], domain="local") for y in ("t", "y")]
+        model.functions.append(helper.make_function("local", name, ["x"], ["y"], body, opsets))
+    model.functions.append(
+        helper.make_function("local", "F30", ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"])], opsets)
+    )
+    model.graph.node.append(helper.make_node(next(iter(calls)), ["x"], ["more"], domain="local"))
+    model.opset_import.extend(opsets)
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(ComparisonError, match="has functions that call themselves, or each other too often"):
+        compared(tmp_path / "model.onnx", "lstm")
+
+
 def test_missing_external_data_is_named_with_its_file(tmp_path: Path) -> None:
     model = onnx.load(DATA / "lstm.onnx")
     onnx.save(model, tmp_path / "model.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
