@@ -56,7 +56,7 @@ class Fairness(Struct, frozen=True):
         if self.unknown:
             reasons.append(f"{self.unknown} elements have no number that can be expected")
         if not self.largest <= 1:
-            reasons.append(f"a conforming {self.output} may differ by {self.largest:.3g} times the tolerance")
+            reasons.append(f"a correct {self.output} may differ by {self.largest:.3g} times the runner's tolerance")
         return "; ".join(reasons)
 
 

@@ -124,8 +124,8 @@ class RunDisplay:
             self._progress.update(self._task, completed=count, counts=_counts(self._run))
 
     def _look_into(self, run: TargetRun) -> None:
-        words = f"all {len(run.results):,} cases have run; analysing failures"
-        words += ", which may turn inaccurate into wrong" if run.counts[Verdict.INACCURATE.value] else ""
+        words = f"all {len(run.results):,} cases have run; diagnosing failures"
+        words += ' ("inaccurate" may become "wrong")' if run.counts[Verdict.INACCURATE.value] else ""
         self._progress.update(self._task, counts=Text(words, no_wrap=True, overflow="ellipsis"))
         # Nobody who saw no line until now has waited for one.
         if self._aside is not None and self._due > _PAUSE:
@@ -137,7 +137,7 @@ class RunDisplay:
         if passed < self._due:
             return
         self._due = passed + max(_PAUSE, passed / 4)
-        added = f" ({self._added:,} of them added for what it lacks)" if self._added else ""
+        added = f" ({self._added:,} added within what it supports)" if self._added else ""
         line = Text(f"{run.target.name[:_NAMED]}: {count:,} of {self._total:,} cases{added} after {passed:.0f} s")
         console.print(single(line + Text(": ") + _counts(run) if count else line))
 

@@ -19,6 +19,7 @@ from ..fuzzing.writing import REGRESSIONS, write_failures
 from ..probes.selection import UnknownName, operator_version_called
 from ..results.evidence import slug
 from ..results.expected.entries import applying, expectations_of
+from ..text import plural
 from ..workers.hangs import HangBudget
 from ..workers.pool import Pool
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
@@ -163,7 +164,7 @@ def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
         say(f"broke off {times} times, by the suite's fault or the operator's: {mishap}")
     if hunt.new:
         listed = sum(bool(reason) for failure, _, reason in told if not failure.known)
-        new = f"not in the database of earlier searches: {len(hunt.new)}"
+        new = plural(len(hunt.new), "new failure")
         say(f"{new}, {listed} of them on the list of known failures of {hunt.target.name}")
     for known in hunt.gone:
         say(f"gone   {known.title}: {known.case}")

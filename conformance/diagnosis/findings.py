@@ -422,7 +422,7 @@ def _special_values(results: Sequence[Result], probes: Mapping[str, Probe]) -> I
 
 
 _SPECIAL_TITLES = {
-    LOSES_NAN: "loses NaN: numbers come back where the equations give NaN",
+    LOSES_NAN: "NaN is lost: ordinary numbers are returned",
     OVERFLOWS: "overflows where the document's value is finite",
 }
 

@@ -241,12 +241,12 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
 
 
 def _words(word: str, others: Sequence[str]) -> str:
-    """The features that were refused together: ``bfloat16 (tried only with layout 1 and no bias)``."""
+    """The features that were refused together: ``bfloat16 (only tested together with layout 1 and no bias)``."""
     shown = list(others)
     if len(shown) > _TOLD:
         shown = [*shown[: _TOLD - 1], f"{len(shown) - _TOLD + 1} more features"]
     listed = " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
-    return f"{word} (tried only with {listed})" if listed else word
+    return f"{word} (only tested together with {listed})" if listed else word
 
 
 def _representative(members: Sequence[Result]) -> list[Result]:

@@ -124,7 +124,7 @@ def not_run(outcome: Outcome) -> Judgement:
 
 def would_allow(name: str) -> str:
     """Return the words for a wider class whose bounds hold the values, without signs of its roundings."""
-    return f"class {name} would allow as much"
+    return f"the error would fit class {name}"
 
 
 def not_judged(error: Exception, doing: str) -> Judgement:

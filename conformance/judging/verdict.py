@@ -237,7 +237,7 @@ def _inaccurate(attempt: Attempt, name: str, best: Attempt, signed: bool) -> Jud
     """Return the message that only a wider class holds the values. It is named if the errors are its roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
     if not signed:
-        words = f"{would_allow(name)}, and nothing shows its roundings here"
+        words = f"{would_allow(name)}, but the values are not rounded like it"
         return replace(judgement, message=f"{judgement.message}; {words}")
     # A radius that has outgrown the signal everywhere agrees with anything.
     words = "right by" if attempt.telling or not attempt.vague else "cannot be told from"

@@ -141,7 +141,7 @@ def _extent(findings: Sequence[Finding], shared: int = 0) -> str:
     count = len({case for f in findings for case in f["cases"]})
     new = min(count, sum(f["new"] for f in findings))
     some = [f"{new} of them new"] if 0 < new < count else []
-    some += [f"{shared} of them in other findings too"] if shared else []
+    some += [f"{shared} also {'fails' if shared == 1 else 'fail'} for another reason"] if shared else []
     names = [name for f in findings for name in f["operators"]] + [name for f in findings for name in f["types"]]
     return ", ".join([plural(count), *some, *dict.fromkeys(names)])
 

@@ -316,7 +316,7 @@ def in_words(title: str, verdict: str, reason: str) -> str:
     lost = title.removeprefix(_INACCURATE)
     if lost != title:
         wider, _, rest = lost.partition(")")
-        return f"{happening(verdict, 'value')}, right only by {wider}{rest}"
+        return f"{happening(verdict, 'value')}, within {wider} accuracy{rest}"
     happens = word(verdict).happens
     for why, words in happens.items():
         short = short_title(verdict, why)

@@ -119,7 +119,7 @@ def test_no_failure_is_claimed_of_what_a_finding_says_is_lost(tmp_path: Path) ->
         *(result(f"plain-{k}", features=["bias"]) for k in range(3)),
         wrong("clipped") | {"features": ["clip"]},
     ]
-    lost = finding("loses NaN: numbers come back where the equations give NaN", "special-values", ["nan-a"])
+    lost = finding("NaN is lost: ordinary numbers are returned", "special-values", ["nan-a"])
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [lost | {"verdict": "pass"}]))
     held = page.text("answer").split("No failure with")[1]
     assert held.startswith("bias")

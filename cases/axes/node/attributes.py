@@ -305,7 +305,10 @@ class _OutputSequence(Axis):
         ),
     )
     forbidden = (unknown_attribute("output_sequence", "the version does not define any more"),)
-    words = {"output-sequence": "a version with output_sequence", "Y-unannounced": "Y without output_sequence"}
+    words = {
+        "output-sequence": "old operator versions (attribute output_sequence)",
+        "Y-unannounced": "Y without output_sequence",
+    }
 
     def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
         if "output_sequence" not in operator.attributes:

@@ -54,7 +54,7 @@ def weights_repacked(compute: Compute, c: Computation) -> Outputs:
 
 # What these return nobody looks at; all that is legal they compute as they should.
 for _topic, _words in {
-    "activations": "undefined activations, or too few or too many",
+    "activations": "unknown activations or the wrong number of them",
     "attributes": "attributes that its version does not define, or of another type",
     "direction": "an invalid direction",
     "hidden-size": "a hidden_size that R contradicts",

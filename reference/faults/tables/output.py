@@ -38,7 +38,7 @@ output_fault("outputs.last-step-only", "outputs.order", "Fills Y in for the last
 
 
 @fault_of_run("outputs.last-row-of-tensor", "outputs.last-hidden",
-    "Gives Y at the tensor's last position for Y_h, whatever the direction and the length.")
+    "Takes Y_h from the last time step of Y, whatever the direction and the length.")
 def last_of_tensor(compute: Compute, c: Computation) -> Outputs:
     outputs = dict(compute(c))
     if c.configuration.T:
@@ -47,7 +47,7 @@ def last_of_tensor(compute: Compute, c: Computation) -> Outputs:
 
 
 @fault_of_run("outputs.last-position", "outputs.last-hidden",
-    "Gives Y at each row's last position for Y_h in the reverse direction too, where it is the step computed first.")
+    "Takes Y_h from the last time step of each row, also in the reverse direction.")
 def last_position(compute: Compute, c: Computation) -> Outputs:
     outputs = compute(c)
     if not c.configuration.T:

@@ -164,8 +164,8 @@ def test_a_piped_run_says_why_its_cases_become_more_and_what_may_still_change() 
         display.observe(SampleTried(target, cast(Any, None)))
     assert aside.getvalue().splitlines() == [
         "onnxruntime: 0 of 3 cases after 20 s",
-        "onnxruntime: 1 of 4 cases (1 of them added for what it lacks) after 40 s: 1 inaccurate",
-        "onnxruntime: all 1 cases have run; analysing failures, which may turn inaccurate into wrong",
+        "onnxruntime: 1 of 4 cases (1 added within what it supports) after 40 s: 1 inaccurate",
+        'onnxruntime: all 1 cases have run; diagnosing failures ("inaccurate" may become "wrong")',
     ]
 
 
@@ -173,8 +173,8 @@ def test_cases_that_several_findings_have_are_said_to_be_so() -> None:
     first, second = SPECS[:2]
     shown = lines([(first, WRONG, None, ("clip.ignored", "bias.ignored")), (second, WRONG, None, ("clip.ignored",))])
     told = " ".join(" ".join(shown).split())
-    assert "(2 cases, 1 of them in other findings too, " in told
-    assert "(1 case, 1 of them in other findings too, " in told
+    assert "(2 cases, 1 also fails for another reason, " in told
+    assert "(1 case, 1 also fails for another reason, " in told
 
 
 def test_what_nothing_explains_is_said_to_be_so() -> None:

@@ -207,7 +207,7 @@ def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_oper
     old, wide = CaseSpec("LSTM", 7), CaseSpec("RNN", 22, type="float64", hidden_size=False, layout=1)
     alike = of_these(*right, *(refused(s, "failed") for s in (alone, old, wide)))
     assert [wide.id] in alike.values()
-    assert "version 22 (tried only with float64, layout 1 and no hidden_size)" in alike
+    assert "version 22 (only tested together with float64, layout 1 and no hidden_size)" in alike
     long = [CaseSpec(op, 14, type="float64", lengths="full") for op in ("LSTM", "RNN")]
     assert of_these(*right, *(refused(s, "Non constant seq_len is not supported") for s in long)) == {
         "sequence_lens": [s.id for s in long]
@@ -232,7 +232,7 @@ def test_nothing_is_guessed_where_a_message_says_what_it_is_about() -> None:
 def test_what_was_only_refused_together_is_named_together() -> None:
     right = Judgement(Verdict.PASS)
     plain, both = CaseSpec("RNN", 14, T=3), CaseSpec("RNN", 14, T=3, type="float16", layout=1)
-    together = {"float16 (tried only with layout 1)": [both.id]}
+    together = {"float16 (only tested together with layout 1)": [both.id]}
     assert of_these((plain, right), refused(both, "not taken")) == together
     # Whatever lists its arguments names none of them.
     listing = "no kernel for attributes ['clip', 'layout', 'direction'] of {float16}"
@@ -268,7 +268,9 @@ def test_a_type_that_a_message_spells_otherwise_is_the_reason() -> None:
     }
     halves = [CaseSpec(op, 22, type="float16", direction="reverse") for op in ("LSTM", "RNN")]
     told = of_these(*right, *(refused(s, "after bfloat16: no kernel") for s in halves))
-    assert told == {"version 22 (tried only with float16 and the reverse direction)": sorted(s.id for s in halves)}
+    assert told == {
+        "version 22 (only tested together with float16 and the reverse direction)": sorted(s.id for s in halves)
+    }
 
 
 def test_what_a_few_refusals_have_in_common_may_be_chance() -> None:
@@ -287,7 +289,7 @@ def test_of_an_operator_that_never_runs_a_message_tells_why() -> None:
     batch, other = CaseSpec("GRU", 14, T=3, layout=1), CaseSpec("GRU", 14, T=3, layout=1, clip=1.0)
     named = of_these((plain, right), refused(batch, "no layout 1 here"), refused(other, "no layout 1 here"))
     assert named == {"layout 1": sorted([batch.id, other.id])}
-    assert of_these((plain, right), refused(batch, "no")) == {"GRU (tried only with layout 1)": [batch.id]}
+    assert of_these((plain, right), refused(batch, "no")) == {"GRU (only tested together with layout 1)": [batch.id]}
     # Of what is refused for something each time nobody knows whether it runs without.
     clipped = CaseSpec("GRU", 14, T=3, clip=1.0)
     told = of_these((plain, right), refused(batch, "no"), refused(clipped, "no"))

@@ -58,7 +58,7 @@ def test_a_class_is_named_only_where_errors_have_the_size_of_its_roundings() -> 
     assert changed(1.0, 2e-3).accuracy is not None
     for approximated in (changed(1.0, 1e-2), changed(1.0, 1e-5)):
         assert (approximated.verdict, approximated.accuracy) == (Verdict.INACCURATE, None)
-    assert approximated.message.endswith("and nothing shows its roundings here")
+    assert approximated.message.endswith("but the values are not rounded like it")
 
 
 def test_a_class_whose_bound_is_a_fifth_of_the_numbers_is_not_named() -> None:

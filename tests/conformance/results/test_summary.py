@@ -246,7 +246,7 @@ def test_what_is_refused_here_and_left_to_another_provider_there_is_one_lack() -
 
 def test_a_type_with_which_nothing_ran_is_lacking_only_where_the_findings_say_so() -> None:
     rows = [tried("pass"), tried("unsupported", type="float16"), tried("unsupported", version=1)]
-    together = "float16 (tried only with layout 1)"
+    together = "float16 (only tested together with layout 1)"
     problems = (
         problem("refuses " + together, "unsupported", conditions=together, types=("float16",)),
         problem("refuses version 1", "unsupported", conditions="version 1"),
@@ -284,7 +284,7 @@ def test_hits_lead_with_the_cause_and_then_say_when() -> None:
         "Wrong values (with B)",
         "Ignores clip",
         "X gives up",
-        "Values less accurate than they must be, right only by f32-math",
+        "Values less accurate than they must be, within f32-math accuracy",
         "The process dies",
         "The process dies; no common condition found; smallest case lstm-14.smallest",
     ]
