@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..conformance.judging.judgement import Verdict
-from ..conformance.results.folder import NODE_CASES, NoRun, RunFolder, read_folder
+from ..conformance.results.folder import NODE_CASES, RunFolder, read_folder
 from ..conformance.results.records import SCHEMA, RunRecord, TargetRecord
 from ..conformance.results.result import Result
+from ..reference.errors import RecordError
 from .text import shortened
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def read_run(path: Path) -> Run:
     name = shortened(path.resolve().name or str(path), 200)
     try:
         folder = read_folder(path)
-    except NoRun as error:
+    except RecordError as error:
         return Run(name, path, NO_RUN, (), (f"{shortened(str(error), 1000)}; left out.",), False)
     problems = [f"{path}: {problem}." for problem in folder.problems]
     count = len(folder.results)

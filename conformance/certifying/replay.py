@@ -22,7 +22,7 @@ from ..judging.judgement import UNTRIED, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results import lines
-from ..results.folder import NoRun, read_described, recorded_in
+from ..results.folder import read_described, recorded_in
 from ..results.recorded import FRESH, JobRecord, MissingBits, Recorder, bits_of, outcome_of
 from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result
@@ -204,12 +204,9 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
     Raises RecordError where the folder holds no run, no record, not that target, or cases that cannot be made again;
     and OSError.
     """
-    try:
-        read = read_described(folder)
-        _require_names(folder, read.info)
-        plan = plan_of(read)
-    except (NoRun, RecordError) as error:
-        raise RecordError(str(error)) from None
+    read = read_described(folder)
+    _require_names(folder, read.info)
+    plan = plan_of(read)
     if not read.info.get("keeps_outputs"):
         raise RecordError(
             f"{folder}: does not keep what its target did: run it again with --nonce N, the auditor's number"

@@ -19,7 +19,7 @@ from ..judging.vocabulary import NO_FAILURE, outcome_told
 from ..probes.probe import worded
 from ..results.expected.entries import Entry, applying, shipped_for
 from ..results.expected.version_range import in_numbers
-from ..results.folder import NoRun, read_folder
+from ..results.folder import read_folder
 from ..results.records import Finding, TargetRecord
 from ..results.result import Result
 from ..targets.target import Target
@@ -143,10 +143,7 @@ def read_measured(folders: Sequence[Path]) -> list[MeasuredTarget]:
     results: list[Result] = []
     records: list[TargetRecord] = []
     for folder in folders:
-        try:
-            run = read_folder(folder)
-        except NoRun as error:
-            raise UserError(str(error)) from None
+        run = read_folder(folder)
         if not run.results:
             raise UserError(f"{folder}: holds no results")
         results += run.results

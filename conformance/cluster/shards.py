@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...reference.errors import UserError
+from ...reference.errors import RecordError, UserError
 from ..probes.selection import Selection
 from ..results.environment import version_of
 from ..results.folder import RESULTS, RUN, read_described
-from ..results.writer import OccupiedFolder, RunMismatch, RunWriter
+from ..results.writer import OccupiedFolder, RunWriter
 from ..running.engine import execute
 from ..running.merge import merge
 from ..running.planning import planned
@@ -68,7 +68,7 @@ def run_shards(
     report
         Called with a line for each shard that comes back.
 
-    Raise UserError for a plan that has no shards, OccupiedFolder or RunMismatch for a folder with another run,
+    Raise UserError for a plan that has no shards, OccupiedFolder or RecordError for a folder with another run,
     ClusterError where the cluster cannot run it, and OSError.
     """
     tasks = list(_tasks(plan))
@@ -107,7 +107,7 @@ def _tasks(plan: Plan) -> Iterator[ShardTask]:
 
 
 def _folder_of_shards(folder: Path, task: ShardTask, resume: bool) -> Path:
-    """Return the folder for shards. Raise OccupiedFolder or RunMismatch where it is not this run's."""
+    """Return the folder for shards. Raise OccupiedFolder or RecordError where it is not this run's."""
     parts = folder / SHARDS
     about = repr(replace(task, command=()))
     if (folder / RESULTS).exists():
@@ -116,7 +116,7 @@ def _folder_of_shards(folder: Path, task: ShardTask, resume: bool) -> Path:
         if not resume:
             raise OccupiedFolder(f"{folder} holds shards of a run: go on with --resume, or name another folder")
         if (parts / _PLAN).read_text(encoding="utf-8") != about:
-            raise RunMismatch(f"{folder} holds shards of another run: go on with its options, or name another folder")
+            raise RecordError(f"{folder} holds shards of another run: go on with its options, or name another folder")
     parts.mkdir(parents=True, exist_ok=True)
     (parts / _PLAN).write_text(about, encoding="utf-8")
     return parts

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from ...reference.errors import UserError
+from ...reference.errors import RecordError
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
 from .lines import CasesAdded, Line, Recorded, ResultUpdate, RunFinished, RunStarted, TargetStarted, updated
@@ -30,10 +30,6 @@ LONGEST_LINE = 16 << 20
 LARGEST_RUN = 256 << 20
 _RECORDED = b'{"record":"recorded"'
 _SHOWN = 20  # problems that are told one by one
-
-
-class NoRun(UserError):
-    """A folder holds no run that this version reads; the text says why, in one line, and names the folder."""
 
 
 class LoadedRun(Struct):
@@ -159,19 +155,19 @@ class DescribedRun(RunFolder, frozen=True, dict=True):
 
 
 def read_described(path: Path) -> DescribedRun:
-    """Read a run folder. Raises NoRun as :func:`read_folder` does, and where there is no run.json that can be read."""
+    """Read a run folder. Raise RecordError as :func:`read_folder` does, and if run.json cannot be read."""
     read = read_folder(path)
     if read.info is None:
-        raise NoRun(f"{path}: {read.problems[0]}")
+        raise RecordError(f"{path}: {read.problems[0]}")
     return DescribedRun(**structs.asdict(read))
 
 
 def read_folder(path: Path) -> RunFolder:
-    """Read a run folder. Raises NoRun where it is none, or one of another version's form."""
+    """Read a run folder. Raises RecordError where it is none, or one of another version's form."""
     if not path.is_dir():
-        raise NoRun(f"{path}: {'not a directory' if path.exists() else 'no such directory'}")
+        raise RecordError(f"{path}: {'not a directory' if path.exists() else 'no such directory'}")
     if not any((path / name).is_file() for name in (RESULTS, RUN)):
-        raise NoRun(f"{path}: holds neither {RESULTS} nor {RUN}, so it is no run")
+        raise RecordError(f"{path}: holds neither {RESULTS} nor {RUN}, so it is no run")
     problems: list[str] = []
     info = _described(path, problems)
     loaded = LoadedRun()
@@ -201,13 +197,13 @@ def _described(path: Path, problems: list[str]) -> RunRecord | None:
             raise MalformedJson(f"more than {LARGEST_RUN >> 20} MiB")
         plain = parse((path / RUN).read_bytes())
         if isinstance(plain, dict) and plain.get("schema") != SCHEMA:
-            raise NoRun(other_schema(path, plain.get("schema"), plain.get("onnxspec")))
+            raise RecordError(other_schema(path, plain.get("schema"), plain.get("onnxspec")))
         info = typed(plain, RunRecord)
         datetime.fromisoformat(info["started"])
         return info
     except FileNotFoundError:
         problems.append(f"{RUN} is missing, so findings and environment are unknown")
-    except NoRun:
+    except RecordError:
         raise
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
@@ -224,7 +220,7 @@ def recorded_in(folder: Path) -> Iterator[Recorded]:
 
 
 def load_run(path: Path) -> LoadedRun:
-    """Return the content of a results.jsonl. Raises OSError, and NoRun where another version wrote it."""
+    """Return the content of a results.jsonl. Raises OSError, and RecordError where another version wrote it."""
     loaded = LoadedRun()
     kind: Any = Line
     for number, line in enumerate(_lines(path, loaded), 1):
@@ -241,13 +237,13 @@ def load_run(path: Path) -> LoadedRun:
 
 
 def _before_header(line: bytes, number: int, folder: Path) -> Line:
-    """Return the record of a line that no header precedes. Raises NoRun where another version wrote it: results of 0.4
-    have no header and no ``record``."""
+    """Return the record of a line that no header precedes. Raise RecordError if another version wrote it: results of
+    0.4 have no header and no ``record``."""
     plain = parse(line)
     if isinstance(plain, dict):
         former = number == 1 and "case" in plain and "record" not in plain
         if former or (plain.get("record") in ("header", "begun") and plain.get("schema") != SCHEMA):
-            raise NoRun(other_schema(folder, plain.get("schema"), plain.get("onnxspec")))
+            raise RecordError(other_schema(folder, plain.get("schema"), plain.get("onnxspec")))
     return cast(Line, typed(plain, cast(Any, Line)))
 
 

@@ -14,10 +14,10 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from ...reference.errors import UserError
+from ...reference.errors import RecordError, UserError
 from ..border.strict_json import decode, encode
 from ..judging.judgement import UNTRIED
-from .folder import NODE_CASES, RESULTS, RUN, NoRun, load_run
+from .folder import NODE_CASES, RESULTS, RUN, load_run
 from .lines import Line, RunStarted
 from .records import RunRecord
 from .result import Result
@@ -36,10 +36,6 @@ CUT = f"{RESULTS}.cut"
 
 class OccupiedFolder(UserError):
     """The output folder already holds something, or a run is writing to it."""
-
-
-class RunMismatch(UserError):
-    """The run in the folder is another one than that which is to go on."""
 
 
 def fresh_folder(parent: Path, started: datetime) -> Path:
@@ -67,7 +63,7 @@ class RunWriter:
         """Open a folder. Nothing in it is changed yet.
 
         Raises OccupiedFolder where the folder holds a run that is not to be resumed, where it holds something else and
-        no run, or where another process is writing to it; RunMismatch where it holds what this version cannot go on
+        no run, or where another process is writing to it; RecordError where it holds what this version cannot go on
         with; OSError where it cannot be made.
         """
         self.folder = folder
@@ -76,7 +72,7 @@ class RunWriter:
         if there and not resume:
             raise OccupiedFolder(f"{folder} already holds a run: go on with --resume, or name another folder")
         if resume and there == [RUN]:
-            raise RunMismatch(f"{folder} holds {RUN} and no {RESULTS}, so it cannot be resumed: give a new folder")
+            raise RecordError(f"{folder} holds {RUN} and no {RESULTS}, so it cannot be resumed: give a new folder")
         if not there and folder.is_dir() and any(path.name != NODE_CASES for path in folder.iterdir()):
             raise OccupiedFolder(
                 f"{folder} holds other files and no run, and is left alone: give a new or an empty folder"
@@ -85,9 +81,9 @@ class RunWriter:
         self._file = _opened(self._path)
         try:
             self.loaded = load_run(self._path)
-        except NoRun as error:
+        except RecordError as error:
             os.close(self._file)
-            raise RunMismatch(f"{error}; it is left alone: give a new folder") from None
+            raise RecordError(f"{error}; it is left alone: give a new folder") from None
         except BaseException:
             os.close(self._file)
             raise
@@ -107,7 +103,7 @@ class RunWriter:
     def begin(self, header: RunStarted) -> None:
         """Start a run, or resume the one that the folder holds, if it is the same; targets may have been added.
 
-        An incomplete last line is moved to a file beside results.jsonl. Raises RunMismatch, naming what differs, with
+        An incomplete last line is moved to a file beside results.jsonl. Raises RecordError, naming what differs, with
         nothing touched, and OSError.
         """
         self.require_same_run(header)
@@ -115,24 +111,24 @@ class RunWriter:
         self.append(header)
 
     def require_same_run(self, header: RunStarted) -> None:
-        """Raise RunMismatch unless the folder is new or holds the run that the header describes."""
+        """Raise RecordError unless the folder is new or holds the run that the header describes."""
         header = decode(encode(header), RunStarted)  # as it would be read again
         if not self.loaded.headers:
             if self.loaded.size:
-                raise RunMismatch(f"{self._path}: has no header, so it cannot be resumed: give a new folder")
+                raise RecordError(f"{self._path}: has no header, so it cannot be resumed: give a new folder")
             return
         earlier = self.loaded.headers[-1]
         by = f"; it was made by: {shlex.join(earlier.command)}" if earlier.command else ""
         hint = f"go on with the options that it was started with{by}"
         for key in SAME_RUN:
             if getattr(earlier, key) != getattr(header, key):
-                raise RunMismatch(f"{self.folder} holds a run with another {key.replace('_', ' ')}: {hint}")
+                raise RecordError(f"{self.folder} holds a run with another {key.replace('_', ' ')}: {hint}")
         targets = {target.name: target for target in header.targets}
         for target in earlier.targets:
             if target.name not in targets:
-                raise RunMismatch(f"{self.folder} holds a run of target {target.name!r} too: {hint}")
+                raise RecordError(f"{self.folder} holds a run of target {target.name!r} too: {hint}")
             if target != targets[target.name]:
-                raise RunMismatch(f"{self.folder} holds a run of another target of the name {target.name!r}: {hint}")
+                raise RecordError(f"{self.folder} holds a run of another target of the name {target.name!r}: {hint}")
 
     def _cut(self) -> None:
         """Move an incomplete last line to a file beside results.jsonl."""

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
+from ...reference.errors import RecordError
 from ..diagnosis.findings import findings_of
 from ..results import lines
 from ..results.evidence import forget_evidence
 from ..results.folder import LoadedRun
 from ..results.recorded import CASE, FRESH, Recorder
 from ..results.result import Result
-from ..results.writer import RunMismatch, RunWriter
+from ..results.writer import RunWriter
 from ..workers.pool import Pool
 from .description import description_of
 from .events import CaseJudged, Event, SampleTried, TargetAtWork
@@ -28,7 +29,7 @@ def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = la
     observe
         Handler that is called with each event, once it is written.
 
-    Raise RunMismatch if the folder holds another run. Pass on exceptions that end a run early (KeyboardInterrupt,
+    Raise RecordError if the folder holds another run. Pass on exceptions that end a run early (KeyboardInterrupt,
     OSError of a full disk); run.json is up to date even then, as far as it can be written.
     """
     run = Run(plan, writer.folder, datetime.now(timezone.utc), [])
@@ -36,7 +37,7 @@ def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = la
     writer.require_same_run(header := lines.header_of(description_of(run)))
     run.plan = plan = _filled_again(plan, writer.loaded)
     if strange := stranger_among(writer.loaded.results.values(), plan):
-        raise RunMismatch(f"{writer.folder}: {strange}; was it edited? It is left alone")
+        raise RecordError(f"{writer.folder}: {strange}; was it edited? It is left alone")
     writer.begin(header)
     if not writer.done:
         forget_evidence(writer.folder)
@@ -70,12 +71,12 @@ def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None
 
 
 def _filled_again(plan: Plan, loaded: LoadedRun) -> Plan:
-    """Return the plan with the random cases that followed. Raise RunMismatch for a line that is no case."""
+    """Return the plan with the random cases that followed. Raise RecordError for a line that is no case."""
     for target in plan.targets:
         try:
             plan = with_filled(plan, target, loaded.filled.get(target.name, ()))
         except ValueError as error:
-            raise RunMismatch(f"a case that followed on {target.name} cannot be had again: {error}") from None
+            raise RecordError(f"a case that followed on {target.name} cannot be had again: {error}") from None
     return plan
 
 
@@ -117,7 +118,7 @@ def _take_up(run: Run, loaded: LoadedRun, done: Sequence[Result]) -> None:
 def run_events(run: Run) -> Events:
     """Run target by target, without the results that the run has. The run is up to date at every event.
 
-    Raise RunMismatch if a target has become another runtime. Closing the generator ends the running target.
+    Raise RecordError if a target has become another runtime. Closing the generator ends the running target.
     """
     for target_run in run.targets:
         yield from Turn(run, target_run).events()

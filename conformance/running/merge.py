@@ -20,7 +20,7 @@ from ..probes.selection import Selection, UnknownName
 from ..results import lines
 from ..results.evidence import FOLDER, forget_evidence
 from ..results.expected.entries import applying, expectations_of
-from ..results.folder import DescribedRun, NoRun, gist, read_described, recorded_in
+from ..results.folder import DescribedRun, gist, read_described, recorded_in
 from ..results.recorded import MissingBits, Recorder, bits_of
 from ..results.records import EvidenceRecord, MergedRecord, TargetRecord
 from ..results.result import Result
@@ -44,7 +44,7 @@ def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> 
     Raise RecordError if they are not of one plan or one cannot be read, OccupiedFolder if `to` holds a run, and OSError
     if it cannot be written.
     """
-    parts = [_read(folder) for folder in folders]
+    parts = [read_described(folder) for folder in folders]
     for part in parts[1:]:
         _compare(parts[0], part)
     if any(to.resolve() == part.path.resolve() for part in parts):
@@ -106,13 +106,6 @@ def _write_down(
 def plan_of(run: DescribedRun) -> Plan:
     """Return the plan of a run that was read. Its cases are made again from run.json. Raise RecordError."""
     return _plan([run], run.info["command"])
-
-
-def _read(folder: Path) -> DescribedRun:
-    try:
-        return read_described(folder)
-    except NoRun as error:
-        raise RecordError(str(error)) from None
 
 
 def _compare(first: DescribedRun, other: DescribedRun) -> None:

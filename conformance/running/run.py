@@ -13,6 +13,7 @@ from typing import Any
 
 from ...cases.directories.directory import DirectoryError
 from ...reference import SPECIAL
+from ...reference.errors import RecordError
 from ...reference.operators.mishap import told_mishap
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from ..probes.drawn import split_nonce
@@ -24,13 +25,12 @@ from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry, ExpectedFailureError
 from ..results.records import EvidenceRecord, FillingRecord, Finding
 from ..results.result import Result, not_of
-from ..results.writer import RunMismatch
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
 from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
 
-_SPEAKING = (OSError, RunMismatch, TargetUnavailable, DirectoryError, ExpectedFailureError)
+_SPEAKING = (OSError, RecordError, TargetUnavailable, DirectoryError, ExpectedFailureError)
 """Exceptions that end a run in a line of their own: the disk, the target, a file."""
 
 _FILLED = ("core", "full")  # smoke is a look

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ...reference.errors import RecordError
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
 from ..judging.judgement import Judgement, Verdict
@@ -20,7 +21,7 @@ from ..results import lines
 from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of
 from ..results.result import Result
-from ..results.writer import SAME_RUNTIME, RunMismatch
+from ..results.writer import SAME_RUNTIME
 from ..workers.forking import Reserve
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
@@ -143,12 +144,12 @@ class Turn:
         return event
 
     def _same_runtime(self, description: dict[str, Any]) -> dict[str, Any]:
-        """Return the description of a runtime. Raise RunMismatch if earlier results are of another one."""
+        """Return the description of a runtime. Raise RecordError if earlier results are of another one."""
         run = self._run
         for key in SAME_RUNTIME:
             was, now = run.description.get(key), description.get(key)
             if run.results and was != now:
-                raise RunMismatch(f"the results there are of {run.target.name} with {key} {was}, which now has {now}")
+                raise RecordError(f"the results there are of {run.target.name} with {key} {was}, which now has {now}")
         return description
 
     def _repeated(self) -> Events:

@@ -15,12 +15,12 @@ from msgspec import structs
 from onnxspec.conformance.cluster.connection import Cluster, ClusterError, cluster_at
 from onnxspec.conformance.cluster.shards import ShardTask, run_shard, run_shards
 from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.writer import OccupiedFolder, RunMismatch, RunWriter
+from onnxspec.conformance.results.writer import OccupiedFolder, RunWriter
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.planning import planned
 from onnxspec.conformance.running.run import Plan, Run
 from onnxspec.conformance.targets.target import Target, parse_target
-from onnxspec.reference.errors import UserError
+from onnxspec.reference.errors import RecordError, UserError
 
 from ..miniatures import Finished, pick
 
@@ -84,7 +84,7 @@ def test_shards_that_are_back_are_not_run_again(plan: Plan, tmp_path: Path) -> N
         run_shards(plan, folder, Here(most=1))
     with pytest.raises(OccupiedFolder, match="holds shards of a run: go on with --resume"):
         run_shards(plan, folder, Here())
-    with pytest.raises(RunMismatch, match="holds shards of another run"):
+    with pytest.raises(RecordError, match="holds shards of another run"):
         run_shards(replace(plan, record=True), folder, Here(), resume=True)
     rest = Here()
     run = run_shards(plan, folder, rest, resume=True)

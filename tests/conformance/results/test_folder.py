@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from onnxspec.conformance.border.strict_json import decode, encode
 from onnxspec.conformance.judging.judgement import Verdict
-from onnxspec.conformance.results.folder import NoRun, RunFolder, read_folder
+from onnxspec.conformance.results.folder import RunFolder, read_folder
 from onnxspec.conformance.results.lines import ResultUpdate, RunFinished, TargetStarted
 from onnxspec.conformance.results.records import SCHEMA
 from onnxspec.conformance.results.result import Result
-from onnxspec.conformance.results.writer import RunMismatch, RunWriter
+from onnxspec.conformance.results.writer import RunWriter
+from onnxspec.reference.errors import RecordError
 from onnxspec.reports.run import read_runs
 
 from .test_writer import BEGUN, RECORD, content, result
@@ -53,27 +54,27 @@ def test_results_of_0_4_are_refused_in_one_line(tmp_path: Path) -> None:
     row = json.loads(RESULTS[0].to_line())
     del row["record"]
     (tmp_path / "results.jsonl").write_text(f"{json.dumps(row)}\n" * 3, encoding="ascii")
-    with pytest.raises(NoRun, match="in form unknown, this version reads and writes form 3"):
+    with pytest.raises(RecordError, match="in form unknown, this version reads and writes form 3"):
         read_folder(tmp_path)
 
 
 def test_a_folder_of_another_form_is_named(tmp_path: Path) -> None:
     folder_of(tmp_path, [], json.dumps({"schema": 1, "onnxspec": "0.2.0\x1b[2J", "results": 7}).encode())
-    with pytest.raises(NoRun, match=r"of onnxspec '0\.2\.0\\x1b\[2J' in form 1, this version reads"):
+    with pytest.raises(RecordError, match=r"of onnxspec '0\.2\.0\\x1b\[2J' in form 1, this version reads"):
         read_folder(tmp_path)
     for schema in (SCHEMA + 1, None, "2", [], 10**30):
         folder_of(tmp_path, [json.dumps({"record": "header", "schema": schema}).encode() + b"\n"], None)
         if schema == 10**30:  # no number that is read
             assert "64 bits" in read_folder(tmp_path).problems[1]
             continue
-        with pytest.raises(NoRun, match="in form"):
+        with pytest.raises(RecordError, match="in form"):
             read_folder(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["run.json", "results.jsonl"])
 def test_a_file_that_is_a_folder_is_no_run(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
-    with pytest.raises(NoRun, match="so it is no run"):
+    with pytest.raises(RecordError, match="so it is no run"):
         read_folder(tmp_path)
 
 
@@ -126,7 +127,7 @@ def read_or_refused(folder: Path) -> RunFolder | str:
     """A folder that was read, or why it was not: only another form is a reason."""
     try:
         return read_folder(folder)
-    except NoRun as refusal:
+    except RecordError as refusal:
         why = str(refusal)
     assert "in form" in why
     assert "\n" not in why
@@ -193,7 +194,7 @@ def test_resuming_loses_no_whole_line(tmp_path_factory: pytest.TempPathFactory, 
             for each in RESULTS:
                 if each.case not in done:
                     writer.append(each)
-    except RunMismatch:
+    except RecordError:
         assert content(path) == before
         return
     after = content(path)

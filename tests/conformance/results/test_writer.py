@@ -20,7 +20,8 @@ from onnxspec.conformance.results.folder import read_folder
 from onnxspec.conformance.results.lines import RunFinished, RunStarted, TargetAsked, TargetStarted, update_of
 from onnxspec.conformance.results.records import SCHEMA, RunRecord
 from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.conformance.results.writer import OccupiedFolder, RunMismatch, RunWriter, fresh_folder
+from onnxspec.conformance.results.writer import OccupiedFolder, RunWriter, fresh_folder
+from onnxspec.reference.errors import RecordError
 
 TARGET = TargetAsked(name="t", adapter="onnxruntime", options={}, accuracy="standard", wrap="", expected_file="")
 BEGUN = RunStarted(
@@ -283,7 +284,7 @@ def test_another_run_does_not_and_nothing_is_touched(
     path = tmp_path / "results.jsonl"
     path.write_bytes(path.read_bytes()[: -cut or None])
     before = content(tmp_path)
-    with RunWriter(tmp_path, resume=True) as writer, pytest.raises(RunMismatch, match=named):
+    with RunWriter(tmp_path, resume=True) as writer, pytest.raises(RecordError, match=named):
         writer.begin(replace(BEGUN, **changed))
     assert content(tmp_path) == before
 
@@ -305,7 +306,7 @@ NEW_BEGUN = encode(BEGUN).encode().replace(b'"schema":3', b'"schema":4').replace
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, files: dict[str, bytes], named: str) -> None:
     for name, written in files.items():
         (tmp_path / name).write_bytes(written)
-    with pytest.raises(RunMismatch, match=named), RunWriter(tmp_path, resume=True) as writer:
+    with pytest.raises(RecordError, match=named), RunWriter(tmp_path, resume=True) as writer:
         writer.begin(BEGUN)
     assert content(tmp_path) == files
 
