@@ -72,7 +72,8 @@ def _spec_of(value: dict[str, Any]) -> Spec:
         numbers = " or ".join(map(str, versions_of(op)))
         raise CaseTextError(f"version of {op} is {numbers}, not {_short(version)}")
     kind = family_of(op).spec
-    names = [field.name for field in fields(kind)]
+    own = {"op", "version", "illegal", *(axis.name for axis in getattr(kind, "axes", ()))}
+    names = [field.name for field in fields(kind) if field.name in own or not hasattr(kind, "axes")]
     for name in value:
         if name not in (*names, "op", "version"):
             raise CaseTextError(f"a case of {op} has no field {_short(name)}; it has {', '.join(names)}")

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from ..reference import CELLS, operator_version, versions_of
-from .specs.bounds import Bounds, listed
+from .specs.drawing import Bounds, listed
 from .specs.family import family_of
 
 

@@ -1,101 +1,66 @@
-"""An axis: one thing in which cases differ, and all that is to be known of it.
+"""An axis: one field of a case, with its values, its rules, its effect and its words.
 
-Random cases, strategies, searches for simpler cases and reports ask the axes of an operator and nothing else. So an
-axis is added by writing one module, and naming it in the lists of the operators that have it.
+Random cases, strategies, searches for simpler cases and reports ask the axes of an operator and nothing else. So a
+field is added by a line in its spec and one record in a table of this package.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...reference import OperatorVersion
-from .condition import Condition
 from .violation import Violation
 
 if TYPE_CHECKING:
-    from .course import CourseDraft
+    from ..specs.data import TensorDraft
     from .observed import Observed
-    from .tensors.draft import TensorDraft
+    from .session import SessionScript
 
 Row = Mapping[str, Any]
 Kind = Literal["illegal", "open", "same"]
+Changes = Mapping[str, Any]
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Field(Struct, frozen=True):
-    """A key of a case's JSON.
+class Condition(Struct, frozen=True):
+    """Words that are true or false of any case."""
 
-    type
-        As msgspec converts it.
-    default
-        Its simplest value, which JSON leaves out.
-    called
-        The word for it in a sentence, where that is not its name.
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def of_values(words: str, name: str, *values: Any) -> Condition:
+    """Return the condition of a case whose field has one of some values."""
+    return Condition(words, lambda spec: getattr(spec, name, None) in values)
+
+
+class Feature(Struct, frozen=True):
+    """A property of cases, as clause tables and files of expected failures name it.
+
+    words
+        Its noun phrase, for all readers.
+    node
+        Whether a node with its inputs has it; None if the operator version cannot have it.
+    case
+        Whether a case has it, for what its node does not show.
+    column
+        Whether reports have a column for it.
+    level
+        The level of a certificate for which some passing case must have it, if the version can.
     """
 
     name: str
-    type: Any
-    default: Any
-    called: str = ""
-
-
-class Domain(Struct, frozen=True):
-    """Values of an axis in one operator version.
-
-    values
-        Simplest first; if not all can be listed, they stand for the others.
-    rare
-        Further legal values: they open a question, corrupt the data, or mean the same as another value. They would make
-        combinations hard to read, so profiles have them in cases of their own; searches draw them seldom.
-    between
-        Any float32 number from the first to the second is a value too.
-    often
-        Values for random cases, each with its weight as its number of entries; empty: ``values``.
-    fits
-        Test for values that are not listed, with a description of these. None if there are none.
-    share
-        Share of rare values in a search; None if the search decides.
-    asked
-        Whether strategies draw a rare value only if a test names the axis, so that new axes do not break existing tests
-        of kernels for one node.
-    """
-
-    values: tuple[Hashable, ...]
-    rare: tuple[Hashable, ...] = ()
-    between: tuple[float, float] | None = None
-    often: tuple[Hashable, ...] = ()
-    share: float | None = None
-    fits: tuple[Callable[[object], bool], str] | None = None
-    asked: bool = False
-
-    def holds(self, value: Hashable) -> bool:
-        """Tell whether that is a value of the axis."""
-        # True is no layout 1.
-        listed = (*self.values, *self.rare)
-        if any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in listed):
-            return True
-        if self.fits is not None and self.fits[0](value):
-            return True
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and self.between is not None and self.between[0] <= value <= self.between[1]  # type: ignore
-
-    @property
-    def others(self) -> str:
-        """Values that are not listed, in words."""
-        if self.fits is not None:
-            return self.fits[1]
-        return f"any number from {self.between[0]:g} to {self.between[1]:g}" if self.between is not None else ""
-
-
-SELDOM = Domain((False,), rare=(True,), often=(*(False,) * 31, True), share=1 / 32)
-"""Domain of a feature that is seldom present: there are several, and a case with one takes longer, or is not tried if a
-worker does not declare it."""
+    words: str = ""
+    node: Callable[[Observed], bool | None] | None = None
+    case: Callable[[Any], bool] | None = None
+    column: bool = False
+    level: str = ""
 
 
 class Rule(Struct, frozen=True):
@@ -115,10 +80,10 @@ class Rule(Struct, frozen=True):
     """
 
     field: str
-    instead: Hashable
+    instead: Any
     reads: tuple[str, ...]
     clashes: Callable[[Row], bool]
-    values: tuple[Hashable, ...] | None = None
+    values: tuple[Any, ...] | None = None
     kind: Kind = "illegal"
 
     def hit(self, row: Row) -> bool:
@@ -128,174 +93,188 @@ class Rule(Struct, frozen=True):
         return all(name in row for name in self.reads) and self.clashes(row)
 
 
-class Axis:
-    """One axis. Members that a subclass does not define are empty.
+class Axis(Struct, frozen=True, kw_only=True, eq=False):
+    """One field of a case. Members that are not given are empty.
 
     name
-        One word, with which users restrict draws.
-    fields
-        The keys of a case's JSON that it owns.
-    part
-        The part that it changes: ``model``, ``inputs`` or ``session``. Cases that differ in inputs alone share a model.
+        The field of the spec, the key of a case's JSON, and the word with which users restrict draws.
+    values
+        Its listed values, simplest first.
+    rare
+        Those of its values that open a question, corrupt the data, or mean the same as another one. Searches draw them
+        seldom, since they make combinations hard to read.
+    fits
+        Test for values that are not listed, with a description of all values.
+    between
+        Any float32 number from the first to the second is drawn, too.
+    often
+        Values for random cases, each with its weight as its number of entries; empty: all that are not rare.
+    share
+        Share of rare values in a strategy; None if the strategy decides.
+    asked
+        Whether strategies draw a rare value only if a test names the axis, so that new axes do not break existing tests
+        of kernels for one node.
+    drawn
+        Strategy for values that cannot be listed, from ``hypothesis.strategies``.
+    there
+        Whether an operator version has a value. A version that has none of the values has only the default.
+    ordered
+        Whether each value is simpler than those behind it; else only the default is simpler.
     rules
-        Restrictions of its fields.
+        Restrictions of the field.
+    strict
+        Whether a case that breaks a rule cannot be made.
+    legal_only
+        Whether invalid models have the default alone.
     forbidden
         Ways in which it makes a model invalid.
-    levels
-        By level of a certificate the values that belong to it; a missing level allows all, and ``sequence`` defaults to
-        ``basic``.
-    required
-        By level the features that some passing case must have, if the version has them.
-    words, columns
-        The noun phrase of each of its features, for all readers; and those features that are columns of reports.
+    level, usual
+        The narrowest level of a certificate with all its values, and the values that belong to narrower ones (default:
+        the default); ``none``: no level has the others.
+    features
+        What it brings into a case.
+    called
+        The word for it in a sentence, where that is not its name.
     block
         Profile whose cases have its rare values; empty: ``core``.
-    order
-        Values of a field, simplest first, if there are more than two kinds.
     marked
-        Word in a case's id if its field has not its default; ``{}`` stands for the value.
+        Word in a case's id if its field has not its default: a format of the value, or a function of the spec.
     conditions
-        Words for a failing case that needs a value of its field, the plainest first; default: its ``words``.
+        Words for a failing case that needs a value, the plainest first, by value or as a function of the value and of
+        those that were tried instead. Default: the words of its features.
     absences
-        Words for a failing case with a value of its field that passes with the changes of :meth:`richer`.
-    richer_alone
-        Whether the changes of :meth:`richer` are not combined with those of others.
+        Words for a failing case with a value that passes with the changes of ``richer``.
+    richer, richer_alone
+        Changes that add something, to tell faults apart, and whether they are not combined with those of others.
+    simpler
+        Changes that make a legal case simpler, in place of those that follow from the values.
+    attribute
+        The attribute of the node that has its value, unless that is the default.
+    prepare, fill
+        Effect on the tensors of a run: before X, W and R are drawn, and after.
+    script
+        Effect on the runs of a case's sessions.
     """
 
     name: str
-    fields: tuple[Field, ...] = ()
-    part: Literal["model", "inputs", "session"] = "inputs"
+    values: tuple[Any, ...] = ()
+    rare: tuple[Any, ...] = ()
+    fits: tuple[Callable[[Any], bool], str] | None = None
+    between: tuple[float, float] | None = None
+    often: tuple[Any, ...] = ()
+    share: float | None = None
+    asked: bool = False
+    drawn: Callable[[Any], Any] | None = None
+    there: Callable[[OperatorVersion, Any], bool] | None = None
+    ordered: bool = False
     rules: tuple[Rule, ...] = ()
+    strict: bool = False
+    legal_only: bool = False
     forbidden: tuple[Violation, ...] = ()
-    levels: Mapping[str, Collection[Any]] = NOTHING
-    required: Mapping[str, tuple[str, ...]] = NOTHING
-    words: Mapping[str, str] = NOTHING
-    columns: tuple[str, ...] = ()
+    level: Literal["", "sequence", "complete", "none"] = ""
+    usual: tuple[Any, ...] | None = None
+    features: tuple[Feature, ...] = ()
+    called: str = ""
     block: str = ""
-    order: tuple[Any, ...] = ()
-    marked: str = ""
-    conditions: Mapping[Any, tuple[Condition, ...]] = NOTHING
+    marked: str | Callable[[Any], str] = ""
+    conditions: Mapping[Any, tuple[Condition, ...]] | Callable[[Any, Collection[Any]], tuple[Condition, ...]] = NOTHING
     absences: Mapping[Any, Condition] = NOTHING
+    richer: Changes | Callable[[Any], Changes] = NOTHING
     richer_alone: bool = False
+    simpler: Callable[[Any], Iterable[Changes]] | None = None
+    attribute: str = ""
+    prepare: Callable[[Any, TensorDraft], None] | None = None
+    fill: Callable[[Any, TensorDraft], None] | None = None
+    script: Callable[[Any, SessionScript], None] | None = None
 
-    # The space
+    @property
+    def common(self) -> tuple[Any, ...]:
+        """Listed values that are not rare."""
+        return tuple(value for value in self.values if value not in self.rare)
 
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        """Domains that a version has, by name of the axis or of one of its fields; empty where it lacks the axis."""
-        return NOTHING
+    def holds(self, value: Any) -> bool:
+        """Tell whether strategies may draw a value."""
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        # True is no layout 1.
+        if any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values):
+            return True
+        if self.between is not None:
+            return number and self.between[0] <= value <= self.between[1]
+        return self.fits is not None and self.fits[0](value)
 
-    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        """Return the values of a case's fields with few values; the default alone if the version lacks the axis."""
-        domains = self.domains(operator)
-        return {
-            f.name: self._simplest_first(choices_of(domains[f.name])) if f.name in domains else (f.default,)
-            for f in self.fields
-            if f.name not in domains or domains[f.name].between is None
-        }
+    @property
+    def others(self) -> str:
+        """Values that strategies may draw and are not listed, in words."""
+        if self.between is not None:
+            return f"any number from {self.between[0]:g} to {self.between[1]:g}"
+        return self.fits[1] if self.fits is not None else ""
 
-    def _simplest_first(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        ordered = tuple(value for value in self.order if value in values)
-        return (*ordered, *(value for value in values if value not in ordered))
-
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        """Return a field of a case with an impossible value, and its possible values; None if there is none. Values are
-        compared with :meth:`choices` before."""
-        return None
-
-    def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
-        """Return a row with the fields of a case in place of the design's own names."""
-        return row
-
-    def drawn(self, st: Any) -> Mapping[str, Any]:
-        """Strategies of Hypothesis (`st`) for values that cannot be listed, by field."""
-        return NOTHING
-
-    # What it does
-
-    def attributes(self, spec: Any) -> Mapping[str, Any]:
-        """Return the attributes that it writes into the node."""
-        return NOTHING
-
-    def resize(self, spec: Any, draft: TensorDraft) -> None:
-        """First phase of a run's tensors: how many steps and rows there are."""
-
-    def scale(self, spec: Any, draft: TensorDraft) -> None:
-        """Second phase: how numbers are drawn."""
-
-    def tensors(self, spec: Any, draft: TensorDraft) -> None:
-        """Third phase: draw its own."""
-
-    def spoil(self, spec: Any, draft: TensorDraft) -> None:
-        """Last phase: change tensors that others have drawn."""
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        """Add to the actions of the sessions: axes are asked in turn."""
-
-    def constants(self, spec: Any, names: frozenset[str]) -> frozenset[str]:
-        """Return the inputs that are initializers, from those of the axes before it."""
-        return names
-
-    # What is told
-
-    def observe(self, observed: Observed) -> Mapping[str, bool]:
-        """Return each of its features of nodes, and whether this node has it."""
-        return NOTHING
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        """Return each of its features that a node does not show, and whether the case has it."""
-        return NOTHING
-
-    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
-        """Return the conditions for a value of one of its fields, instead of which others were tried."""
-        return self.conditions.get(value, ()) if name == self.fields[0].name else ()
+    def of(self, operator: OperatorVersion) -> Axis | None:
+        """Return the axis with the values that an operator version has; None if it has none."""
+        there = self.there
+        if there is None:
+            return self
+        values, rare, often = (
+            tuple(value for value in some if there(operator, value)) for some in (self.values, self.rare, self.often)
+        )
+        return replace(self, values=values, rare=rare, often=often) if values else None
 
     def mark(self, spec: Any) -> str:
         """Return the word for a case's id; mostly none."""
-        if not self.marked:
-            return ""
-        value = getattr(spec, self.fields[0].name)
-        return "" if value == self.fields[0].default else self.marked.format(value)
+        if callable(self.marked):
+            return self.marked(spec)
+        value = getattr(spec, self.name)
+        return "" if value == default_of(spec, self.name) else self.marked.format(value)
 
-    # Its neighbours
+    def told(self, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+        """Return the conditions for a value, instead of which others were tried."""
+        return self.conditions(value, instead) if callable(self.conditions) else self.conditions.get(value, ())
 
-    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """(field, changes) that make a legal case simpler, those first that take most away."""
-        for own in self.fields:
-            value = getattr(spec, own.name)
-            if value in self.order:
-                yield from ((own.name, {own.name: less}) for less in self.order[: self.order.index(value)])
-            elif value != own.default:
-                yield own.name, {own.name: own.default}
+    def added(self, spec: Any) -> Changes:
+        """Return the changes of `richer`."""
+        return self.richer(spec) if callable(self.richer) else self.richer
 
-    def richer(self, spec: Any) -> Mapping[str, Any]:
-        """Return changes that add something, to tell faults apart; nothing if nothing can be added."""
-        return NOTHING
+    def simplified(self, spec: Any) -> Iterator[tuple[str, Changes]]:
+        """Yield (field, changes) that make a legal case simpler, those first that take most away."""
+        if self.simpler is not None:
+            yield from ((self.name, changes) for changes in self.simpler(spec))
+            return
+        value, plain = getattr(spec, self.name), default_of(spec, self.name)
+        if self.ordered and value in self.values:
+            yield from ((self.name, {self.name: less}) for less in self.values[: self.values.index(value)])
+        elif value != plain:
+            yield self.name, {self.name: plain}
 
 
-Own = TypeVar("Own", bound=Axis)
+def default_of(spec: Any, name: str) -> Any:
+    """Return the default of a field of a spec."""
+    return getattr(type(spec), name)
 
 
-def but(axis: Own, **said: Any) -> Own:
-    """Return a copy of an axis with other values of some attributes of :class:`Axis`, for one operator."""
-    other = copy.copy(axis)
-    vars(other).update(said)
-    return other
+def switch(name: str, **members: Any) -> Axis:
+    """Return the axis of something that is seldom there: there are several, and a case with one takes longer, or is not
+    tried if a worker does not declare it."""
+    members = {"often": (*(False,) * 31, True), "share": 1 / 32, "marked": name, **members}
+    return Axis(name=name, values=(False, True), rare=(True,), **members)
+
+
+def needs(
+    name: str, instead: Any, others: Mapping[Any, str], absent: tuple[Any, ...] = (False, "none")
+) -> tuple[Rule, ...]:
+    """Return the rules of values that stand for an input which another field brings: by value that field."""
+
+    def missing(field: str) -> Callable[[Row], bool]:
+        return lambda row: row[field] in absent
+
+    return tuple(Rule(name, instead, (field,), missing(field), (value,)) for value, field in others.items())
+
+
+def without_numbers(row: Row) -> bool:
+    """Tell whether X has no numbers."""
+    return not (row["T"] and row["N"])
 
 
 @cache
-def acting(axes: tuple[Axis, ...], method: str) -> tuple[Callable[..., Any], ...]:
-    """Return a method of those axes that define it, in their order: most do not, and every case asks."""
-    usual = getattr(Axis, method)
-    return tuple(own for axis in axes if getattr(own := getattr(axis, method), "__func__", own) is not usual)
-
-
-@cache
-def marking(axes: tuple[Axis, ...]) -> tuple[Callable[..., str], ...]:
-    """Return the method that marks cases, of those axes that mark any."""
-    own = acting(axes, "mark")
-    return tuple(axis.mark for axis in axes if axis.marked or axis.mark in own)
-
-
-def choices_of(domain: Domain) -> tuple[Any, ...]:
-    """Return all values that a domain lists."""
-    return (*domain.values, *domain.rare)
+def features_in(axes: tuple[Axis, ...]) -> tuple[Feature, ...]:
+    """Return the features of some axes in order."""
+    return tuple(feature for axis in axes for feature in axis.features)

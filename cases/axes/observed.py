@@ -1,4 +1,4 @@
-"""A node with its inputs, as its axes look at it: one of a case, or one of a model that was made elsewhere."""
+"""A node with its inputs, as features are tested on it: one of a case, or one of a model that was made elsewhere."""
 
 from __future__ import annotations
 

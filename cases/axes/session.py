@@ -1,295 +1,420 @@
-"""Axes of sessions: runs before a case's own, other sessions beside it, outputs held between them."""
+"""Axes of the model around the node and of its sessions: constants, sizes with names, runs before a case's own, other
+sessions beside it, outputs held between them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import OperatorVersion
-from .axis import SELDOM, Axis, Domain, Field, Rule
-from .condition import of_values
-from .course import CourseDraft, Turn
-from .tensors.draft import TensorDraft
+from ...reference import OperatorVersion, operator_version
+from .axis import Axis, Feature, Rule, needs, of_values, switch, without_numbers
+from .violation import Violation, without_input
+
+if TYPE_CHECKING:
+    from ..specs.data import TensorDraft
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
-class Event(Axis):
-    """Something that a session does or does not do, and seldom does. It has one feature, in its ``words``."""
+class Turn(NamedTuple):
+    """One run.
 
-    part = "session"
-    levels = {"basic": (False,), "sequence": (False,)}
+    run
+        Number of the inputs: 0 for the case's own.
+    weights
+        0 for the case's own, 1 for others.
+    session
+        0 for the case's own; 1 for another one, of a model with the other weights.
+    part
+        The part of the inputs that is another one; the others are the case's own. All are as `run` and `weights` say
+        where it is empty.
+    """
+
+    run: int
+    weights: int = 0
+    session: int = 0
+    part: str = ""
+
+
+class SessionScript:
+    """Draft of the sessions of a case, to which axes add in turn.
+
+    turns
+        The runs in their order; the case's own is among them.
+    needs
+        Abilities that a worker's sessions must have.
+    refused
+        Whether an attempt that must fail comes before the case's own run is repeated.
+    looks
+        Whether all outputs are held, and compared in the end.
+    """
 
     def __init__(self) -> None:
-        self.fields = (Field(self.name, bool, False),)
-        self.marked = self.marked or self.name
+        self.turns = [Turn(0)]
+        self.needs: set[str] = set()
+        self.refused = self.looks = False
 
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {self.name: SELDOM}
+    def before(self, *turns: Turn, needs: str = "") -> None:
+        """Add runs before all others, and the ability that they need."""
+        self.turns[:0] = turns
+        self.needs |= {needs} - {""}
 
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return dict.fromkeys(self.words, getattr(spec, self.name))
+
+# Numbers of runs with other data than the case's own, which is 0
+_RERUN, _UP, _DOWN, _OTHER, _AFTER, _OVERRIDING = 1, 2, 3, 4, 5, 6
+
+# Constants
+
+CONSTANTS = ("W", "R", "B", "P")
+"""The weights of ONNX's own operators."""
+
+OVERRIDDEN = ("overridden", "zeroed")
+"""Values of ``held`` for cases whose own run feeds other numbers than the model holds."""
+
+_SINGLE: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("X", *CONSTANTS)},
+    "states": ("initial_h", "initial_c"),
+    "lengths": ("sequence_lens",),
+}
+_ALONE = ("W", "R", "B", "P", "initial_h", "initial_c")
+_OF_INPUTS = {"B": "bias", "P": "peepholes", "states": "initial", "lengths": "lengths"}
+"""By input the field that brings it."""
 
 
-class _Dimensions(Axis):
-    """``static`` or ``symbolic`` (seq_length and batch_size have names)."""
+def held(operator: OperatorVersion, name: str) -> bool:
+    """Tell whether an input is the same in every run: weights, and their scales and zero points."""
+    return name in operator.inputs and name != "X" and not operator.tensors[name].rows
 
-    name = "dimensions"
-    fields = (Field("dimensions", str, "static"),)
-    part = "model"
+
+def constants_of(spec: Any) -> frozenset[str]:
+    """Return the inputs of a case that are initializers."""
+    if spec.constant != "weights":
+        return frozenset(_SINGLE[spec.constant])
+    operator = operator_version(spec.op, spec.version)
+    return frozenset(n for n in operator.inputs if spec.weights == "initializer" and held(operator, n))
+
+
+WEIGHTS = Axis(
+    name="weights",
+    values=("initializer", "input"),
+    forbidden=tuple(
+        Violation(f"inputs.missing-{name}", "check", f"{name} is missing", without_input(name)) for name in "WR"
+    ),
+    features=(Feature("initializers", "constant weights", case=lambda spec: spec.weights == "initializer"),),
+)
+
+# weights (all or none of W, R, B and P, as `weights` has it), or the only constant
+CONSTANT = Axis(
+    name="constant",
+    values=("weights", *_SINGLE),
+    rare=tuple(_SINGLE),
+    often=("weights",) * 8 + tuple(_SINGLE),
+    there=lambda operator, value: value == "weights" or bool({*_SINGLE[value]} & {*operator.inputs}),
+    ordered=True,
+    rules=(
+        *needs("constant", "weights", _OF_INPUTS, (False, "none", "absent")),
+        # A constant has one size.
+        Rule(
+            "constant",
+            "weights",
+            ("reruns",),
+            lambda row: row["reruns"] in ("sizes", "growing"),
+            ("X", "states", "lengths"),
+        ),
+        # An X of another width is what a session is to refuse.
+        Rule("constant", "weights", ("after_refusal",), lambda row: row["after_refusal"], ("X",)),
+        # Which numbers lie past a row's length changes from run to run.
+        Rule("constant", "weights", ("data",), lambda row: row["data"] == "nan-padding", ("X",)),
+        Rule("constant", "weights", ("waves",), lambda row: row["waves"], ("X", "states", "lengths")),
+        Rule("constant", "weights", ("weights",), lambda row: row["weights"] != "input", tuple(_SINGLE)),
+    ),
+    features=(
+        Feature(
+            "constant-data",
+            "a constant X, state or sequence_lens",
+            case=lambda spec: spec.constant in ("X", "states", "lengths"),
+        ),
+        Feature("one-constant", "one weight alone constant", case=lambda spec: spec.constant in CONSTANTS),
+    ),
+    marked="constant-{}",
+)
+
+
+def _script_held(spec: Any, script: SessionScript) -> None:
+    if spec.held == "once":
+        script.before(Turn(_OVERRIDING, weights=1), needs="weights")
+
+
+# fixed; listed (constants are graph inputs too, and not fed); overridden (they are fed numbers that differ from the
+# model's); once (they are fed in the run before, and then not); zeroed (they are fed, and the model holds zeros, as
+# exporters write states)
+HELD = Axis(
+    name="held",
+    values=("fixed", "listed", "overridden", "once", "zeroed"),
+    rare=("listed", "overridden", "once", "zeroed"),
+    often=("fixed",) * 6 + ("listed", "overridden", "once", "zeroed"),
+    ordered=True,
+    rules=(
+        Rule(
+            "held",
+            "fixed",
+            ("weights", "constant"),
+            lambda row: row["weights"] != "initializer" and row["constant"] == "weights",
+            ("listed", "overridden", "once", "zeroed"),
+        ),
+    ),
+    features=(
+        Feature("overridable", "constants that can be overridden", case=lambda spec: spec.held != "fixed"),
+        Feature("overridden", "constants that are overridden", case=lambda spec: spec.held in OVERRIDDEN),
+        Feature("overridden-before", "constants that were overridden before", case=lambda spec: spec.held == "once"),
+        Feature("overridden-zeros", "constants of zeros that are overridden", case=lambda spec: spec.held == "zeroed"),
+    ),
+    marked=lambda spec: "" if spec.held == "fixed" else {"once": "overridden-before"}.get(spec.held, spec.held),
+    script=_script_held,
+)
+
+# all constants that can be overridden are, or that input alone; the others keep the model's numbers
+FED = Axis(
+    name="fed",
+    values=("all", *_ALONE),
+    rare=_ALONE,
+    often=("all",) * 3 + _ALONE,
+    share=0.5,
+    there=lambda operator, value: (
+        value in ("all", *operator.inputs) and (value != "initial_h" or "initial_c" in operator.inputs)
+    ),
+    ordered=True,
+    rules=(
+        Rule("fed", "all", ("held",), lambda row: row["held"] in ("fixed", "listed"), _ALONE),
+        Rule("fed", "all", ("constant",), lambda row: row["constant"] != "weights", CONSTANTS),
+        Rule("fed", "all", ("constant",), lambda row: row["constant"] != "states", ("initial_h", "initial_c")),
+        Rule("fed", "all", ("initial",), lambda row: row["initial"] != "all", ("initial_h", "initial_c")),
+        *needs("fed", "all", {"B": "bias", "P": "peepholes"}),
+    ),
+    features=(
+        Feature("overridden-alone", "one of several constants that is overridden", case=lambda spec: spec.fed != "all"),
+    ),
+    marked=lambda spec: "" if spec.fed == "all" else f"fed-{spec.fed.replace('_', '-')}",
+)
+
+# Sizes
+
+# static, or symbolic (seq_length and batch_size have names)
+DIMENSIONS = Axis(
+    name="dimensions",
+    values=("static", "symbolic"),
     # Inputs of another size have no place in a model whose dimensions are numbers.
-    rules = (
+    rules=(
         Rule("dimensions", "symbolic", ("reruns",), lambda row: row["reruns"] in ("sizes", "growing"), ("static",)),
-    )
-    levels = {"basic": ("static",), "sequence": ("static",)}
-    required = {"complete": ("symbolic",)}
-    words = {"symbolic": "symbolic dimensions"}
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"dimensions": Domain(("static", "symbolic"))}
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {"symbolic": spec.dimensions == "symbolic"}
-
-
-DIMENSIONS = _Dimensions()
-
+    ),
+    level="complete",
+    features=(
+        Feature("symbolic", "symbolic dimensions", case=lambda spec: spec.dimensions == "symbolic", level="complete"),
+    ),
+)
 
 _ANY = of_values("a re-used session", "reruns", "data", "sizes", "growing")
 _OTHER_SIZES = of_values("an earlier run of another size", "reruns", "sizes", "growing")
 
 
-class RerunsAxis(Axis):
-    """``none``, ``data`` (others of the same shape), ``sizes`` (others of more steps and rows), ``growing`` (others of
-    fewer)."""
+def _fewer(draft: TensorDraft) -> None:
+    draft.T, draft.N = max(draft.T - 2, 1), max(draft.N - 1, 1)
 
-    name = "reruns"
-    fields = (Field("reruns", str, "none"),)
-    part = "session"
-    order = ("none", "data", "sizes")
-    rules: tuple[Rule, ...] = (
-        Rule("reruns", "data", ("T", "N"), lambda row: max(row["T"], row["N"]) < 2, ("growing",)),
-    )
-    levels = {"basic": ("none", "data"), "sequence": ("none", "data")}
-    required = {"complete": ("rerun",)}
-    words = {"rerun": "a re-used session"}
-    columns = ("rerun",)
-    marked = "after-other-{}"
-    conditions = {
+
+def _prepare_reruns(spec: Any, draft: TensorDraft) -> None:
+    if draft.run == _RERUN and spec.reruns == "sizes":
+        draft.T, draft.N = draft.T + 2, draft.N + 1
+    if draft.run == _RERUN and spec.reruns == "growing":
+        _fewer(draft)
+
+
+def _simpler_reruns(spec: Any) -> list[Mapping[str, Any]]:
+    simpler = {"data": ("none",), "sizes": ("none", "data"), "growing": ("none",)}
+    return [{"reruns": less} for less in simpler.get(spec.reruns, ())]
+
+
+# none, data (others of the same shape), sizes (others of more steps and rows), growing (others of fewer)
+RERUNS = Axis(
+    name="reruns",
+    values=("none", "data", "sizes", "growing"),
+    rare=("growing",),
+    often=("none", "none", "none", "data", "sizes", "growing"),
+    rules=(Rule("reruns", "data", ("T", "N"), lambda row: max(row["T"], row["N"]) < 2, ("growing",)),),
+    level="complete",
+    usual=("none", "data"),
+    features=(
+        Feature("rerun", "a re-used session", case=lambda spec: spec.reruns != "none", column=True, level="complete"),
+    ),
+    marked="after-other-{}",
+    conditions={
         "data": (_ANY,),
         "sizes": (of_values("an earlier run that is larger", "reruns", "sizes"), _OTHER_SIZES, _ANY),
         "growing": (of_values("an earlier run that is smaller", "reruns", "growing"), _OTHER_SIZES, _ANY),
-    }
+    },
+    simpler=_simpler_reruns,
+    prepare=_prepare_reruns,
+    script=lambda spec, script: script.before(Turn(_RERUN)) if spec.reruns != "none" else None,
+)
 
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        often = ("none", "none", "none", "data", "sizes", "growing")
-        return {"reruns": Domain(("none", "data", "sizes"), rare=("growing",), often=often)}
-
-    def resize(self, spec: Any, draft: TensorDraft) -> None:
-        if draft.run == 1 and spec.reruns == "sizes":
-            draft.T, draft.N = draft.T + 2, draft.N + 1
-        if draft.run == 1 and spec.reruns == "growing":
-            draft.T, draft.N = max(draft.T - 2, 1), max(draft.N - 1, 1)
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        if spec.reruns != "none":
-            draft.turns.insert(0, Turn(1))
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {"rerun": spec.reruns != "none"}
+# Sessions that do more
 
 
-RERUNS = RerunsAxis()
+def _event(name: str, feature: str, words: str, **members: Any) -> Axis:
+    """Return the axis of something that a session seldom does, with its one feature."""
+    case = Feature(feature, words, case=lambda spec: bool(getattr(spec, name)))
+    return switch(name, level="complete", features=(case,), **members)
 
 
-class _Reweighed(Event):
-    """Fed weights that differ in the run before: a kernel must not keep data that it packed or cached from them."""
+def _script_reweighed(spec: Any, script: SessionScript) -> None:
+    if spec.reweighed:
+        script.before(Turn(0, weights=1), needs="weights")
 
-    name = "reweighed"
+
+# Fed weights that differ in the run before: a kernel must not keep data that it packed or cached from them.
+REWEIGHED = _event(
+    "reweighed",
+    "other-weights",
+    "an earlier run with other weights",
     # Weights that are constants cannot change.
-    rules = (Rule("reweighed", False, ("weights",), lambda row: row["weights"] == "initializer", (True,)),)
-    words = {"other-weights": "an earlier run with other weights"}
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        if spec.reweighed:
-            draft.needs.add("weights")
-            draft.turns.insert(0, Turn(0, weights=1))
-
-    def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
-        return {**row, "weights": "input"} if row.get("reweighed") else row
+    rules=(Rule("reweighed", False, ("weights",), lambda row: row["weights"] == "initializer", (True,)),),
+    script=_script_reweighed,
+)
 
 
-REWEIGHED = _Reweighed()
+def _script_waves(spec: Any, script: SessionScript) -> None:
+    if spec.waves:
+        script.before(Turn(_UP), Turn(_DOWN), Turn(_UP), needs="sizes")
 
 
-_UP, _DOWN = 2, 3  # numbers of runs; those of `reruns` are 0 and 1
+def _prepare_waves(spec: Any, draft: TensorDraft) -> None:
+    if draft.run == _UP:
+        draft.T, draft.N = draft.T + 3, draft.N + 2
+    if draft.run == _DOWN:
+        _fewer(draft)
 
 
-class _Waves(Event):
-    """Before the case's own run there are runs of more steps and rows, of fewer, and of more again."""
-
-    name = "waves"
+# Before the case's own run there are runs of more steps and rows, of fewer, and of more again.
+WAVES = _event(
+    "waves",
+    "waves",
+    "earlier runs of sizes that go up and down",
     # Inputs of another size have no place in a model whose dimensions are numbers.
-    rules = (Rule("waves", False, ("dimensions",), lambda row: row["dimensions"] == "static", (True,)),)
-    words = {"waves": "earlier runs of sizes that go up and down"}
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        if spec.waves:
-            draft.needs.add("sizes")
-            draft.turns[:0] = [Turn(_UP), Turn(_DOWN), Turn(_UP)]
-
-    def resize(self, spec: Any, draft: TensorDraft) -> None:
-        if draft.run == _UP:
-            draft.T, draft.N = draft.T + 3, draft.N + 2
-        if draft.run == _DOWN:
-            draft.T, draft.N = max(draft.T - 2, 1), max(draft.N - 1, 1)
-
-    def written(self, row: dict[str, Any], operator: OperatorVersion) -> dict[str, Any]:
-        return {**row, "dimensions": "symbolic"} if row.get("waves") else row
+    rules=(Rule("waves", False, ("dimensions",), lambda row: row["dimensions"] == "static", (True,)),),
+    prepare=_prepare_waves,
+    script=_script_waves,
+)
 
 
-WAVES = _Waves()
+def _script_beside(spec: Any, script: SessionScript) -> None:
+    if spec.beside:
+        script.before(Turn(0), Turn(0, weights=1, session=1), needs="several")
 
 
-class _Beside(Event):
-    """A session of the same node with other weights is made and run between two runs of the case's own: neither may
-    know of the other."""
-
-    name = "beside"
-    words = {"two-sessions": "another session at the same time"}
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        if spec.beside:
-            draft.needs.add("several")
-            draft.turns[:0] = [Turn(0), Turn(0, weights=1, session=1)]
+# A session of the same node with other weights is made and run between two runs of the case's own: neither may know of
+# the other.
+BESIDE = _event("beside", "two-sessions", "another session at the same time", script=_script_beside)
 
 
-BESIDE = _Beside()
+def _script_many(spec: Any, script: SessionScript) -> None:
+    if spec.many:
+        script.needs.add("many")
+        if len(set(script.turns)) == 1:
+            script.before(Turn(_OTHER))
+        script.turns *= 16
 
 
-_OTHER = 4  # number of a run with other data
-_TIMES = 16
+# The runs of the session, two at least, take turns sixteen times: counters, pools and caches come round.
+MANY = _event("many", "many-runs", "many earlier runs", script=_script_many)
 
 
-class _Many(Event):
-    """The runs of the session, two at least, take turns sixteen times: counters, pools and caches come round."""
-
-    name = "many"
-    words = {"many-runs": "many earlier runs"}
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        if spec.many:
-            draft.needs.add("many")
-            if len(set(draft.turns)) == 1:
-                draft.turns.insert(0, Turn(_OTHER))
-            draft.turns *= _TIMES
+def _script_refusal(spec: Any, script: SessionScript) -> None:
+    if spec.after_refusal:
+        script.before(needs="refusals")
+        script.refused = True
 
 
-MANY = _Many()
+# The case's own inputs run, then X comes with a column too many, which cannot be right, then its own run again.
+AFTER_REFUSAL = _event(
+    "after_refusal", "after-refusal", "an earlier run that was refused", marked="refusal", script=_script_refusal
+)
 
 
-class _AfterRefusal(Event):
-    """The case's own inputs run, then X comes with a column too many, which cannot be right, then its own run again."""
-
-    name = "after_refusal"
-    marked = "refusal"
-    words = {"after-refusal": "an earlier run that was refused"}
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        if spec.after_refusal:
-            draft.needs.add("refusals")
-            draft.refused = True
+def _script_kept(spec: Any, script: SessionScript) -> None:
+    if spec.kept:
+        script.needs.add("held")
+        script.turns.append(Turn(_AFTER))
+        script.looks = True
 
 
-AFTER_REFUSAL = _AfterRefusal()
+# Outputs of every run that the caller holds, and compares after runs of other data.
+KEPT = _event("kept", "held-outputs", "outputs held during later runs", script=_script_kept)
 
-
-_AFTER = 5  # number of a run with other data
-
-
-class _Kept(Event):
-    """Outputs of every run that the caller holds, and compares after runs of other data."""
-
-    name = "kept"
-    words = {"held-outputs": "outputs held during later runs"}
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        if spec.kept:
-            draft.needs.add("held")
-            draft.turns.append(Turn(_AFTER))
-            draft.looks = True
-
-
-KEPT = _Kept()
-
-
-Arrays = Mapping[str, NDArray[Any]]
-
-_WEIGHTS = ("W", "R", "B", "P")
 _PLACES = ("middle", "tail", "element")
-_ABSENT = (False, "none", "absent", "full", "short")
-_NEEDS = {"B": "bias", "P": "peepholes", "states": "initial", "lengths": "lengths"}
+_NEARLY = ("none", *CONSTANTS, *_PLACES, "lengths", "states", "X", "plain")
+_LITTLE = (False, "none", "absent", "full", "short")
 
 
-class _Nearly(Axis):
-    """``none``; or the difference of the run before: weights in their ``middle`` (neither in the first nor in the last
-    quarter of their elements), their ``tail`` (the last quarter) or one ``element``; ``W``, ``R``, ``B``, ``P`` alone;
-    the ``lengths`` (the same ones, of other rows), the initial ``states``, the middle of ``X``; ``plain``: its rows are
-    whole and its states zeros. Kernels cache data made from an input, and check whether the input is the same by its
-    first elements, its sum, or another input; or decide in the first run for later ones."""
+def _script_nearly(spec: Any, script: SessionScript) -> None:
+    if spec.nearly != "none":
+        script.before(Turn(0, part=spec.nearly), needs="weights" if spec.nearly in (*CONSTANTS, *_PLACES) else "")
 
-    name = "nearly"
-    fields = (Field("nearly", str, "none"),)
-    part = "session"
-    order = ("none", *_WEIGHTS, *_PLACES, "lengths", "states", "X", "plain")
-    rules = (
+
+# none; or the difference of the run before: weights in their middle (neither in the first nor in the last quarter of
+# their elements), their tail (the last quarter) or one element; W, R, B, P alone; the lengths (the same ones, of other
+# rows), the initial states, the middle of X; plain (its rows are whole and its states zeros). Kernels cache data made
+# from an input, and check whether the input is the same by its first elements, its sum, or another input; or decide in
+# the first run for later ones.
+NEARLY = Axis(
+    name="nearly",
+    values=_NEARLY,
+    rare=_NEARLY[1:],
+    often=("none",) * 30 + _NEARLY[1:],
+    share=1 / 8,
+    there=lambda operator, value: value not in CONSTANTS or value in operator.inputs,
+    ordered=True,
+    rules=(
         # Constants cannot change.
-        Rule("nearly", "none", ("weights",), lambda row: row["weights"] == "initializer", (*_WEIGHTS, *_PLACES)),
-        Rule("nearly", "none", ("constant",), lambda row: row["nearly"] == row["constant"], order[1:]),
-        Rule("nearly", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), order[1:]),
+        Rule("nearly", "none", ("weights",), lambda row: row["weights"] == "initializer", (*CONSTANTS, *_PLACES)),
+        Rule("nearly", "none", ("constant",), lambda row: row["nearly"] == row["constant"], _NEARLY[1:]),
+        Rule("nearly", "none", ("T", "N"), without_numbers, _NEARLY[1:]),
         Rule("nearly", "none", ("N",), lambda row: row["N"] < 2, ("lengths",)),
         Rule(
             "nearly",
             "none",
             ("lengths", "initial", "constant", "data"),
             lambda row: (
-                (row["lengths"] in _ABSENT and row["initial"] == "none")
+                (row["lengths"] in _LITTLE and row["initial"] == "none")
                 or row["constant"] in ("lengths", "states")
                 or row["data"] == "nan-padding"
             ),
             ("plain",),
         ),
-        *(
-            Rule("nearly", "none", (field,), lambda row, field=field: row[field] in _ABSENT, (value,))  # type: ignore[misc]
-            for value, field in _NEEDS.items()
+        *needs("nearly", "none", _OF_INPUTS, _LITTLE),
+    ),
+    level="complete",
+    features=(
+        Feature(
+            "nearly-same-weights",
+            "an earlier run with weights of which a part was another",
+            case=lambda spec: spec.nearly in (*CONSTANTS, *_PLACES),
         ),
-    )
-    levels = {"basic": ("none",), "sequence": ("none",)}
-    words = {
-        "nearly-same-weights": "an earlier run with weights of which a part was another",
-        "nearly-same-data": "an earlier run with data of which a part was another",
-    }
-    marked = "nearly-{}"
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        values = tuple(v for v in self.order[1:] if v not in _WEIGHTS or v in operator.inputs)
-        return {"nearly": Domain(("none",), rare=values, often=("none",) * 30 + values, share=1 / 8)}
-
-    def course(self, spec: Any, draft: CourseDraft) -> None:
-        if spec.nearly != "none":
-            if spec.nearly in (*_WEIGHTS, *_PLACES):
-                draft.needs.add("weights")
-            draft.turns.insert(0, Turn(0, part=spec.nearly))
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        data = spec.nearly in ("lengths", "states", "X", "plain")
-        return {"nearly-same-weights": spec.nearly != "none" and not data, "nearly-same-data": data}
+        Feature(
+            "nearly-same-data",
+            "an earlier run with data of which a part was another",
+            case=lambda spec: spec.nearly in ("lengths", "states", "X", "plain"),
+        ),
+    ),
+    marked="nearly-{}",
+    script=_script_nearly,
+)
 
 
 def nearly_own(part: str, own: Arrays, others: Arrays, fixed: frozenset[str], steps: int) -> Arrays:
     """Return a case's inputs with that part replaced; `fixed` ones stay. A whole row has so many steps."""
-    if part in _WEIGHTS:
+    if part in CONSTANTS:
         return {**own, part: others[part]}
     if part == "lengths":
         return {**own, "sequence_lens": np.roll(own["sequence_lens"], 1)}
@@ -299,7 +424,7 @@ def nearly_own(part: str, own: Arrays, others: Arrays, fixed: frozenset[str], st
         return {**own, **states, **whole}
     if part == "states":
         return {name: others[name] if name.startswith("initial_") else array for name, array in own.items()}
-    names, part = (("X",), "middle") if part == "X" else (_WEIGHTS, part)
+    names, part = (("X",), "middle") if part == "X" else (CONSTANTS, part)
     return {n: _mixed(part, array, others[n]) if n in names and n not in fixed else array for n, array in own.items()}
 
 
@@ -315,62 +440,45 @@ def _mixed(part: str, own: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
     return mixed
 
 
-NEARLY = _Nearly()
-
-
 EVENTFUL: tuple[Axis, ...] = (REWEIGHED, NEARLY, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT)
-"""Axes of sessions, in the order in which phases take them. Cases are measured, and quantized, without."""
+"""Axes of sessions, in the order in which they add to a script. Cases are quantized without."""
 
+# Neighbours
 
 _NEIGHBOURS = ("twins", "last-step")
-# For each time that dice throw twins: few of those cases may have neighbours, and fewer a last step.
-_NEIGHBOURS_TIMES = 12
+_LONE = {**{axis.name: axis.values[0] for axis in EVENTFUL}, "held": "fixed", "constant": "weights"}
+"""Sessions that do more, and constants that do not stay what they are, are of lone nodes."""
 
 
-_RULES = (
-    # Sessions that do more, and constants that do not stay what they are, are of lone nodes.
-    *(
-        Rule("neighbours", "none", (f.name,), lambda row, f=f: row[f.name] != f.default, _NEIGHBOURS)  # type: ignore[misc]
-        for axis in EVENTFUL
-        for f in axis.fields
+def _lone_only(field: str, value: Any) -> Rule:
+    return Rule("neighbours", "none", (field,), lambda row: row[field] != value, _NEIGHBOURS)
+
+
+# none; twins (two more nodes with the same X and W: one that differs from the case's own only in clip, and one with
+# different other inputs); last-step (a second node begins where the last step of the first one's Y ends). Kernels cache
+# packed weights by the name of one of them, merge nodes that are nearly the same, and replace the last step of Y by
+# Y_h. specs/graphs.py makes them.
+NEIGHBOURS = Axis(
+    name="neighbours",
+    values=("none", *_NEIGHBOURS),
+    rare=_NEIGHBOURS,
+    often=("none",) * 12 + (*_NEIGHBOURS, "last-step"),
+    share=1 / 16,
+    asked=True,
+    there=lambda operator, value: not operator.domain,
+    ordered=True,
+    strict=True,
+    legal_only=True,
+    rules=(
+        *(_lone_only(field, value) for field, value in {**_LONE, "quantization": "none"}.items()),
+        Rule("neighbours", "none", ("T", "N"), without_numbers, _NEIGHBOURS),
+        Rule("neighbours", "none", ("outputs",), lambda row: "Y" not in row["outputs"], ("last-step",)),
+        Rule("neighbours", "none", ("output_sequence",), lambda row: row["output_sequence"] == 0, ("last-step",)),
     ),
-    Rule("neighbours", "none", ("held",), lambda row: row["held"] != "fixed", _NEIGHBOURS),
-    Rule("neighbours", "none", ("constant",), lambda row: row["constant"] != "weights", _NEIGHBOURS),
-    Rule("neighbours", "none", ("quantization",), lambda row: row["quantization"] != "none", _NEIGHBOURS),
-    Rule("neighbours", "none", ("T", "N"), lambda row: not (row["T"] and row["N"]), _NEIGHBOURS),
-    Rule("neighbours", "none", ("outputs",), lambda row: "Y" not in row["outputs"], ("last-step",)),
-    Rule("neighbours", "none", ("output_sequence",), lambda row: row["output_sequence"] == 0, ("last-step",)),
+    level="complete",
+    features=(
+        Feature("twin-nodes", "nodes that share weights", case=lambda spec: spec.neighbours == "twins"),
+        Feature("last-step-used", "a node behind the last step of Y", case=lambda spec: spec.neighbours == "last-step"),
+    ),
+    marked="{}",
 )
-
-
-class _Neighbours(Axis):
-    """``none``; ``twins`` (two more nodes with the same X and W: one that differs from the case's own only in clip, and
-    one with different other inputs); ``last-step`` (a second node begins where the last step of the first one's Y
-    ends). Kernels cache packed weights by the name of one of them, merge nodes that are nearly the same, and replace
-    the last step of Y by Y_h. :mod:`...specs.graphs` makes them."""
-
-    name = "neighbours"
-    fields = (Field("neighbours", str, "none"),)
-    part = "model"
-    order = ("none", *_NEIGHBOURS)
-    rules = _RULES
-    levels = {"basic": ("none",), "sequence": ("none",)}
-    words = {"twin-nodes": "nodes that share weights", "last-step-used": "a node behind the last step of Y"}
-    marked = "{}"
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        if operator.domain:
-            return {}
-        often = ("none",) * _NEIGHBOURS_TIMES + (*_NEIGHBOURS, "last-step")
-        return {"neighbours": Domain(("none",), rare=_NEIGHBOURS, often=often, share=1 / 16, asked=True)}
-
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        if spec.neighbours != "none" and (spec.illegal or any(rule.hit(vars(spec)) for rule in self.rules)):
-            return "neighbours", "'none' in such a case"
-        return None
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {"twin-nodes": spec.neighbours == "twins", "last-step-used": spec.neighbours == "last-step"}
-
-
-NEIGHBOURS = _Neighbours()

@@ -9,32 +9,23 @@ from types import MappingProxyType
 from typing import Any
 
 from ...reference import operator_version
-from ..axes.recurrent import RECURRENT_AXES
-from ..specs.family import FRESH_CASES
+from ..axes.axis import features_in
+from ..specs.family import FRESH_CASES, Level
 from ..specs.features import all_features, recurrent_features
-from ..specs.level import Level
-from ..specs.spec import CaseSpec
+from ..specs.spec import RECURRENT_AXES, CaseSpec
 from .random_cases import Supported, distinct, random_case, within
+
+_ORDER = ("basic", "sequence", "complete", "none")
 
 
 def _level(name: str) -> Supported:
-    """Return the values that belong to a level, as axes say; an axis without the level has those of ``basic``."""
-    return {axis.name: axis.levels.get(name, axis.levels["basic"]) for axis in RECURRENT_AXES if axis.levels}
+    """Return the values that belong to a level, by axis: those of axes that only wider levels have in full."""
+    wider = _ORDER[_ORDER.index(name) + 1 :]
+    narrow = (axis for axis in RECURRENT_AXES if axis.level in wider)
+    return {a.name: (getattr(CaseSpec, a.name),) if a.usual is None else a.usual for a in narrow}
 
 
-def _restricting(supported: Supported) -> Supported:
-    """Leave out axes that may have any of their values."""
-    free = {axis.name for axis in RECURRENT_AXES if set(supported.get(axis.name, ())) == set(axis.order) != set()}
-    return {name: values for name, values in supported.items() if name not in free}
-
-
-LEVELS: Mapping[str, Supported] = MappingProxyType(
-    {
-        "basic": _level("basic"),
-        "sequence": _restricting(_level("sequence")),
-        "complete": {axis.name: axis.levels["complete"] for axis in RECURRENT_AXES if "complete" in axis.levels},
-    }
-)
+LEVELS: Mapping[str, Supported] = MappingProxyType({name: _level(name) for name in _ORDER[:3]})
 """Nested parts of the space, from features that every runtime has to all."""
 
 CHALLENGE: Mapping[str, int] = MappingProxyType({"basic": FRESH_CASES, "sequence": 16, "complete": 32})
@@ -72,9 +63,8 @@ def _holds(name: str, spec: CaseSpec) -> bool:
 def _required(op: str, version: int, name: str, kind: Any) -> tuple[str, ...]:
     """Return the features that axes ask for, of this level and narrower ones, where the version has them."""
     known, levels = all_features(op, version, kind), list(LEVELS)[: list(LEVELS).index(name) + 1]
-    present = [axis for axis in kind.axes if axis.domains(operator_version(op, version))]
-    wanted = (feature for level in levels for axis in present for feature in axis.required.get(level, ()))
-    return tuple(feature for feature in wanted if feature in known)
+    features = features_in(tuple(axis for axis in kind.axes if axis.of(operator_version(op, version)) is not None))
+    return tuple(f.name for level in levels for f in features if f.level == level and f.name in known)
 
 
 def recurrent_challenge(op: str, version: int, type: str, nonce: str, kind: Any = CaseSpec) -> Sequence[CaseSpec]:

@@ -22,11 +22,9 @@ from ...reference import (
     operator_version,
     versions_of,
 )
-from ..axes.axis import NOTHING, Domain
+from ..axes.axis import NOTHING, Axis
 from ..axes.generator import Counter
-from ..axes.node.functions import functions_of
-from ..axes.node.outputs import output_subsets
-from ..axes.tensors.size import BEYOND, coinciding
+from ..axes.node import functions_of, output_subsets
 from ..specs.data import inputs_of
 from ..specs.family import drawn_operators, family_of
 from ..specs.space import settle, space_of
@@ -42,7 +40,7 @@ _IN_ORDER = (
     *("direction", "bias", "lengths", "initial", "clip", "hidden_size", "explicit", "weights", "dimensions", "opset"),
     *("reruns", "peepholes", "input_forget", "linear_before_reset", "layout", "output_sequence", "data"),
 )
-_APART = frozenset({*_IN_ORDER, "type", "size", "activations", "alpha", "beta", "outputs"})
+_APART = frozenset({*_IN_ORDER, "type", "alpha", "beta"})
 
 # Values of a draw, each as often as is its weight. Sizes stand on both sides of the numbers at which kernels
 # change their ways: blocks of 1, 2, 4, 8, 16 and 32, even and odd tails.
@@ -61,6 +59,29 @@ _FURTHER_FUNCTIONS = ("LeakyRelu", "LeakyRelu", "Elu", "ThresholdedRelu", "Scale
 _OPEN = 2  # interpretations that a case may touch: each doubles the ways in which a fault may be excused
 _REDRAWS = 6
 _LEAN = (0, 0, 0, 0, 1, 3)  # of eight: how often an axis of a case is left at its simplest value
+
+
+_BEYOND: tuple[dict[str, int], ...] = (
+    {"T": 129, "N": 3, "I": 3, "H": 5},
+    {"T": 257, "N": 3, "I": 2, "H": 4},
+    {"T": 300, "N": 2, "I": 3, "H": 3},
+    {"T": 3, "N": 33},
+    {"T": 2, "N": 66},
+    {"T": 2, "N": 3, "I": 65},
+    {"T": 2, "N": 3, "I": 257},
+    {"T": 3, "N": 3, "H": 65},
+    {"T": 2, "N": 5, "H": 128},
+    {"T": 2, "N": 2, "H": 129},
+)
+"""Sizes past the usual ones: counters of a byte, tiles of rows, caches."""
+
+
+def _coinciding(directions: int, gates: int, sizes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
+    """Return sizes that are others of a case's too, so that a tensor with its axes exchanged has its own shape: W is
+    square, a state of layout 1 is one of layout 0, a step of X is a state."""
+    two = dict.fromkeys("TNIH", directions)
+    square = {"I": gates * sizes["H"]}
+    return square, {"N": directions}, {"H": sizes["N"]}, {"I": sizes["T"]}, {"I": sizes["N"]}, {"I": sizes["H"]}, two
 
 
 def within(name: str, value: Any, values: Collection[Any]) -> bool:
@@ -119,7 +140,7 @@ def _pairs(
 def _weighted(op: str, version: int, kind: Any) -> Mapping[str, list[Any]]:
     """Return the values to draw from by axis, those several times that are drawn more often."""
     space = space_of(operator_version(op, version), kind.axes)
-    return {name: [v for v in domain.often or domain.values if domain.holds(v)] for name, domain in space.items()}
+    return {name: list(axis.often or axis.common) for name, axis in space.items()}
 
 
 def _drawn(
@@ -140,7 +161,7 @@ def _drawn(
         allowed = supported.get(name)
         if allowed is not None:
             values = [v for v in values if v in allowed] or list(allowed)
-        simplest = [v for v in axis.values if v in values]
+        simplest = [v for v in axis.common if v in values]
         value = choose.one_of(values)
         return simplest[0] if simplest and choose.below(8) < lean else value
 
@@ -155,7 +176,7 @@ def _drawn(
         row["T"] = min(row["T"], 3)
     row["seed"] = row["weights_seed"] = choose.below(1 << 16)
     row |= _others(space, weighted, supported, stream)
-    legal: dict[str, Any] = settle(row, axes=kind.axes)
+    legal = settle(row, axes=kind.axes)
     if any(not within(name, legal[name], values) for name, values in supported.items() if name in legal):
         return None
     inputs: Mapping[str, Any] = NOTHING
@@ -168,7 +189,7 @@ def _drawn(
 
 
 def _others(
-    space: Mapping[str, Domain], weighted: Mapping[str, Sequence[Any]], supported: Supported, stream: str
+    space: Mapping[str, Axis], weighted: Mapping[str, Sequence[Any]], supported: Supported, stream: str
 ) -> dict[str, Any]:
     """Return values of the fields that have a counter of their own."""
     row: dict[str, Any] = {}
@@ -176,7 +197,7 @@ def _others(
         if name not in _APART:
             allowed = supported.get(name)
             values = [v for v in weighted[name] if allowed is None or v in allowed]
-            values = values or list(space[name].values)
+            values = values or list(space[name].common)
             row[name] = Counter.of(f"{stream}/{name}").one_of(values)
     return row
 
@@ -185,14 +206,14 @@ def _widened(spec: CaseSpec, supported: Supported, choose: Counter) -> CaseSpec:
     """Return the case, few of them with larger sizes, sizes that coincide or other coefficients; the case as it is
     where these are not in the part of the space."""
     changes: dict[str, Any] = {}
-    sizes, functions, size = choose.below(_WIDE), choose.below(_WIDE // 2), choose.one_of(BEYOND)
+    sizes, functions, size = choose.below(_WIDE), choose.below(_WIDE // 2), choose.one_of(_BEYOND)
     # Steps that no output shows have a bound that grows with each of them.
     if sizes == 0 and ("Y" in spec.outputs or size["T"] < _LONG):
         changes |= size
         if size["T"] > _LONG:
             changes |= {"activations": None, "alpha": None, "beta": None}
     elif sizes == 1 and spec.T * spec.N > 0:
-        among = coinciding(spec.directions, operator_version(spec.op, spec.version).gates, vars(spec))
+        among = _coinciding(spec.directions, operator_version(spec.op, spec.version).gates, vars(spec))
         changes |= choose.one_of(among)
     elif functions == 0 and 0 < spec.T <= _LONG and supported.get("activations") is None:
         changes |= _coefficiented(spec, choose)
@@ -277,8 +298,8 @@ def _activations(
 
 # What targets lack: traits of a case are its features, and values of its fields as ``field=value``.
 
-_UNLISTED = frozenset({"size", "activations", "alpha", "beta", "outputs"})
-"""Axes whose traits are features alone: a design's words stand for their values."""
+_UNLISTED = frozenset({"alpha", "beta"})
+"""Axes whose traits are features alone."""
 
 
 def traits_of(spec: Any, features: Collection[str]) -> frozenset[str]:
@@ -295,7 +316,7 @@ def left_of(op: str, lacks: Collection[str], kind: type[CaseSpec] = CaseSpec) ->
     axes: dict[str, dict[Any, None]] = {}
     for version in [version for version in versions_of(op) if f"version={version}" not in lacks]:
         for name, axis in space_of(operator_version(op, version), kind.axes).items():
-            axes.setdefault(name, {}).update(dict.fromkeys((*axis.values, *axis.rare)))
+            axes.setdefault(name, {}).update(dict.fromkeys((*axis.common, *axis.rare)))
     left: dict[str, Collection[Any]] = {}
     for name, values in axes.items():
         kept = tuple(value for value in values if f"{name}={value}" not in lacks)

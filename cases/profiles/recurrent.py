@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,18 @@ from ...reference import CELLS, FORMATS, Node, operator_version
 from ..axes.axis import NOTHING, Axis
 from ..axes.generator import uniform
 from ..axes.violation import Violation
-from ..specs.bounds import Bounds
-from ..specs.family import Family
+from ..specs.family import Family, Level
 from ..specs.features import all_features, node_features, recurrent_features
 from ..specs.illegal import break_case, illegal_cases, violations_of
-from ..specs.level import Level
 from ..specs.recurrent import recurrent_case
 from ..specs.space import settle
 from ..specs.spec import CaseSpec
 from .levels import LEVELS, recurrent_challenge, recurrent_levels
 from .profiles import unique, written_cases
 from .random_cases import distinct, left_of, random_case
+
+if TYPE_CHECKING:
+    from ..specs.drawing import Bounds
 
 RANDOM_OF_FULL = 1200
 """Random cases of ``full``, for each operator version."""
@@ -32,7 +33,7 @@ RANDOM_OF_FULL = 1200
 class CellFamily(Family):
     """The cases of operators that have a cell: all that follows from the axes of their specs."""
 
-    spec = CaseSpec
+    spec: Any = CaseSpec
     build = staticmethod(recurrent_case)
 
     def profile(self, name: str, op: str, version: int) -> Iterable[CaseSpec]:
@@ -72,7 +73,7 @@ class CellFamily(Family):
         more["outputs"] = tuple(operator_version(spec.op, spec.version).outputs)
         absent: list[tuple[Axis, Mapping[str, Any]]] = []
         for axis in spec.axes:
-            changes = axis.richer(spec)
+            changes = axis.added(spec)
             if any(getattr(spec, name) != value for name, value in changes.items()):
                 absent.append((axis, changes))
         together: dict[str, Any] = {}
@@ -83,7 +84,7 @@ class CellFamily(Family):
     def simpler(self, spec: CaseSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the simpler cases of each axis."""
         for axis in spec.axes:
-            yield from axis.simpler(spec)
+            yield from axis.simplified(spec)
 
     def goes_together(self, spec: CaseSpec) -> bool:
         """Tell whether the rules of axes leave it as it is."""
@@ -113,9 +114,10 @@ class CellFamily(Family):
         row |= {name: getattr(other, name) for name in names}
         if "activations" in names:
             row |= {"alpha": other.alpha, "beta": other.beta}
-        legal: dict[str, Any] = settle(row, search=True, axes=spec.axes)
+        legal = settle(row, search=True, axes=spec.axes)
         try:
-            return self.spec(spec.op, spec.version, **legal)
+            crossed: CaseSpec = self.spec(spec.op, spec.version, **legal)
+            return crossed
         except (ValueError, TypeError):
             return None
 

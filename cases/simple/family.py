@@ -21,9 +21,8 @@ from ..axes.generator import uniform
 from ..axes.violation import Draft, Violation
 from ..profiles.random_cases import distinct
 from ..specs.case import Case, Course, Feed, Step, Trial
-from ..specs.family import FRESH_CASES, Family
+from ..specs.family import FRESH_CASES, Family, Level
 from ..specs.features import model_features
-from ..specs.level import Level
 from .covering import covering_rows
 from .model import dtype_named, node_model
 from .spec import DIMENSIONS, SESSIONS

@@ -1,6 +1,6 @@
-"""The strategy behind :func:`..strategies.cases` for ONNX's recurrent operators.
+"""The strategy behind :func:`..strategies.cases` for ONNX's recurrent operators, and the bounds that callers set.
 
-It draws rows of the space that the profiles come from too (:mod:`.space`), and settles them.
+It draws rows of the space that random cases come from, too (:mod:`.space`), and settles them.
 
 This imports Hypothesis, which takes its time, so nothing imports it that does not draw.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import reject
@@ -18,24 +18,73 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...reference import OperatorVersion, cell_named, operator_version
-from ..axes.axis import Domain, Rule
-from ..axes.node.functions import functions_of
-from ..axes.node.outputs import output_subsets
-from .bounds import Bounds, known_among, listed, not_among
+from ..axes.axis import Axis, Rule
+from ..axes.node import functions_of, output_subsets
 from .space import in_order, settle, space_of
 from .spec import CaseSpec
 
 # Usual values stand for so many draws of an axis, where rare ones stand for one.
 _USUAL = 3
 _SEEDS = 1000
-# Axes that `only` does not take, and what to use instead.
+# Fields that `only` does not take, and what to use instead.
 _ELSEWHERE = {
     "type": "types",
-    "size": "max_steps, max_rows, max_inputs and max_size",
-    "activations": "activations",
-    "alpha": "activations",
-    "beta": "activations",
+    **dict.fromkeys("TNIH", "max_steps, max_rows, max_inputs and max_size"),
+    **dict.fromkeys(("activations", "alpha", "beta"), "activations"),
 }
+_LIMITS = ("min_steps", "max_steps", "min_rows", "max_rows", "max_inputs", "max_size")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of sizes and other values of a strategy; see :func:`..strategies.cases`.
+
+    Raises ValueError for impossible sizes. Types, functions and axes are checked by an operator's strategy.
+    """
+
+    min_steps: int = 1
+    max_steps: int = 6
+    min_rows: int = 1
+    max_rows: int = 4
+    max_inputs: int = 8
+    max_size: int = 8
+    types: str | Collection[str] | None = None
+    activations: Collection[str] | None = None
+    only: Mapping[str, Collection[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in _LIMITS:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ValueError(f"{name} is an integer, not {value!r}")
+        for name in ("min_steps", "min_rows"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is 0 or more, not {getattr(self, name)}")
+        for name, least in (
+            *(("max_steps", max(1, self.min_steps)), ("max_rows", max(1, self.min_rows))),
+            *(("max_inputs", 1), ("max_size", 1)),
+        ):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {least} or more, not {getattr(self, name)}")
+
+
+def listed(name: str, values: str | Collection[str]) -> list[str]:
+    """Return one or several names as a list. Raise ValueError for other values."""
+    if isinstance(values, str):
+        return [values]
+    if not isinstance(values, Collection) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name} is a list of names, not {values!r}")
+    return list(values)
+
+
+def known_among(operator: OperatorVersion, what: str, given: Collection[Any], known: Sequence[Any]) -> list[Any]:
+    """Return the given values in the order of the known ones. Raise ValueError for an unknown value, and for none."""
+    for value in given:
+        if value not in known:
+            raise ValueError(not_among(operator, what, value, known))
+    if not given:
+        raise ValueError(f"{operator.name}: no {what} is left; give at least one of {', '.join(map(str, known))}")
+    return [value for value in known if value in given]
 
 
 def recurrent_cases(op: str, version: int, bounds: Bounds, kind: type[CaseSpec] = CaseSpec) -> SearchStrategy[CaseSpec]:
@@ -70,20 +119,18 @@ class _Plan:
 
 def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _Plan:
     space = space_of(operator, kind.axes)
-    defaults: dict[str, Any] = {f.name: f.default for f in fields(kind)}
-    own = {name: strategy for axis in kind.axes for name, strategy in axis.drawn(st).items()}
+    own = {axis.name: axis.drawn(st) for axis in kind.axes if axis.drawn is not None}
     choices: dict[str, Sequence[Any]] = {}
-    between: dict[str, tuple[float, float]] = {}
     for name, axis in space.items():
-        if name not in ("size", "activations", "outputs"):
-            usual = sorted(axis.values, key=lambda value, name=name: value != defaults.get(name))  # type: ignore[misc]
-            weight = _USUAL if axis.share is None else round(1 / axis.share)
-            rare = () if axis.asked and name not in bounds.only else axis.rare
-            often = -(-weight * len(rare) // len(usual)) if rare else 1
-            choices[name] = [*usual, *usual * (often - 1), *rare]
-            if axis.between is not None:
-                between[name] = axis.between
-    if "outputs" in space:
+        usual = sorted(axis.common, key=lambda value, name=name: value != getattr(kind, name))  # type: ignore[misc]
+        weight = _USUAL if axis.share is None else round(1 / axis.share)
+        rare = () if axis.asked and name not in bounds.only else axis.rare
+        often = -(-weight * len(rare) // len(usual)) if rare else 1
+        choices[name] = [*usual, *usual * (often - 1), *rare]
+    between = {name: axis.between for name, axis in space.items() if axis.between is not None}
+    # Operators whose outputs and functions are no choice have no such axes.
+    free = {axis.name for axis in kind.axes}
+    if "outputs" in free:
         choices["outputs"] = output_subsets(operator)
 
     allowed: dict[str, Collection[Any]] = {}
@@ -93,7 +140,7 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
         types = known_among(operator, "type", given, known_types)
         if "type" in space:
             choices["type"] = allowed["type"] = types
-    functions = functions_of(operator) if "activations" in space else ()
+    functions = functions_of(operator) if "activations" in free else ()
     if bounds.activations and not functions:
         raise ValueError(f"{operator.name} lists no activation functions; leave activations out")
     if bounds.activations is not None:
@@ -116,7 +163,7 @@ def _require_known(
     name: str,
     values: Any,
     choices: Mapping[str, Sequence[Any]],
-    space: Mapping[str, Domain],
+    space: Mapping[str, Axis],
 ) -> None:
     """Raise ValueError for an axis that cases are to be bounded by and that there is not, and for values that are none
     of it."""
@@ -133,6 +180,13 @@ def _require_known(
     for value in values:
         if not space[name].holds(value):
             raise ValueError(not_among(operator, name, value, choices[name], space[name]))
+
+
+def not_among(operator: OperatorVersion, what: str, value: Any, known: Sequence[Any], axis: Axis | None = None) -> str:
+    """Return a message with the possible values."""
+    shown = ", ".join(repr(v) for v in dict.fromkeys(known))
+    others = f", and {axis.others}" if axis is not None and axis.others else ""
+    return f"{operator.name} has no {what} {value!r}; there are {shown}{others}"
 
 
 def _narrowed(plan: _Plan) -> _Plan:
@@ -213,7 +267,7 @@ def _strategy(plan: _Plan) -> SearchStrategy[Any]:
         for count in (each, 2 * each)
     }
     written, seeds = st.booleans(), st.integers(0, _SEEDS - 1)
-    seeded = [f.name for f in fields(plan.kind) if f.name in ("seed", "weights_seed")]
+    seeded = [axis.name for axis in plan.kind.axes if axis.name in ("seed", "weights_seed")]
 
     @st.composite
     def configurations(draw: DrawFn) -> Any:
@@ -230,7 +284,7 @@ def _strategy(plan: _Plan) -> SearchStrategy[Any]:
             for name in ("alpha", "beta"):
                 row[name] = draw(coefficients[name, each * directions])
         row |= dict.fromkeys(seeded, draw(seeds))
-        legal: dict[str, Any] = settle(row, search=True, axes=plan.kind.axes)
+        legal = settle(row, search=True, axes=plan.kind.axes)
         if any(legal[name] not in values for name, values in plan.allowed.items()):
             reject()
         return plan.kind(op, operator.since_version, **legal)

@@ -7,23 +7,49 @@ operator, and never which operator it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from itertools import islice
 from random import Random
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import Clause, Node, clauses_of, operator_names, versions_of
 from ..axes.axis import NOTHING
+from ..axes.session import RERUNS
+from ..axes.tensors import smaller
 from ..axes.violation import Violation
-from .bounds import Bounds
 from .case import Case, Spec
-from .changes import simpler_by_field
 from .features import groups_with, tell_words
-from .level import Level
+
+if TYPE_CHECKING:
+    from .drawing import Bounds
+
+_SIZES = ("T", "N", "I", "H")
+_FIXED = frozenset({"op", "version", "about", "illegal", "weights_seed", "x", "w", "r", "b", "fill"})
+"""Fields that identify a case, or numbers that depend on others."""
+
+
+class Level(Struct, frozen=True):
+    """A nested part of an operator version's features, for certificates.
+
+    name
+        One word.
+    about
+        Description for people who buy the runtime.
+    holds
+        Whether a valid case belongs to it. All of those must pass.
+    requires
+        Features of cases, as clause tables name them, each of which some passing case must have.
+    """
+
+    name: str
+    about: str
+    holds: Callable[[Any], bool]
+    requires: tuple[str, ...] = ()
 
 
 class Family(ABC):
@@ -122,8 +148,19 @@ class Family(ABC):
         return ()
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """(field, changes) that take one thing from a case; see :mod:`.simpler`."""
-        return simpler_by_field(spec, self.plainer(spec))
+        """Yield (field, changes) that take one thing from a case (see :mod:`.simpler`): for each field the plainer
+        values, then its default; for sizes smaller ones."""
+        for field in fields(spec):
+            name, value = field.name, getattr(spec, field.name)
+            yield from ((name, {name: plain}) for of, plain in self.plainer(spec) if of == name)
+            if name in _FIXED or (field.default is MISSING and name not in _SIZES):
+                continue
+            if name in _SIZES:
+                yield from ((name, changes) for changes in smaller(name)(spec))
+            elif name == "reruns":
+                yield from RERUNS.simplified(spec)
+            elif value != field.default:
+                yield name, {name: field.default}
 
     def goes_together(self, spec: Any) -> bool:
         """Return False if a simpler spec describes the same case."""

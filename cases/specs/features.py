@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from ...reference import IllegalNode, Node, configure, operator_version
 from ...reference.documents.clauses import ILLEGAL
-from ..axes.axis import Axis, acting
-from ..axes.derived import DERIVED, derived_features
+from ..axes.axis import Axis, features_in
 from ..axes.observed import Observed
-from ..axes.recurrent import RECURRENT_AXES
 from .data import inputs_of
-from .spec import CaseSpec
+from .spec import RECURRENT_AXES, CaseSpec
 
 # Clauses that a model can break: <op>.<topic> is broken by a model with the feature illegal:<topic>.
 # No case has too many of activation_beta: it is read as activation_alpha is.
@@ -30,8 +28,12 @@ def recurrent_features(spec: CaseSpec) -> frozenset[str]:
     of its violation: nothing else is tried."""
     if spec.illegal:
         return frozenset({"illegal", f"{ILLEGAL}{spec.illegal.partition('.')[0]}"})
-    used = (name for use in acting(spec.axes, "used") for name, there in use(spec).items() if there)
-    return node_features(spec.node, inputs_of(spec), spec.axes).union(used)
+    return node_features(spec.node, inputs_of(spec), spec.axes) | case_features(spec)
+
+
+def case_features(spec: Any) -> frozenset[str]:
+    """Return the features of a case that its fields show."""
+    return frozenset(f.name for f in features_in(spec.axes) if f.case is not None and f.case(spec))
 
 
 def model_features(initializers: bool, symbolic: bool, rerun: bool) -> frozenset[str]:
@@ -49,7 +51,8 @@ def node_features(
     node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis] = RECURRENT_AXES
 ) -> frozenset[str]:
     """Return the features of a node with its inputs (by formal name), by its operator's axes. Raise IllegalNode."""
-    return frozenset(name for name, there in _present(node, inputs, axes).items() if there)
+    observed = Observed(node, inputs, configure(node, inputs))
+    return frozenset(name for name, there in tested(observed, axes).items() if there)
 
 
 @cache
@@ -60,27 +63,18 @@ def all_features(op: str, version: int, kind: Any = CaseSpec) -> frozenset[str]:
         The class of its cases.
     """
     spec = kind(op, version, outputs=tuple(operator_version(op, version).outputs))
-    possible = _present(spec.node, inputs_of(spec), kind.axes)
-    used = (name for axis in kind.axes for name in axis.used(spec))
+    possible = tested(Observed(spec.node, inputs_of(spec), configure(spec.node, inputs_of(spec))), kind.axes)
+    used = (feature.name for feature in features_in(kind.axes) if feature.case is not None)
     return frozenset({*possible, *used, "illegal", *(f"{ILLEGAL}{topic}" for topic in ILLEGAL_TOPICS)})
 
 
-def _present(node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis]) -> dict[str, bool]:
-    """Return every feature of nodes of this operator version, and whether this node has it."""
-    observed = Observed(node, inputs, configure(node, inputs))
-    present: dict[str, bool] = {}
-    for observe in acting(tuple(axes), "observe"):
-        present |= observe(observed)
-    present |= derived_features(observed)
-    return present
+def tested(observed: Observed, axes: Sequence[Axis]) -> dict[str, bool]:
+    """Return every feature of nodes of an operator version, and whether this node has it."""
+    tests = ((f.name, f.node(observed)) for f in features_in(tuple(axes)) if f.node is not None)
+    return {name: there for name, there in tests if there is not None}
 
 
-def words_of(axes: Iterable[Axis]) -> dict[str, str]:
-    """Return the noun phrase of each feature of some axes."""
-    return {feature: words for axis in axes for feature, words in axis.words.items()}
-
-
-WORDS: dict[str, str] = {**words_of(RECURRENT_AXES), **DERIVED, "illegal": "forbidden models"}
+WORDS: dict[str, str] = {"illegal": "forbidden models"}
 """Noun phrase of each feature, for all readers."""
 
 
@@ -90,20 +84,21 @@ _FIRST = (
     *("input-forget", "linear-before-reset", "layout1", "Y-absent", "rerun", "nonfinite", "numerics", "exact"),
 )
 
-GROUPS: dict[str, str] = {
-    feature: WORDS[feature]
-    for feature in (*_FIRST, *(c for axis in RECURRENT_AXES for c in axis.columns if c not in _FIRST), "illegal")
-}
+GROUPS: dict[str, str] = {}
 """Columns of reports: a feature and its heading. A case belongs to each of its features' columns."""
 
 
 def tell_words(axes: Iterable[Axis]) -> None:
-    """Register the words and columns of the axes of a further operator."""
-    for axis in axes:
-        for feature, words in axis.words.items():
-            WORDS.setdefault(feature, words)
-        for feature in axis.columns:
-            GROUPS.setdefault(feature, WORDS[feature])
+    """Register the words and columns of the axes of an operator."""
+    for feature in features_in(tuple(axes)):
+        if feature.words:
+            WORDS.setdefault(feature.name, feature.words)
+        if feature.column:
+            GROUPS.setdefault(feature.name, WORDS[feature.name])
+
+
+tell_words(RECURRENT_AXES)
+GROUPS = {feature: WORDS[feature] for feature in (*_FIRST, *(c for c in GROUPS if c not in _FIRST), "illegal")}
 
 
 def groups_with(features: Set[str]) -> list[str]:

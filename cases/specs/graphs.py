@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ...reference import operator_version, versions_of
-from ..axes.tensors.size import HIGHEST_SEED
-from ..axes.tensors.weights import CONSTANTS
+from ..axes.session import CONSTANTS
+from ..axes.tensors import HIGHEST_SEED
 from .case import Case, Feed, Spec, Trial
 from .data import inputs_of
 from .model import announced, build_model, finished
@@ -101,7 +101,7 @@ def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
         "seed": (spec.seed + _OTHER_SEED) % HIGHEST_SEED,
         "weights_seed": (spec.weights_seed + _OTHER_SEED) % HIGHEST_SEED,
     }
-    lone = {"neighbours": "none"} if "neighbours" in spec.__dataclass_fields__ else {}
+    lone: dict[str, Any] = {"neighbours": "none"}
     try:
         if name == "twins":
             clip = next(clip for clip in _CLIPS if clip != spec.clip)
@@ -132,7 +132,8 @@ def _of_another(spec: RecurrentSpec, columns: int, seeds: Mapping[str, Any]) -> 
     version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
     kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
     announced = "output_sequence" in operator_version(op, version).attributes
-    return type(spec)(
+    kind: Any = type(spec)
+    other: RecurrentSpec = kind(
         op,
         version,
         **{field: getattr(spec, field) for field in kept},
@@ -142,6 +143,7 @@ def _of_another(spec: RecurrentSpec, columns: int, seeds: Mapping[str, Any]) -> 
         outputs=("Y", "Y_h"),
         output_sequence=1 if announced else None,
     )
+    return other
 
 
 def _neighbour(spec: RecurrentSpec) -> str:

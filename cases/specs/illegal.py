@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ...reference import IllegalNode, Node, operator_version, resolve
 from ..axes.violation import Draft, Violation
 from .data import inputs_of
-from .space import spec_from
 from .spec import CaseSpec, RecurrentSpec
 
 Array = NDArray[Any]
@@ -62,10 +61,11 @@ def illegal_cases(op: str, version: int, kind: Any = CaseSpec) -> Iterator[CaseS
 
 
 def _case(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -> CaseSpec:
-    plain: dict[str, Any] = {"weights": "initializer", "outputs": "all"}
-    if "output_sequence" in operator_version(op, version).attributes:
+    operator = operator_version(op, version)
+    plain: dict[str, Any] = {"weights": "initializer", "outputs": operator.outputs, "T": 4, "N": 3, "I": 2, "H": 5}
+    if "output_sequence" in operator.attributes:
         plain["output_sequence"] = 1
-    return spec_from(op, version, {**plain, **violation.base}, kind, illegal=violation.id)
+    return kind(op, version, illegal=violation.id, **{**plain, **violation.base})
 
 
 def break_case(spec: CaseSpec) -> tuple[Node, Mapping[str, Array]]:

@@ -14,8 +14,7 @@ from onnx import helper
 
 from ...reference import Node
 from ...reference.documents.tensors import HIDDEN_SIZE
-from ..axes.tensors.constants import OVERRIDDEN
-from ..axes.tensors.weights import held
+from ..axes.session import OVERRIDDEN, held
 from .data import inputs_of
 from .spec import RecurrentSpec
 from .tensor import element_type, tensor_proto
@@ -39,7 +38,7 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
     given = [name if name in inputs else "" for name in operator.inputs]
     given += [name for name in inputs if name not in operator.inputs]
     written = asked
-    if getattr(spec, "placeholders", False):
+    if spec.placeholders:
         written += ("",) * (len(operator.outputs) - len(asked))
     else:
         while given and not given[-1]:
@@ -48,7 +47,7 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
     form = _Form(
         node.key,
         node,
-        *(spec.called, tuple(given), written, constant, spec.held, spec.dimensions, spec.opset, spec.layout),
+        *(spec.called, tuple(given), written, constant, spec.held, spec.static, spec.opset, spec.layout),
         (spec.T, spec.N, spec.I, spec.H, spec.directions),
         tuple((name, inputs[name].dtype, inputs[name].shape) for name in given if name),
     )
@@ -80,7 +79,7 @@ class _Form:
     asked: tuple[str, ...]
     constant: frozenset[str]
     held: str
-    dimensions: str
+    static: bool
     opset: str
     layout: int
     sizes: tuple[int, ...]
@@ -93,7 +92,7 @@ def _bare(form: _Form) -> bytes:
     node, operator = form.node, form.node.operator
     domain, op_type = form.called
     made = helper.make_node(op_type, form.given, form.asked, op_type.lower(), domain=domain or None, **node.attributes)
-    fixed = form.dimensions == "static"
+    fixed = form.static
     T, N, I, H, D = form.sizes
     sizes: dict[str, Any] = {"seq_length": T, "batch_size": N} if fixed else {}
     sizes |= {"input_size": I, HIDDEN_SIZE: H, "num_directions": D}

@@ -31,17 +31,17 @@ from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizer_in
 from ...reference.numbers.affine import Affine
 from ...reference.numbers.channels import Channels, Codec, product_codec
 from ..axes.quantized import BLOCK, INTEGERS
-from ..axes.tensors.weights import CONSTANTS
+from ..axes.session import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
 from .model import announced, finished
-from .spec import RecurrentSpec
+from .spec import CaseSpec, RecurrentSpec
 from .tensor import tensor_proto
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Codecs = Mapping[str, Codec]
-Recurrent = TypeVar("Recurrent", bound=RecurrentSpec)
+Recurrent = TypeVar("Recurrent", bound=CaseSpec)
 
 QUANTIZED = tuple(f"qdq-{integers}" for integers in INTEGERS)
 """Names of the lanes."""
@@ -76,7 +76,7 @@ class _Scheme(Struct, frozen=True):
     zero_points: str = "calibrated"
 
 
-Scheme: TypeAlias = _Scheme | RecurrentSpec
+Scheme: TypeAlias = _Scheme | CaseSpec
 
 _STATES, _OUTPUTS = ("initial_h", "initial_c"), ("Y", "Y_h", "Y_c")
 _SEVERAL: Mapping[str, tuple[str, ...]] = {
@@ -146,7 +146,7 @@ def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> 
     float_case
         Function from an unquantized case to its models and inputs.
     """
-    plain = replace(spec, **{f.name: f.default for axis in spec.axes if axis.block == BLOCK for f in axis.fields})
+    plain = replace(spec, **{axis.name: axis.values[0] for axis in spec.axes if axis.block == BLOCK})
     calibrating = replace(plain, seed=plain.weights_seed)
     case = float_case(plain)
     feeds = case.trial.feeds if calibrating == plain else float_case(calibrating).trial.feeds

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..axes.course import Turn
-from ..axes.session import nearly_own
-from ..axes.tensors.constants import OVERRIDDEN
+from ..axes.session import OVERRIDDEN, Turn, nearly_own
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
 from .exact import mark_exact
@@ -41,27 +39,27 @@ def recurrent_case(spec: CaseSpec) -> Case:
 
 def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
     """Return the sessions of a case, with the requested outputs."""
-    draft = spec.course
+    script = spec.script
     own = inputs_of(spec)
     # The case's own run comes last: it is what people look at first.
-    turns = [*dict.fromkeys(turn for turn in draft.turns if turn != Turn(0)), Turn(0)]
+    turns = [*dict.fromkeys(turn for turn in script.turns if turn != Turn(0)), Turn(0)]
     feeds = tuple(_feed(spec, _tensors(spec, turn, own), turn) for turn in turns)
     node = replace(spec.node, outputs=tuple(name for name in asked if name))
     model = build_model(spec, spec.node, own, asked)
     course = None
-    if draft.needs:
-        steps = [Step("run", turn.session, turns.index(turn)) for turn in draft.turns]
+    if script.needs:
+        steps = [Step("run", turn.session, turns.index(turn)) for turn in script.turns]
         attempts: tuple[Mapping[str, NDArray[Any]], ...] = ()
-        if draft.refused:
+        if script.refused:
             attempts = (_of_another_width(feeds[-1].fed),)
             steps += [Step("try", 0, 0), Step("run", 0, len(turns) - 1)]
-        if draft.looks:
+        if script.looks:
             steps += [Step("look", 0, number) for number, step in enumerate(steps) if step.does == "run"]
         others: tuple[bytes, ...] = ()
         if any(turn.session for turn in turns):
             other = _other(spec)
             others = (build_model(other, spec.node, inputs_of(other), asked),)
-        course = Course(frozenset(draft.needs), tuple(steps), others, attempts)
+        course = Course(frozenset(script.needs), tuple(steps), others, attempts)
     return Trial(key, model, node, feeds, spec.data == "numerics", alone=spec.alone, course=course)
 
 

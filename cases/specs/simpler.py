@@ -1,7 +1,7 @@
 """Simpler cases: changes that take one thing away from a case.
 
 Every field of a spec has the simplest value as its default. Its axis defines the simpler ones
-(:meth:`..axes.axis.Axis.simpler`): a change takes one feature away, or the values in between, or makes one size
+(:meth:`..axes.axis.Axis.simplified`): a change takes one feature away, or the values in between, or makes one size
 smaller; dependent fields change with it. Nothing here asks which operator it is.
 """
 

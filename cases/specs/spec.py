@@ -1,5 +1,4 @@
-"""A case as a small value, from which its model and its inputs are rebuilt bit for bit: an operator version, and the
-values of its axes."""
+"""A case as a small value, from which its model and its inputs are rebuilt bit for bit."""
 
 from __future__ import annotations
 
@@ -7,70 +6,121 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import Field as DataclassField
-from dataclasses import field, fields, make_dataclass
+from dataclasses import Field, dataclass, fields
 from functools import cache, cached_property, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from ...reference import CELLS, Node, document_of, operator_version, versions_of
-from ..axes.axis import Axis, acting, marking
-from ..axes.course import CourseDraft
-from ..axes.recurrent import RECURRENT_AXES
+from ...reference import CELLS, Node, OperatorVersion, document_of, operator_version, versions_of
+from ..axes import node, numbers, quantized, session, tensors
+from ..axes.axis import Axis, default_of
 
 _CANONICAL = json.JSONEncoder(sort_keys=True)
 
 FEW = 3
 """Steps and units of which fewer show no pattern."""
 
+MOST_ELEMENTS = 2**26
+"""Most bytes of the tensors of a case together: of float64, half a gigabyte."""
 
-class Specification:
-    """Common part of the specs of all operators. Fields are those of its axes; every default is the simplest value.
+RECURRENT_AXES: tuple[Axis, ...] = (
+    *(tensors.ELEMENT_TYPE, node.DIRECTION, node.LAYOUT),
+    *(tensors.STEPS, tensors.ROWS, tensors.INPUTS, tensors.UNITS),
+    *(node.OPSET, tensors.BIAS, tensors.LENGTHS, tensors.REACH, tensors.ROW_ORDER, tensors.INITIAL, tensors.PEEPHOLES),
+    *(node.ACTIVATIONS_AXIS, node.ALPHA, node.BETA, node.CLIP, node.INPUT_FORGET, node.LINEAR_BEFORE_RESET),
+    *(node.OUTPUT_SEQUENCE, node.HIDDEN_SIZE, node.EXPLICIT, node.OUTPUTS),
+    *(session.WEIGHTS, session.CONSTANT, session.HELD, session.FED, session.DIMENSIONS),
+    *(numbers.DATA, numbers.ZEROS, numbers.EXTREMES, numbers.ALIKE),
+    *(session.RERUNS, tensors.SEED, tensors.WEIGHTS_SEED, *session.EVENTFUL),
+    *(quantized.QUANTIZATION, quantized.WEIGHT_TYPE, quantized.CHANNELS, quantized.BIAS_TYPE),
+    *(quantized.QUANTIZED_TENSORS, quantized.SCALES, quantized.ZERO_POINTS, session.NEIGHBOURS, node.PLACEHOLDERS),
+)
+"""The axes of LSTM, GRU and RNN, in the order in which their effects follow each other."""
+
+
+class RecurrentSpec:
+    """Common part of the specs of recurrent operators: frozen dataclasses, whose fields have the simplest value as
+    default. A class of cases without a field that is named here has it as a constant.
 
     Raises ValueError for impossible values, and those that the operator version does not have. Whether the node is
     valid is decided by its document and by violations.
 
     axes
-        Of the operators whose cases have this class.
+        One for each field, except ``op``, ``version`` and ``illegal``.
+    operators
+        The operators with such cases.
+    lacking
+        Axes that its operators do not have, and whose violations they have all the same.
+    illegal
+        Id of the violation (see :mod:`..axes.violation`) by which the model breaks its document; empty for a valid one.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     axes: ClassVar[tuple[Axis, ...]]
+    operators: ClassVar[tuple[str, ...]]
+    lacking: ClassVar[tuple[Axis, ...]] = ()
 
-    if TYPE_CHECKING:  # a dataclass is made of the axes when the class is (spec_class)
-        __dataclass_fields__: ClassVar[dict[str, DataclassField[Any]]]
-        op: str
-        version: int
-        illegal: str
-
-        def __init__(self, op: str, version: int, *values: Any, **named: Any) -> None: ...
-        def __getattr__(self, name: str) -> Any: ...
+    op: str
+    version: int
+    illegal: str
+    type: str
+    direction: str
+    layout: int
+    T: int
+    N: int
+    I: int
+    H: int
+    opset: str
+    initial: str = "none"
+    alpha: tuple[float, ...] | None = None
+    clip: float | None = None
+    output_sequence: int | None = None
+    hidden_size: bool
+    explicit: bool
+    outputs: tuple[str, ...]
+    weights: str
+    constant: str = "weights"
+    held: str = "fixed"
+    fed: str = "all"
+    data: str
+    extremes: str = "none"
+    reruns: str
+    seed: int
+    weights_seed: int
+    quantization: str = "none"
+    neighbours: str = "none"
+    placeholders: bool = False
 
     def __post_init__(self) -> None:
-        for name, (values, kinds) in _choices(self._own, self.op, self.version).items():
+        for name, (values, kinds, fits) in _checks(self._kind, self.op, self.version).items():
             value = getattr(self, name)
-            if value not in values or type(value) not in kinds:  # True is no layout 1
-                raise self.refused(name, _either(values))
-        for refuse in acting(self.axes, "refusal"):
-            if (refusal := refuse(self)) is not None:
-                raise self.refused(*refusal)
+            if (value not in values or type(value) not in kinds) and not (fits and fits[0](value)):
+                raise self.refused(name, fits[1] if fits else _either(values))
+        if self.illegal:
+            for axis in self.axes:
+                if axis.legal_only and getattr(self, axis.name) != (plain := default_of(self, axis.name)):
+                    raise self.refused(axis.name, f"{plain!r} in a forbidden model")
+        for axis in _strict(self.axes):
+            if (value := getattr(self, axis.name)) != default_of(self, axis.name):
+                for rule in axis.rules:
+                    if rule.hit(vars(self)):
+                        reason = " and ".join(f"{name} {getattr(self, name)!r}" for name in rule.reads)
+                        raise self.refused(axis.name, f"{rule.instead!r} with {reason}")
+        if self.elements > MOST_ELEMENTS:
+            sizes = f"T={self.T}, N={self.N}, I={self.I}, H={self.H}"
+            raise ValueError(f"a case has {MOST_ELEMENTS} numbers at most, not {self.elements} ({sizes})")
 
     @property
-    def _own(self) -> Any:
+    def _kind(self) -> Any:
         return type(self)
 
     def refused(self, name: str, there: str) -> ValueError:
         """Return an error with the possible values of a field."""
         return ValueError(f"{name} of {self.op}-{self.version} is {there}, not {getattr(self, name)!r}")
 
-    @classmethod
-    def known_versions(cls, op: str) -> Sequence[int]:
-        """Return the versions of an operator that cases of this class may have. Raise ValueError for another
-        operator."""
-        raise NotImplementedError
-
     def __repr__(self) -> str:
         """Return the fields that differ from their defaults, as Python source."""
-        given = [f"{n}={v!r}" for n, usual in defaults_of(self._own)[2:] if (v := getattr(self, n)) != usual]
+        given = [f"{n}={v!r}" for n, usual in defaults_of(self._kind)[2:] if (v := getattr(self, n)) != usual]
         return f"{type(self).__name__}({', '.join([repr(self.op), repr(self.version), *given])})"
 
     def __hash__(self) -> int:
@@ -78,12 +128,12 @@ class Specification:
 
     @cached_property
     def _hash(self) -> int:
-        return hash(_values_of(self._own)(self))
+        return hash(_values_of(self._kind)(self))
 
     @cached_property
     def marks(self) -> tuple[str, ...]:
         """The words that a reader should know of the case at a glance."""
-        marks = [mark(self) for mark in marking(self.axes)]
+        marks = [axis.mark(self) for axis in _marking(self.axes)]
         marks.append(f"illegal-{self.illegal.replace('.', '-')}" if self.illegal else "")
         return tuple(m for m in marks if m)
 
@@ -99,7 +149,7 @@ class Specification:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, as plain values."""
-        pairs = zip(defaults_of(self._own), _values_of(self._own)(self), strict=True)
+        pairs = zip(defaults_of(self._kind), _values_of(self._kind)(self), strict=True)
         given = {n: v for (n, default), v in pairs if v != default or n in ("op", "version", "type")}
         return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
 
@@ -113,65 +163,6 @@ class Specification:
         plain: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items()}
         return cls(**plain)
 
-
-def spec_class(name: str, axes: tuple[Axis, ...], base: type[Specification], module: str) -> Any:
-    """Return the frozen dataclass of cases that have these axes."""
-    own = [(f.name, f.type, field(default=f.default)) for axis in axes for f in axis.fields]
-    all_fields: list[Any] = [("op", str), ("version", int), *own, ("illegal", str, field(default=""))]
-    names = {"axes": axes, "__module__": module, "__doc__": base.__doc__, "__hash__": base.__hash__}
-    return make_dataclass(name, all_fields, bases=(base,), frozen=True, repr=False, namespace=names)
-
-
-@cache
-def defaults_of(kind: Any) -> tuple[tuple[str, Any], ...]:
-    """Return the default of every field, by name."""
-    return tuple((f.name, f.default) for f in fields(kind))
-
-
-@cache
-def _values_of(kind: Any) -> attrgetter[Any]:
-    """Return the function that gives the values of all fields."""
-    return attrgetter(*(name for name, _ in defaults_of(kind)))
-
-
-@lru_cache(maxsize=None, typed=True)  # asked for every case there is; and 14.0 is no version
-def _choices(kind: Any, op: str, version: int) -> dict[str, tuple[tuple[object, ...], frozenset[type]]]:
-    """Return the possible values of fields with few in an operator version, each with its types. Raise ValueError for
-    an unknown version."""
-    versions = kind.known_versions(op)
-    if version not in versions or type(version) is not int:
-        raise ValueError(f"version of {op} is {_either(versions)}, not {version!r}")
-    operator = operator_version(op, version)
-    choices = {name: values for axis in kind.axes for name, values in axis.choices(operator).items()}
-    return {name: (values, frozenset(map(type, values))) for name, values in choices.items()}
-
-
-def _either(values: Sequence[object]) -> str:
-    *most, last = map(repr, values)
-    return f"{', '.join(most)} or {last}" if most else last
-
-
-class RecurrentSpec(Specification):
-    """Model of LSTM, GRU or RNN with its inputs; its fields are those of :mod:`..axes.recurrent`.
-
-    operators
-        The operators with such cases.
-    illegal
-        Id of the violation (see :mod:`..axes.violation`) by which the model breaks its document; empty for a valid one.
-    lacking
-        Axes that its operators do not have, and whose violations they have all the same.
-    """
-
-    operators: ClassVar[tuple[str, ...]] = tuple(CELLS)
-    lacking: ClassVar[tuple[Axis, ...]] = ()
-
-    @classmethod
-    def known_versions(cls, op: str) -> Sequence[int]:
-        """Versions of its operators."""
-        if op not in cls.operators:
-            raise ValueError(f"op is {_either(cls.operators)}, not {op!r}")
-        return versions_of(op)
-
     @cached_property
     def node(self) -> Node:
         """The node of the case's model; of a forbidden model, before its violation.
@@ -179,11 +170,18 @@ class RecurrentSpec(Specification):
         Raises IllegalNode where the operator version does not define it.
         """
         operator = operator_version(self.op, self.version)
-        written = dict(operator.defaults) if self.explicit else {}
-        for axis in self.axes:
-            written |= axis.attributes(self)
+        written = {**(operator.defaults if self.explicit else {}), **self.attributes}
         outputs = tuple(name for name in self.outputs if name)
         return Node(operator.op_type, self.version, written, outputs, operator.domain)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The attributes that its fields write into the node."""
+        written: dict[str, Any] = {}
+        for axis in self.axes:
+            if axis.attribute and (value := getattr(self, axis.name)) != default_of(self, axis.name):
+                written[axis.attribute] = list(value) if isinstance(value, tuple) else value
+        return {**written, "hidden_size": self.H} if self.hidden_size else written
 
     @property
     def called(self) -> tuple[str, str]:
@@ -191,20 +189,23 @@ class RecurrentSpec(Specification):
         return document_of(self.op).key
 
     @cached_property
-    def course(self) -> CourseDraft:
-        """The course of its sessions."""
-        draft = CourseDraft()
+    def script(self) -> session.SessionScript:
+        """The actions of its sessions."""
+        script = session.SessionScript()
         for axis in self.axes:
-            axis.course(self, draft)
-        return draft
+            if axis.script is not None:
+                axis.script(self, script)
+        return script
 
     @cached_property
     def constants(self) -> frozenset[str]:
         """The inputs that are initializers, where the case has them."""
-        names = frozenset[str]()
-        for axis in self.axes:
-            names = axis.constants(self, names)
-        return names
+        return session.constants_of(self)
+
+    @property
+    def static(self) -> bool:
+        """Whether the model has numbers for seq_length and batch_size, not names."""
+        raise NotImplementedError
 
     @cached_property
     def overridden(self) -> frozenset[str]:
@@ -219,12 +220,12 @@ class RecurrentSpec(Specification):
     @property
     def quantized(self) -> bool:
         """Tell whether there are levels in the place of some of its numbers."""
-        return getattr(self, "quantization", "none") != "none"
+        return self.quantization != "none"
 
     @property
     def graph(self) -> str:
         """The graph that its node stands in (:mod:`.graphs`); ``none`` of a lone one."""
-        return str(getattr(self, "neighbours", "none"))
+        return self.neighbours
 
     @property
     def directions(self) -> int:
@@ -268,10 +269,152 @@ class RecurrentSpec(Specification):
         return "Y" in self.outputs and self.T >= FEW and self.H >= FEW and self.N > 0
 
 
-if TYPE_CHECKING:
+@cache
+def defaults_of(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the default of every field, by name."""
+    return tuple((f.name, f.default) for f in fields(kind))
 
-    class CaseSpec(RecurrentSpec):
-        """See :class:`RecurrentSpec`."""
 
-else:
-    CaseSpec = spec_class("CaseSpec", RECURRENT_AXES, RecurrentSpec, __name__)
+@cache
+def _values_of(kind: Any) -> attrgetter[Any]:
+    """Return the function that gives the values of all fields."""
+    return attrgetter(*(name for name, _ in defaults_of(kind)))
+
+
+@cache
+def _strict(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    return tuple(axis for axis in axes if axis.strict)
+
+
+@cache
+def _marking(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    return tuple(axis for axis in axes if axis.marked)
+
+
+@lru_cache(maxsize=None, typed=True)  # asked for every case there is; and 14.0 is no version
+def _checks(kind: Any, op: str, version: int) -> dict[str, tuple[tuple[Any, ...], frozenset[type], Any]]:
+    """Return the listed values of fields in an operator version, each with its types, and the test for others. Raise
+    ValueError for an unknown version."""
+    if op not in kind.operators:
+        raise ValueError(f"op is {_either(kind.operators)}, not {op!r}")
+    versions = versions_of(op)
+    if version not in versions or type(version) is not int:
+        raise ValueError(f"version of {op} is {_either(versions)}, not {version!r}")
+    operator = operator_version(op, version)
+    checks: dict[str, tuple[tuple[Any, ...], frozenset[type], Any]] = {}
+    known = {axis.name: axis.of(operator) for axis in kind.axes}
+    for name, default in defaults_of(kind):
+        axis = known.get(name)
+        if name in ("op", "version", "illegal"):
+            continue
+        if name == "outputs":
+            checks[name] = (), frozenset(), _outputs_of(operator)
+        elif axis is None:
+            checks[name] = (default,), frozenset({type(default)}), None
+        else:
+            checks[name] = axis.values, frozenset(map(type, axis.values)), axis.fits
+    return checks
+
+
+def _outputs_of(operator: OperatorVersion) -> tuple[Any, str]:
+    """Return the test for outputs by position, and its description."""
+    names = operator.outputs
+
+    def fits(value: Any) -> bool:
+        given = value if isinstance(value, tuple) else ()
+        in_place = all(name in ("", there) for name, there in zip(given, names, strict=False))
+        return any(given) and len(given) <= len(names) and in_place
+
+    return fits, f"{names}, with '' in the place of each that is not asked for"
+
+
+def _either(values: Sequence[object]) -> str:
+    *most, last = map(repr, values)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+@dataclass(frozen=True, repr=False)
+class CaseSpec(RecurrentSpec):
+    """One model of LSTM, GRU or RNN with its inputs. docs/cases.md describes the fields."""
+
+    axes = RECURRENT_AXES
+    operators = tuple(CELLS)
+
+    op: str
+    version: int
+    type: str = "float32"
+    direction: str = "forward"
+    layout: int = 0
+    T: int = 1
+    N: int = 1
+    I: int = 1
+    H: int = 1
+    opset: str = "first"
+    bias: bool = False
+    lengths: str = "absent"
+    reach: str = "whole"
+    row_order: str = "mixed"
+    initial: str = "none"
+    peepholes: bool = False
+    activations: tuple[str, ...] | None = None
+    alpha: tuple[float, ...] | None = None
+    beta: tuple[float, ...] | None = None
+    clip: float | None = None
+    input_forget: int | None = None
+    linear_before_reset: int | None = None
+    output_sequence: int | None = None
+    hidden_size: bool = True
+    explicit: bool = False
+    outputs: tuple[str, ...] = ("Y",)
+    weights: str = "input"
+    constant: str = "weights"
+    held: str = "fixed"
+    fed: str = "all"
+    dimensions: str = "static"
+    data: str = "dense"
+    zeros: str = "none"
+    extremes: str = "none"
+    alike: str = "none"
+    reruns: str = "none"
+    seed: int = 0
+    weights_seed: int = 0
+    # Sessions that do more than run
+    reweighed: bool = False
+    nearly: str = "none"
+    waves: bool = False
+    beside: bool = False
+    many: bool = False
+    after_refusal: bool = False
+    kept: bool = False
+    # Quantized cases
+    quantization: str = "none"
+    weight_type: str = "same"
+    channels: str = "tensor"
+    bias_type: str = "same"
+    quantized_tensors: str = "all"
+    scales: str = "calibrated"
+    zero_points: str = "calibrated"
+    # The graph around the node
+    neighbours: str = "none"
+    placeholders: bool = False
+    illegal: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.data == "nan-padding" and self.lengths == "absent":
+            raise self.refused("data", "nan-padding only where there are lengths")
+        if self.data in ("nan-row", "inf-row") and not self.T * self.N:
+            raise self.refused("data", "'nan-row' or 'inf-row' only where T and N are not 0")
+        # 1 and 1.0 are the same attribute, so they are the same case.
+        if self.clip is not None:
+            object.__setattr__(self, "clip", float(self.clip))
+        for name in ("alpha", "beta"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, tuple(map(float, value)))
+
+    __hash__ = RecurrentSpec.__hash__
+
+    @property
+    def static(self) -> bool:
+        """Whether the model has numbers for seq_length and batch_size, not names."""
+        return self.dimensions == "static"

@@ -61,7 +61,7 @@ def can_wrap(spec: Spec, name: str) -> bool:
     """
     if name not in WRAPS:
         raise KeyError(name)
-    if isinstance(spec, RecurrentSpec) and (spec.course.needs or spec.quantized or spec.graph != "none"):
+    if isinstance(spec, RecurrentSpec) and (spec.script.needs or spec.quantized or spec.graph != "none"):
         return False  # what its sessions do, or stands around its node already, is said of its own model alone
     if name in GRAPHS:
         return can_join(spec, name)

@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from ...cases import family_of
-from ...cases.specs.family import FRESH_CASES
-from ...cases.specs.level import Level
+from ...cases.specs.family import FRESH_CASES, Level
 from ...reference import budget
 from ...reference.documents.interpretations import asked_anew
 from ...reference.numbers.accuracy import accuracy_class

@@ -273,9 +273,9 @@ class _Search:
         """Needs of what must be absent: cases of several numbers fail as before, and none of them does with it."""
         spec: Any = _probe(self.smallest).spec
         more = [
-            (axis, axis.name, axis.richer(spec)[axis.name])
+            (axis, axis.name, axis.added(spec)[axis.name])
             for axis in getattr(spec, "axes", ())
-            if axis.absences and getattr(spec, axis.name) in axis.absences and axis.name in axis.richer(spec)
+            if axis.absences and getattr(spec, axis.name) in axis.absences and axis.name in axis.added(spec)
         ]
         drawn = _redrawn(_probe(self.smallest), larger=True)[:_CONTROLS] if more else []
         if not drawn or len(self._alike(drawn)) < len(drawn):
@@ -417,8 +417,8 @@ def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, st
     """Features that a case uses by an axis and a simpler one does not, each with words for it."""
     if axis is None:
         return ()
-    used, still = axis.used(spec), axis.used(simpler)
-    return tuple((name, words) for name, words in axis.words.items() if used.get(name) and not still.get(name))
+    own = (feature for feature in axis.features if feature.case is not None and feature.words)
+    return tuple((f.name, f.words) for f in own if f.case and f.case(spec) and not f.case(simpler))
 
 
 def _needs(spec: Any, results: Sequence[tuple[Simpler, Tried]], left: Container[str]) -> Iterator[Need]:

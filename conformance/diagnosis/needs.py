@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from ...cases import features_of
-from ...cases.axes.axis import Axis
-from ...cases.axes.condition import Condition, of_values
+from ...cases.axes.axis import Axis, Condition, of_values
 from ...cases.specs.simpler import SIZES
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe
@@ -54,8 +53,7 @@ class Need:
     @property
     def called(self) -> str:
         """The word for its field."""
-        own = () if self.axis is None else self.axis.fields
-        return next((each.called for each in own if each.name == self.field and each.called), self.field)
+        return (self.axis is not None and self.axis.called) or self.field
 
     def met(self, spec: Any) -> bool:
         """Tell whether another case has that thing."""
@@ -82,7 +80,7 @@ _ABSENT = (None, False, 0, "", ())
 def axis_of(spec: Any, name: str) -> Axis | None:
     """The axis whose a field of a case is; None where an operator of another distribution says its cases otherwise."""
     axes = getattr(spec, "axes", ())
-    return next((axis for axis in axes if name in {own.name for own in axis.fields}), None)
+    return next((axis for axis in axes if axis.name == name), None)
 
 
 def needs_in_words(needs: Sequence[Need]) -> list[str]:
@@ -97,7 +95,7 @@ def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] 
         Further sizes of cases that meet all other conditions.
     """
     name, value = need.field, need.value
-    own: tuple[Condition, ...] = () if need.axis is None else need.axis.told(name, value, need.instead)
+    own: tuple[Condition, ...] = () if need.axis is None else need.axis.told(value, need.instead)
     if own:
         return own
     if name in SIZES:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import onnx
 
-from ...cases.axes.tensors.weights import CONSTANTS
+from ...cases.axes.session import CONSTANTS
 from ...cases.directories.graph_reading import axes_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.graphs import add_graph, moving

@@ -74,7 +74,7 @@ class AdapterContract:
         """Return a small node with all outputs and two feeds of different data."""
         version = max(self.version, _NEWEST.get(type, 0))
         outputs = tuple(operator_version(self.op, version).outputs)
-        sizes = {"T": 4, "N": 3, "I": 2, "H": 5}
+        sizes: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5}
         spec = CaseSpec(self.op, version, type=type, outputs=outputs, weights=self.weights, reruns="data", **sizes)
         return build_case(spec).trial
 

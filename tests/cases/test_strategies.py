@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import onnx
@@ -12,10 +12,9 @@ from hypothesis import Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from onnxspec.cases import CaseSpec, build_case, features_of, profile, strategies
-from onnxspec.cases.axes.node.functions import functions_of
-from onnxspec.cases.axes.node.outputs import output_subsets
-from onnxspec.cases.axes.recurrent import RECURRENT_AXES
-from onnxspec.cases.specs.space import axes_of, settle, space_of
+from onnxspec.cases.axes.node import functions_of, output_subsets
+from onnxspec.cases.specs.space import settle, space_of
+from onnxspec.cases.specs.spec import RECURRENT_AXES
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import UnknownOperator, configure, evaluate, operator_version
 
@@ -59,11 +58,11 @@ def test_every_draw_is_a_legal_model_that_the_reference_computes() -> None:
 def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     operator = operator_version(op, version)
     space = space_of(operator)
-    axes = {name: axis for name, axis in space.items() if name not in ("size", "activations", "outputs")}
+    axes = space
     given = ("activations-absent", "alpha", "beta", "default-coefficient", "coefficients-ambiguous")
     wanted: set[tuple[Any, ...]] = {
         # `numerics` takes other values along.
-        *((name, value) for name, axis in axes.items() for value in {*axis.values, *axis.rare} - {"numerics"}),
+        *((name, value) for name, axis in axes.items() for value in {*axis.values} - {"numerics"}),
         *(("outputs", subset) for subset in output_subsets(operator)),
         *(("activations", name) for name in functions_of(operator)),
         *(("T", T) for T in range(7)),
@@ -83,7 +82,7 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     specs = drawn(strategies.cases(op, version, only={"data": space["data"].rare}), 200)  # of which few are drawn
     for name, axis in axes.items():
         specs += drawn(strategies.cases(op, version, only={name: axis.rare}), 60) if axis.asked else []
-    block = {field.name for axis in RECURRENT_AXES if axis.block for field in axis.fields} & axes.keys()
+    block = {axis.name for axis in RECURRENT_AXES if axis.block} & axes.keys()
     of_block = {(name, value) for name in block for value in axes[name].rare}
     if block:
         quantized = strategies.cases(op, version, only={"quantization": axes["quantization"].rare})
@@ -115,7 +114,7 @@ def test_what_profiles_try_lies_in_the_same_space(op: str, version: int) -> None
             value = getattr(spec, name, None)
             if name in ("alpha", "beta"):
                 assert all(axis.holds(number) for number in value or ()), spec.id
-            elif name not in ("size", "activations", "outputs"):
+            else:
                 assert axis.holds(value), (spec.id, name, value)
         assert spec.outputs in output_subsets(operator)
         known = {name.lower() for name in functions_of(operator)}
@@ -123,9 +122,11 @@ def test_what_profiles_try_lies_in_the_same_space(op: str, version: int) -> None
 
 
 def test_settled_rows_stay_as_they_are() -> None:
-    axes = axes_of(operator_version("LSTM", 1))
-    names = ("size", "lengths", "reruns", "dimensions", "hidden_size", "explicit", "outputs", "output_sequence")
-    base: dict[str, Hashable] = {name: values[0] for name, values in axes.items()}
+    operator = operator_version("LSTM", 1)
+    axes = {name: axis.common for name, axis in space_of(operator).items()}
+    axes |= {"T": (0, 1, 4), "N": (0, 1, 3), "outputs": output_subsets(operator)[:3]}
+    names = ("T", "N", "lengths", "reruns", "dimensions", "hidden_size", "explicit", "outputs", "output_sequence")
+    base = {name: values[0] for name, values in axes.items()}
     for values in itertools.product(*(axes[name] for name in names)):
         row = settle({**base, **dict(zip(names, values, strict=True))})
         assert settle(row) == row

@@ -4,58 +4,37 @@ quantized, how much of its range its numbers use."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ....reference import OperatorVersion
-from ...axes.attributes import finite_float32
-from ...axes.axis import Axis, Domain, Field, Rule, but
-from ...axes.condition import Condition, of_values
-from ...axes.node.attributes import EXPLICIT, HiddenSizeAxis
-from ...axes.observed import Observed
-from ...axes.session import RerunsAxis
-from ...axes.tensors.bias import BiasAxis
-from ...axes.tensors.draft import TensorDraft
-from ...axes.tensors.seeds import SEEDS
-from ...axes.tensors.size import SizeAxis, sizes
-from ...axes.tensors.weights import WeightsAxis
+from ...axes.axis import Axis, Condition, Feature, Rule, of_values, without_numbers
+from ...axes.node import EXPLICIT, HIDDEN_SIZE, finite_float32
+from ...axes.session import RERUNS, WEIGHTS
+from ...axes.tensors import BIAS, SEED, size_axis
 from ...axes.violation import Draft, changed, set_to, without_input
-from .codec import B, CodecAxis, OutputCodecAxis, R, W, X
+from ...specs.data import TensorDraft
+from .codec import OUTPUT_CODEC, B, R, W, X, codec_axis, fill_levels
 from .violations import broken, cast, each, one_direction, without
 
+# The subject of a case, as words of its id: realistic, x-scale-power-of-two
+_ABOUT = Axis(
+    name="about",
+    fits=(
+        lambda value: re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}", value) is not None,
+        "one to 60 letters, digits, dots and hyphens",
+    ),
+    drawn=lambda st: st.just("drawn"),
+    simpler=lambda spec: (),
+)
 
-class _About(Axis):
-    """The subject of a case, as words of its id: ``realistic``, ``x-scale-power-of-two``."""
-
-    name = "about"
-    fields = (Field("about", str, ""),)
-    part = "session"
-
-    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {}
-
-    def drawn(self, st: Any) -> Mapping[str, Any]:
-        return {"about": st.just("drawn")}
-
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        fits = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}", spec.about)
-        return None if fits else ("about", "one to 60 letters, digits, dots and hyphens")
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {f"about-{spec.about}": True}
-
-    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        return iter(())
-
-
-class _ExtendedDirection(Axis):
-    """Both directions, always."""
-
-    name = "direction"
-    forbidden = (
+# Both directions, always.
+_DIRECTION = Axis(
+    name="direction",
+    forbidden=(
         *(
             broken(f"direction-{word}", "directions.supported", "direction", f'direction is "{value}"',
                    set_to("direction", value))
@@ -69,13 +48,9 @@ class _ExtendedDirection(Axis):
                set_to("direction", 2)),
         broken("direction-absent-one", "directions.default", "direction-absent",
                "there is no direction, and weights of one", each(without("direction"), one_direction), True),
-    )  # fmt: skip
-
-    def attributes(self, spec: Any) -> Mapping[str, Any]:
-        return {"direction": spec.direction}
-
-    def observe(self, observed: Observed) -> Mapping[str, bool]:
-        return {"bidirectional": True}
+    ),
+    features=(Feature("bidirectional", "", lambda o: True),),
+)  # fmt: skip
 
 
 _SHAPES: tuple[tuple[str, str, Callable[[NDArray[Any]], Any], bool], ...] = (
@@ -91,57 +66,59 @@ _SHAPES: tuple[tuple[str, str, Callable[[NDArray[Any]], Any], bool], ...] = (
 )
 
 
-class _Size(SizeAxis):
-    """T, N, I and H, the first two of which may be 0, and I."""
+def _extents(test: Callable[[int, int, int, int], bool], name: str, words: str = "") -> Feature:
+    """Return a feature of T, N, I and H."""
 
-    fields = sizes(T=4, N=1, I=3, H=3)
-    least = {"T": 0, "N": 0, "I": 0, "H": 1}
-    forbidden = (
+    def holds(of: Any) -> bool:
+        return test(of.T, of.N, of.I, of.H)
+
+    return Feature(name, words, lambda o: holds(o.configuration), holds)
+
+
+_STEPS = size_axis(
+    "T",
+    "step",
+    0,
+    forbidden=(
         broken("weights-one-direction", "shapes", "shapes", "W, R and B are of one direction", one_direction, True),
         *(
             broken(id, "shapes", "shapes", summary, changed(id[0].upper(), change), spoils)
             for id, summary, change, spoils in _SHAPES
         ),
-    )
-
-    def observe(self, observed: Observed) -> Mapping[str, bool]:
-        return _sizes(observed.configuration)
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return _sizes(spec)
-
-
-def _sizes(of: Any) -> Mapping[str, bool]:
-    return {
-        "size-one": 1 in (of.T, of.I, of.H),
-        "size-zero": 0 in (of.T, of.N, of.I, of.H),
-        "several-rows": of.N > 1,
-    }
+    ),
+    features=(
+        _extents(lambda T, N, I, H: 1 in (T, I, H), "size-one"),
+        _extents(lambda T, N, I, H: 0 in (T, N, I, H), "size-zero"),
+        _extents(lambda T, N, I, H: N > 1, "several-rows"),
+    ),
+    conditions={0: (of_values("seq_length 0", "T", 0),)},
+)
 
 
-class _Fill(Axis):
-    """The part of its range that a tensor's numbers use: more than 1 saturates."""
+def _right_shares(value: Any) -> bool:
+    return all(name in ("X", "W", "R", "B", "Y") and finite_float32(f) and f > 0 for name, f in value)
 
-    name = "fill"
-    fields = (Field("fill", tuple[tuple[str, float], ...], ()),)
 
-    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {}
+def _shares(st: Any) -> Any:
+    shares = st.tuples(*[st.sampled_from((1.0, 0.25, 1.5))] * 4)  # all of a range, little, more than there is
+    return shares.map(lambda some: tuple(pair for pair in zip("XWRB", some, strict=True) if pair[1] != 1))
 
-    def drawn(self, st: Any) -> Mapping[str, Any]:
-        shares = st.tuples(*[st.sampled_from((1.0, 0.25, 1.5))] * 4)  # all of a range, little, more than there is
-        return {"fill": shares.map(lambda some: tuple(pair for pair in zip("XWRB", some, strict=True) if pair[1] != 1))}
 
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        right = all(name in ("X", "W", "R", "B", "Y") and finite_float32(f) and f > 0 for name, f in spec.fill)
-        return None if right else ("fill", "pairs of a tensor's name and a positive number")
+def _words_of_shares(value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+    if any(share > 1 for _, share in value):
+        words = "numbers beyond what levels stand for"
+        return (Condition(words, lambda spec: any(share > 1 for _, share in spec.fill)),)
+    words = "numbers that use little of their range"
+    return (Condition(words, lambda spec: bool(spec.fill) and all(share <= 1 for _, share in spec.fill)),)
 
-    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
-        if any(share > 1 for _, share in value):
-            words = "numbers beyond what levels stand for"
-            return (Condition(words, lambda spec: any(share > 1 for _, share in spec.fill)),)
-        words = "numbers that use little of their range"
-        return (Condition(words, lambda spec: bool(spec.fill) and all(share <= 1 for _, share in spec.fill)),)
+
+# The part of its range that a tensor's numbers use: more than 1 saturates.
+_FILL = Axis(
+    name="fill",
+    fits=(_right_shares, "pairs of a tensor's name and a positive number"),
+    drawn=_shares,
+    conditions=_words_of_shares,
+)
 
 
 def _beyond(row: Any, name: str) -> bool:
@@ -157,80 +134,85 @@ _SAID = {
 }
 
 
-class _ExtendedData(Axis):
-    """``dense``; ``ties`` (X between two levels); ``inf``, ``nan``, ``far`` (some of X is infinite, NaN, 1e30)."""
-
-    name = "data"
-    fields = (Field("data", str, "dense"),)
-    conditions = {value: (of_values(words, "data", value),) for value, words in _SAID.items()}
-    rules = (Rule("data", "dense", ("T", "N"), lambda row: not (row["T"] and row["N"])),)
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"data": Domain(("dense",), rare=("ties", "inf", "far", "nan"))}
-
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        if spec.data != "dense" and spec.illegal:
-            return "data", "'dense' in a forbidden model"
-        if spec.data != "dense" and not spec.T * spec.N * spec.I * spec.x[0]:
-            return "data", "'dense' where X is empty or has no scale"
-        return None
-
-    def spoil(self, spec: Any, draft: TensorDraft) -> None:
-        X: NDArray[Any] = draft.inputs["X"]
-        if spec.data == "ties":
-            levels = np.floor(X.astype(np.float64) / spec.x[0])
-            draft.inputs["X"] = ((levels + 0.5) * spec.x[0]).astype(X.dtype)
-        elif spec.data != "dense":
-            wild = _WILD[spec.data]
-            X[len(X) // 2, 0, 0] = wild
-            if spec.data != "nan" and X.size > 1:
-                X[-1, 0, -1] = -wild
-
-    def observe(self, observed: Observed) -> Mapping[str, bool]:
-        resolved: Any = observed.configuration
-        given, codecs = resolved.given, resolved.affine
-        beyond = (
-            (given[name] < affine.least - affine.scale).any() or (given[name] > affine.greatest + affine.scale).any()
-            for name, affine in codecs.items()
-        )
-        return {
-            "nonfinite": not all(np.isfinite(array).all() for array in given.values()),
-            "saturating-input": any(beyond),
-        }
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {
-            "near-tie": spec.data == "ties",
-            "nonfinite": spec.data in ("inf", "nan"),
-            "saturating-input": spec.data in ("inf", "far") or any(_beyond(spec, name) for name in "xwrb"),
-        }
+def _fill_data(spec: Any, draft: TensorDraft) -> None:
+    X: NDArray[Any] = draft.inputs["X"]
+    if spec.data == "ties":
+        levels = np.floor(X.astype(np.float64) / spec.x[0])
+        draft.inputs["X"] = ((levels + 0.5) * spec.x[0]).astype(X.dtype)
+    elif spec.data != "dense":
+        wild = _WILD[spec.data]
+        X[len(X) // 2, 0, 0] = wild
+        if spec.data != "nan" and X.size > 1:
+            X[-1, 0, -1] = -wild
 
 
-class _Bias(BiasAxis):
-    """The input B, which most runtimes ask for."""
-
-    fields = (Field("bias", bool, True),)
-    marked = "no-bias"
-    forbidden = (
-        broken("b-half", "shapes", "shapes", "B holds Wb alone", changed("B", lambda a: a[:, : a.shape[1] // 2]), True),
-        broken("b-rank-one", "shapes", "shapes", "B has one dimension", changed("B", lambda a: a.reshape(-1))),
+def _saturates(o: Any) -> bool:
+    given, codecs = o.configuration.given, o.configuration.affine
+    return any(
+        bool((given[name] < affine.least - affine.scale).any() or (given[name] > affine.greatest + affine.scale).any())
+        for name, affine in codecs.items()
     )
 
-    def observe(self, observed: Observed) -> Mapping[str, bool]:
-        return {**super().observe(observed), "bias-absent": "B" not in observed.inputs}
 
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {"bias-absent": not spec.bias}
+# dense; ties (X between two levels); inf, nan, far (some of X is infinite, NaN, 1e30)
+_DATA = Axis(
+    name="data",
+    values=("dense", "ties", "inf", "far", "nan"),
+    rare=("ties", "inf", "far", "nan"),
+    legal_only=True,
+    rules=(Rule("data", "dense", ("T", "N"), without_numbers),),
+    features=(
+        Feature("near-tie", case=lambda spec: spec.data == "ties"),
+        Feature(
+            "nonfinite",
+            "",
+            lambda o: not all(np.isfinite(array).all() for array in o.configuration.given.values()),  # type: ignore[attr-defined]
+            lambda spec: spec.data in ("inf", "nan"),
+        ),
+        Feature(
+            "saturating-input",
+            "",
+            _saturates,
+            lambda spec: spec.data in ("inf", "far") or any(_beyond(spec, name) for name in "xwrb"),
+        ),
+    ),
+    conditions={value: (of_values(words, "data", value),) for value, words in _SAID.items()},
+    fill=_fill_data,
+)
+
+
+def _fill_bias(spec: Any, draft: TensorDraft) -> None:
+    if spec.bias:
+        draft.hold("B", (2, 8 * draft.H), -1)
+        fill_levels(spec, draft, "B")
+
+
+_LEVELS_OF_BIAS = replace(codec_axis("b", B), fill=_fill_bias)
+
+# The input B, which most runtimes ask for.
+_BIAS = replace(
+    BIAS,
+    fill=None,
+    marked="no-bias",
+    forbidden=(
+        broken("b-half", "shapes", "shapes", "B holds Wb alone", changed("B", lambda a: a[:, : a.shape[1] // 2]), True),
+        broken("b-rank-one", "shapes", "shapes", "B has one dimension", changed("B", lambda a: a.reshape(-1))),
+    ),
+    features=(
+        *BIAS.features,
+        Feature("bias-absent", "", lambda o: "B" not in o.inputs, lambda spec: not spec.bias),
+    ),
+)
 
 
 def _hidden_size(of: Callable[[int], float]) -> Callable[[Draft], None]:
     return lambda draft: draft.attributes.update(hidden_size=of(draft.H))
 
 
-class _HiddenSize(HiddenSizeAxis):
-    """The attribute, which cases tell to be there or not, since the document leaves open what follows."""
-
-    forbidden = (
+# The attribute, which cases tell to be there or not, since the document leaves open what follows.
+_HIDDEN_SIZE = replace(
+    HIDDEN_SIZE,
+    forbidden=(
         *(
             broken(f"hidden-size-{word}", "hidden-size", "hidden-size", f"hidden_size is {words}", _hidden_size(of),
                    True)
@@ -243,69 +225,47 @@ class _HiddenSize(HiddenSizeAxis):
         ),
         broken("hidden-size-float", "attributes.types", "attribute-type", "hidden_size is a FLOAT",
                _hidden_size(float)),
-    )  # fmt: skip
+    ),
+    features=(
+        Feature(
+            "hidden-size-absent", "", lambda o: "hidden_size" not in o.attributes, lambda spec: not spec.hidden_size
+        ),
+    ),
+)  # fmt: skip
 
-    def observe(self, observed: Observed) -> Mapping[str, bool]:
-        return {"hidden-size-absent": "hidden_size" not in observed.attributes}
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {"hidden-size-absent": not spec.hidden_size}
-
-
-class _Weights(WeightsAxis):
-    """Constants first, which is how the producer writes them."""
-
-    fields = (Field("weights", str, "initializer"),)
-    forbidden = tuple(
+# Constants first, which is how the producer writes them.
+_WEIGHTS = replace(
+    WEIGHTS,
+    forbidden=tuple(
         broken(f"inputs-no-{name.lower()}", "inputs", "inputs", f"there is no {name}", without_input(name))
         for name in "RW"
-    )
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {value: spec.weights == value for value in ("initializer", "input")}
-
-
-class _Reruns(RerunsAxis):
-    """``sizes``: of more steps, since one row is what every implementation has."""
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"reruns": Domain(("none", "data", "sizes"))}
-
-    def resize(self, spec: Any, draft: TensorDraft) -> None:
-        if draft.run and spec.reruns == "sizes":
-            draft.T += 2
+    ),
+    features=(
+        Feature("initializer", case=lambda spec: spec.weights == "initializer"),
+        Feature("input", case=lambda spec: spec.weights == "input"),
+    ),
+)
 
 
-class _Open(Axis):
-    """Names for seq_length and batch_size in the model; where runs have several sizes it does anyhow."""
-
-    name = "open"
-    fields = (Field("open", bool, False),)
-    part = "model"
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"open": Domain((False, True))}
+def _longer(spec: Any, draft: TensorDraft) -> None:
+    """Give the run before more steps, since one row is what every implementation has."""
+    if draft.run and spec.reruns == "sizes":
+        draft.T += 2
 
 
-def is_open(row: Any) -> bool:
-    """Tell whether the model of a case gives names to seq_length and batch_size."""
-    return bool(row.open or row.reruns == "sizes")
+_RERUNS = replace(RERUNS, values=("none", "data", "sizes"), rare=(), often=(), prepare=_longer)
+
+# Names for seq_length and batch_size in the model; where runs have several sizes it does anyhow.
+_OPEN = Axis(name="open", values=(False, True))
 
 
-class _Former(Axis):
-    """The old domain and name of the node."""
-
-    name = "old"
-    fields = (Field("old", bool, False),)
-    part = "model"
-    words = {"old-domain": "the operator's former name"}
-    conditions = {True: (of_values("the old name", "old", True),)}
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"old": Domain((False, True))}
-
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return {"old-domain": spec.old}
+# The old domain and name of the node.
+_OLD = Axis(
+    name="old",
+    values=(False, True),
+    features=(Feature("old-domain", "the operator's former name", case=lambda spec: spec.old),),
+    conditions={True: (of_values("the old name", "old", True),)},
+)
 
 
 def _fifth_input(draft: Draft) -> None:
@@ -319,12 +279,12 @@ def _outputs(*names: str) -> Callable[[Draft], None]:
     return change
 
 
-class _Fixed(Axis):
-    """Facts that the document holds fast, and models can only break: input_forget, layout, the names of attributes,
-    types, how many inputs and outputs there are."""
-
-    name = "fixed"
-    forbidden = (
+# Facts that the document holds fast, and models can only break: input_forget, layout, the names of attributes, types,
+# how many inputs and outputs there are.
+_FIXED = Axis(
+    name="fixed",
+    simpler=lambda spec: (),
+    forbidden=(
         broken("input-forget-one", "input-forget", "input-forget", "input_forget is 1", set_to("input_forget", 1)),
         broken("input-forget-float", "attributes.types", "attribute-type", "input_forget is a FLOAT, 1.0",
                set_to("input_forget", 1.0)),
@@ -346,23 +306,16 @@ class _Fixed(Axis):
         broken("layout-two", "layout", "layout", "layout is 2", set_to("layout", 2)),
         broken("outputs-three", "outputs", "outputs", "all outputs of ONNX's LSTM are asked for",
                _outputs("Y", "Y_h", "Y_c")),
-    )  # fmt: skip
-
+    ),
+)  # fmt: skip
 
 EXTENDED_AXES: tuple[Axis, ...] = (
-    *(_About(), _ExtendedDirection(), _Fixed(), _Size()),
-    *(
-        CodecAxis("x", X),
-        CodecAxis("w", W),
-        CodecAxis("r", R),
-        CodecAxis("b", B),
-        OutputCodecAxis(),
-        _Fill(),
-        _ExtendedData(),
-        _Bias(),
-    ),
-    *(_HiddenSize(), _Weights(), _Reruns(), _Open(), _Former()),
+    *(_ABOUT, _DIRECTION, _FIXED),
+    *(_STEPS, size_axis("N", "row", 0, conditions={0: (of_values("batch_size 0", "N", 0),)})),
+    *(size_axis("I", "feature of X", 0), size_axis("H", "unit", 1)),
+    *(codec_axis("x", X), codec_axis("w", W), codec_axis("r", R), _LEVELS_OF_BIAS, OUTPUT_CODEC, _FILL, _DATA, _BIAS),
+    *(_HIDDEN_SIZE, _WEIGHTS, _RERUNS, _OPEN, _OLD),
     # Two ways to write a node at a time are what its dense cases have.
-    but(EXPLICIT, rules=(), forbidden=()),
-    but(SEEDS, fields=(Field("seed", int, 0),)),
+    replace(EXPLICIT, rules=(), forbidden=()),
+    SEED,
 )

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
 
-from ....reference import OperatorVersion
-from ...axes.attributes import finite_float32
-from ...axes.axis import Axis, Domain, Field
-from ...axes.condition import Condition, of_values
+from ...axes.axis import Axis, Changes, Condition, Feature, of_values
 from ...axes.generator import uniform
-from ...axes.observed import Observed
-from ...axes.tensors.draft import TensorDraft
+from ...axes.node import finite_float32
 from ...axes.violation import Violation, set_to
+from ...specs.data import TensorDraft
 from .violations import broken, without
 
 HIGHEST, MIDDLE = 65535, 32768
@@ -44,7 +41,7 @@ Y = calibrated(-1.05, 1.03)
 
 
 def _is_affine(value: Any) -> bool:
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
+    if not isinstance(value, tuple) or len(value) != 2:
         return False
     scale, zero_point = value
     whole = type(zero_point) is int and 0 <= zero_point <= HIGHEST
@@ -90,97 +87,89 @@ def _forbidden(name: str) -> Iterator[Violation]:
         yield broken(f"{name}-scale-{word}", "scales.range", "scale", f"{scale} is {size}", set_to(scale, size))
 
 
-class CodecAxis(Axis):
-    """Scale and zero point of a tensor."""
+def _words(name: str) -> Callable[[Any, Collection[Any]], tuple[Condition, ...]]:
+    given = Condition(f"{name}_scale", lambda spec: getattr(spec, name, None) is not None)
 
-    part = "model"
-
-    def __init__(self, name: str, usual: Affine) -> None:
-        self.name, self._usual = name, usual
-        self.fields = (Field(name, tuple[float, int], (0.0, 0)),)
-        self.forbidden = tuple(_forbidden(name))
-
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {self.name: Domain((_PLAIN,), fits=(_is_affine, _PAIR))}
-
-    def choices(self, operator: OperatorVersion) -> Mapping[str, tuple[Any, ...]]:
-        return {}
-
-    def drawn(self, st: Any) -> Mapping[str, Any]:
-        return {self.name: _affines(st)}
-
-    def told(self, name: str, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
-        given = Condition(f"{name}_scale", lambda spec: getattr(spec, name, None) is not None)
+    def told(value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
         if {*instead} == {None}:
             return (given,)
         scale, zero_point = value
         return of_values(f"{name}_scale {scale:.6g} at zero point {zero_point}", name, value), given
 
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        affine = getattr(spec, self.name)
-        if affine is not None and finite_float32(affine[0]) and affine[0] >= 0 and affine[1] in range(HIGHEST + 1):
-            return None
-        return self.name, f"a scale from 0 on and a zero point from 0 to {HIGHEST}"
-
-    def attributes(self, spec: Any) -> Mapping[str, Any]:
-        scale, zero_point = getattr(spec, self.name)
-        return {f"{self.name}_scale": scale, f"{self.name}_zero_point": zero_point}
-
-    def spoil(self, spec: Any, draft: TensorDraft) -> None:
-        name = self.name.upper()
-        if name in draft.inputs:
-            middle, half = numbers(spec, name)
-            drawn = uniform(draft.key(name), draft.inputs[name].shape, draft.precision, 0)
-            draft.inputs[name] = (middle + half * drawn).astype(draft.format.dtype)
-
-    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The result of a calibration for a tensor of usual size; a zero point in the middle; a scale that is no power
-        of two."""
-        affine: Affine | None = getattr(spec, self.name)
-        if affine is None or affine == self._usual:
-            return
-        scale, zero_point = affine
-        values = [self._usual, (scale, MIDDLE), *([(scale * 1.25, zero_point)] if is_power(scale) else [])]
-        yield from ((self.name, {self.name: value}) for value in values if value != affine)
+    return told
 
 
-class OutputCodecAxis(CodecAxis):
-    """Scale and zero point of Y; None where it is not quantized."""
+def fill_levels(spec: Any, draft: TensorDraft, name: str) -> None:
+    """Replace a tensor by numbers of the range that its levels stand for."""
+    middle, half = numbers(spec, name)
+    drawn = uniform(draft.key(name), draft.inputs[name].shape, draft.precision, 0)
+    draft.inputs[name] = (middle + half * drawn).astype(draft.format.dtype)
 
-    words = {"quantized-output": "a quantized Y", "float-output": "a Y that is not quantized"}
 
-    def __init__(self) -> None:
-        super().__init__("y", Y)
-        self.fields = (Field("y", tuple[float, int] | None, None),)
-        self.forbidden = ()
+def _simpler(spec: Any, name: str, usual: Affine) -> Iterator[Changes]:
+    """Yield the result of a calibration for a tensor of usual size; a zero point in the middle; a scale that is no
+    power of two."""
+    affine: Affine | None = getattr(spec, name)
+    if affine is None or affine == usual:
+        return
+    scale, zero_point = affine
+    values = [usual, (scale, MIDDLE), *([(scale * 1.25, zero_point)] if is_power(scale) else [])]
+    yield from ({name: value} for value in values if value != affine)
 
-    def domains(self, operator: OperatorVersion) -> Mapping[str, Domain]:
-        return {"y": Domain((None, _PLAIN), fits=(_is_affine, _PAIR))}
 
-    def drawn(self, st: Any) -> Mapping[str, Any]:
-        return {"y": st.none() | _affines(st)}
+def codec_axis(name: str, usual: Affine) -> Axis:
+    """Return the axis of the scale and zero point of an input."""
+    return Axis(
+        name=name,
+        values=(_PLAIN,),
+        fits=(_is_affine, _PAIR),
+        drawn=_affines,
+        forbidden=tuple(_forbidden(name)),
+        conditions=_words(name),
+        simpler=lambda spec: _simpler(spec, name, usual),
+        fill=lambda spec, draft: fill_levels(spec, draft, name.upper()),
+    )
 
-    def refusal(self, spec: Any) -> tuple[str, str] | None:
-        return None if spec.y is None else super().refusal(spec)
 
-    def attributes(self, spec: Any) -> Mapping[str, Any]:
-        return {} if spec.y is None else super().attributes(spec)
+def _narrow(spec: Any) -> bool:
+    return spec.y is not None and representable(spec.y) < IN_RANGE
 
-    def observe(self, observed: Observed) -> Mapping[str, bool]:
-        resolved: Any = observed.configuration
-        y = resolved.y
-        return self._told(y is not None, y is not None and min(-y.least, y.greatest) < IN_RANGE)
 
-    def used(self, spec: Any) -> Mapping[str, bool]:
-        return self._told(spec.y is not None, spec.y is not None and representable(spec.y) < IN_RANGE)
+def _simpler_output(spec: Any) -> Iterator[Changes]:
+    yield from _simpler(spec, "y", Y)
+    if spec.y is not None:
+        yield {"y": None}
 
-    def _told(self, there: bool, narrow: bool) -> Mapping[str, bool]:
-        return {"quantized-output": there, "float-output": not there, "saturating-output": narrow}
 
-    def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        yield from super().simpler(spec)
-        if spec.y is not None:
-            yield "y", {"y": None}
+def _narrow_node(o: Any) -> bool:
+    y = o.configuration.y
+    return y is not None and min(-y.least, y.greatest) < IN_RANGE
+
+
+# Scale and zero point of Y; None where it is not quantized.
+OUTPUT_CODEC = Axis(
+    name="y",
+    values=(None, _PLAIN),
+    fits=(lambda value: value is None or _is_affine(value), f"None, or {_PAIR}"),
+    drawn=lambda st: st.none() | _affines(st),
+    features=(
+        Feature(
+            "quantized-output",
+            "a quantized Y",
+            lambda o: o.configuration.y is not None,  # type: ignore[attr-defined]
+            lambda spec: spec.y is not None,
+        ),
+        Feature(
+            "float-output",
+            "a Y that is not quantized",
+            lambda o: o.configuration.y is None,  # type: ignore[attr-defined]
+            lambda spec: spec.y is None,
+        ),
+        Feature("saturating-output", "", _narrow_node, _narrow),
+    ),
+    conditions=_words("y"),
+    simpler=_simpler_output,
+)
 
 
 def is_power(scale: float) -> bool:

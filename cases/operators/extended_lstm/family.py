@@ -17,10 +17,9 @@ from ...axes.observed import Observed
 from ...profiles.profiles import written_cases
 from ...profiles.recurrent import RecurrentFamily
 from ...specs.data import inputs_of
-from ...specs.family import Family
-from ...specs.features import groups_with
+from ...specs.family import Family, Level
+from ...specs.features import groups_with, tested
 from ...specs.illegal import break_case
-from ...specs.level import Level
 from .axes import EXTENDED_AXES
 from .codec import MIDDLE, numbers
 from .levels import EXTENDED_LEVELS, extended_challenge
@@ -65,8 +64,7 @@ class _Extended(RecurrentFamily):
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
         """Features of a node, by its axes."""
         observed: Any = Observed(node, inputs, resolve(node.attributes, inputs))
-        features = (axis.observe(observed) for axis in EXTENDED_AXES)
-        return frozenset(name for told in features for name, there in told.items() if there)
+        return frozenset(name for name, there in tested(observed, EXTENDED_AXES).items() if there)
 
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
         """The generator that a tensor came from, within its range."""

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...profiles.random_cases import distinct
-from ...specs.family import FRESH_CASES
-from ...specs.level import Level
+from ...specs.family import FRESH_CASES, Level
 from .codec import COARSE, IN_RANGE, MIDDLE, is_power, reach, representable
 from .random_cases import extended_case
 

@@ -3,36 +3,77 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ....reference import document_of, versions_of
+from ....reference import document_of
+from ...specs.features import case_features
 from ...specs.illegal import violation_of
-from ...specs.spec import RecurrentSpec, spec_class
-from .axes import EXTENDED_AXES, is_open
+from ...specs.spec import RecurrentSpec
+from .axes import EXTENDED_AXES
 
 OP_TYPE, VERSION = "ExtendedLSTM", 1
 
 
-class _ExtendedBase(RecurrentSpec):
-    """One model of ExtendedLSTM and its inputs; its fields are those of :mod:`.axes`. What the document holds fast, and
-    what its cases do not vary, are no fields."""
+@dataclass(frozen=True, repr=False)
+class ExtendedSpec(RecurrentSpec):
+    """One model of ExtendedLSTM and its inputs. Facts that the document holds fast, and those that its cases do not
+    vary, are no fields."""
 
+    axes = EXTENDED_AXES
     operators = (OP_TYPE,)
     type, direction, layout, outputs = "float32", "bidirectional", 0, ("Y",)
-    opset, held, weights_seed, quantization = "first", "fixed", 0, "none"
+    opset, weights_seed = "first", 0
     shows_pattern = True
 
-    @classmethod
-    def known_versions(cls, op: str) -> Sequence[int]:
-        """The only one."""
-        return versions_of(OP_TYPE)
+    op: str
+    version: int
+    about: str = ""
+    T: int = 4
+    N: int = 1
+    I: int = 3
+    H: int = 3
+    x: tuple[float, int] = (0.0, 0)
+    w: tuple[float, int] = (0.0, 0)
+    r: tuple[float, int] = (0.0, 0)
+    b: tuple[float, int] = (0.0, 0)
+    y: tuple[float, int] | None = None
+    fill: tuple[tuple[str, float], ...] = ()
+    data: str = "dense"
+    bias: bool = True
+    hidden_size: bool = True
+    weights: str = "initializer"
+    reruns: str = "none"
+    open: bool = False
+    old: bool = False
+    explicit: bool = False
+    seed: int = 0
+    illegal: str = ""
+
+    __hash__ = RecurrentSpec.__hash__
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.data != "dense" and not self.T * self.N * self.I * self.x[0]:
+            raise self.refused("data", "'dense' where X is empty or has no scale")
 
     @property
-    def dimensions(self) -> str:
-        """Named where sizes are open."""
-        return "symbolic" if is_open(self) else "static"
+    def attributes(self) -> Mapping[str, Any]:
+        """The attributes of the node: direction, and the scale and zero point of each quantized tensor."""
+        codecs = {name: codec for name in "xwrby" if (codec := getattr(self, name)) is not None}
+        return {
+            "direction": self.direction,
+            **{f"{name}_scale": scale for name, (scale, _) in codecs.items()},
+            **{f"{name}_zero_point": zero_point for name, (_, zero_point) in codecs.items()},
+            **super().attributes,
+        }
+
+    @property
+    def static(self) -> bool:
+        """Whether sizes of the model have no names: several runs may need other sizes."""
+        return not (self.open or self.reruns == "sizes")
 
     @property
     def called(self) -> tuple[str, str]:
@@ -54,11 +95,9 @@ class _ExtendedBase(RecurrentSpec):
     @cached_property
     def features(self) -> frozenset[str]:
         """The features of the case, as the clause table and files of expected failures name it."""
-        features = {name for axis in self.axes for name, there in axis.used(self).items() if there}
         violation = violation_of(self)
-        if violation:
-            features |= {"illegal", f"illegal:{violation.feature}"}
-        return frozenset(features)
+        illegal = {"illegal", f"illegal:{violation.feature}"} if violation else set()
+        return frozenset({*case_features(self), f"about-{self.about}", *illegal})
 
     @property
     def size(self) -> tuple[float, int]:
@@ -80,9 +119,6 @@ class _ExtendedBase(RecurrentSpec):
     def from_json(cls, value: Mapping[str, Any]) -> Any:
         """The spec of :meth:`to_json`."""
         return super().from_json({"op": OP_TYPE, "version": VERSION, **value})
-
-
-ExtendedSpec: Any = spec_class("ExtendedSpec", EXTENDED_AXES, _ExtendedBase, __name__)
 
 
 def extended(about: str, **fields: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +13,10 @@ import pytest
 from onnx import numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, features_of, profile
-from onnxspec.cases.axes.recurrent import RECURRENT_AXES
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.cases.specs.data import inputs_of
-from onnxspec.cases.specs.space import settle
+from onnxspec.cases.specs.space import settle, space_of
+from onnxspec.cases.specs.spec import RECURRENT_AXES
 from onnxspec.reference import format_of, operator_version, versions_of
 
 RICH: dict[str, Any] = {"T": 6, "N": 5, "I": 4, "H": 3, "bias": True, "initial": "all", "seed": 3, "weights_seed": 3}
@@ -29,27 +32,25 @@ def lengths_of(**fields: Any) -> list[int]:
 
 
 def test_every_field_of_a_case_belongs_to_one_axis() -> None:
-    owned = [field.name for axis in RECURRENT_AXES for field in axis.fields]
+    owned = [axis.name for axis in RECURRENT_AXES]
     assert len(set(owned)) == len(owned)
     assert {"op", "version", "illegal", *owned} == set(CaseSpec.__dataclass_fields__)
 
 
-@pytest.mark.parametrize("axis", RECURRENT_AXES, ids=lambda axis: axis.name)
-def test_an_axis_has_words_for_every_feature_that_it_observes(axis: Any) -> None:
-    spec = spec_of()
-    used = {name for name in axis.used(spec) if name not in ("numerics", "exact")}
-    assert used <= axis.words.keys()
-    assert set(axis.columns) <= axis.words.keys()
+def test_the_documentation_lists_the_fields_with_their_defaults() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "cases.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*`) \| `?([^|`]*)`? \| [^|]+ \|$", text, re.MULTILINE)
+    listed = {name: json.loads(default) for names, default in rows for name in re.findall("`([^`]+)`", names)}
+    axes = {axis.name: getattr(CaseSpec, axis.name) for axis in RECURRENT_AXES}
+    assert listed == {name: list(value) if isinstance(value, tuple) else value for name, value in axes.items()}
 
 
-@pytest.mark.parametrize("axis", RECURRENT_AXES, ids=lambda axis: axis.name)
-def test_the_default_is_a_value_and_breaks_no_rule(axis: Any) -> None:
-    plain = {field.name: field.default for other in RECURRENT_AXES for field in other.fields}
+def test_the_default_is_a_value_and_breaks_no_rule() -> None:
+    plain = {axis.name: getattr(CaseSpec, axis.name) for axis in RECURRENT_AXES}
     assert settle(plain, search=True) == plain
     for operator in (operator_version("LSTM", 14), operator_version("GRU", 1)):
-        for field in axis.fields:
-            if field.name in axis.choices(operator):
-                assert field.default in axis.choices(operator)[field.name]
+        for name, axis in space_of(operator).items():
+            assert plain[name] in axis.values
 
 
 @pytest.mark.parametrize("order", ["mixed", "falling", "rising", "first", "last", "ends"])
@@ -214,9 +215,9 @@ def test_core_has_every_rare_value_of_a_later_axis(op: str) -> None:
     version = versions_of(op)[-1]
     cases = profile("core", op, version)
     for axis in RECURRENT_AXES:
-        for field, domain in axis.domains(operator_version(op, version)).items():
-            if field not in OLDER and not axis.block:
-                assert set(domain.rare) <= {getattr(spec, field) for spec in cases}, field
+        own = axis.of(operator_version(op, version))
+        if own is not None and axis.name not in OLDER and not axis.block:
+            assert set(own.rare) <= {getattr(spec, axis.name) for spec in cases}, axis.name
     assert any(spec.T > 255 and spec.lengths == "ragged" for spec in cases)
     # Offsets of 16 bits, rows that a byte does not count, sizes that are others as well.
     assert any((spec.T - 1) * spec.N * spec.I > 2**16 for spec in cases)
@@ -229,10 +230,9 @@ def test_core_has_every_rare_value_of_a_later_axis(op: str) -> None:
 def test_fresh_cases_have_what_is_rare_and_sizes_past_the_usual() -> None:
     cases = random_specs(400, 7)
     for field in ("nearly", "alike", "zeros", "extremes", "fed", "held"):
-        domains = [axis.domains(operator_version("LSTM", 22)).get(field) for axis in RECURRENT_AXES]
-        (domain,) = (domain for domain in domains if domain is not None)
+        rare = space_of(operator_version("LSTM", 22))[field].rare
         there = {getattr(spec, field) for spec in cases}
-        assert len(there & set(domain.rare)) >= len(domain.rare) - 2, field
+        assert len(there & set(rare)) >= len(rare) - 2, field
     assert sum(spec.T > 128 for spec in cases) >= 3
     assert sum(max(spec.N, spec.H) > 32 for spec in cases) >= 8
     assert sum(bool(spec.alpha) and max(spec.alpha) > 1.25 for spec in cases) >= 8

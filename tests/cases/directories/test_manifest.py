@@ -100,14 +100,14 @@ def test_what_is_open_is_left_out(cases: list[CaseSpec], tree: Tree) -> None:
         open_clauses = {c.id for c in clauses_exercised(spec) if c.status in ("convention", "undefined")}
         if touched or open_clauses:
             assert spec.id in reasons, spec.id
-            if spec.course.needs:  # which no directory can say, whatever else there is
+            if spec.script.needs:  # which no directory can say, whatever else there is
                 assert "sessions" in reasons[spec.id]
                 continue
             if spec.graph != "none":
                 assert "several nodes" in reasons[spec.id]
                 continue
             assert all(name in reasons[spec.id] for name in touched)
-    padded = next(s for s in cases if s.lengths == "ragged" and "Y" in s.outputs and not s.course.needs)
+    padded = next(s for s in cases if s.lengths == "ragged" and "Y" in s.outputs and not s.script.needs)
     assert "lstm.padding.zero" in reasons[padded.id]
     assert any("no number that can be expected" in reason for reason in reasons.values())
     assert any("times the tolerance" in reason for reason in reasons.values())

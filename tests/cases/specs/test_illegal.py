@@ -17,10 +17,10 @@ from onnxspec.cases import (
     group_of,
     profile,
 )
-from onnxspec.cases.axes.recurrent import RECURRENT_AXES
 from onnxspec.cases.axes.violation import DUE
 from onnxspec.cases.directories.manifest import Origin, generate
 from onnxspec.cases.specs.illegal import all_violations, break_case, illegal_cases, violation_of, violations_of
+from onnxspec.cases.specs.spec import RECURRENT_AXES
 from onnxspec.reference import IllegalNode, clause_named, configure
 
 from ...recurrent import recurrent_versions

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxspec.cases import Case, build_case
-from onnxspec.cases.specs.space import axes_of, spec_from
+from onnxspec.cases import Case, CaseSpec, build_case
+from onnxspec.cases.specs.space import space_of
 from onnxspec.reference import CELLS, Fault, compare, configure, evaluate, expect, operator_version, run_recurrent_fault
 from onnxspec.reference.documents.interpretations import Interpretations
+
+from .activation_sets import activations_of
 
 Outputs = dict[str, NDArray[Any]]
 
@@ -138,25 +140,30 @@ def situation(name: str, op: str, kind: str) -> Case | None:
         if plain == "taken" and len(functions) < 4:
             return None
         more = {**SHAPE, **fields, **seeds}
-        return build_case(spec_from(op, NEWEST, {**ALONE, "type": kind}, **more, activations=functions))
+        return build_case(CaseSpec(op, NEWEST, kind, **more, activations=functions))
     if plain == "long-sums":
         each = len(CELLS[op].activations)
         functions = ("HardSigmoid", "Relu", "Relu")[:each] if each > 1 else ("Relu",)
         constant = {"alpha": (0.0,), "beta": (0.5,)} if each > 1 else {}
-        return build_case(spec_from(op, NEWEST, {**ALONE, "type": kind}, **SUMS, **constant, activations=functions))
+        return build_case(CaseSpec(op, NEWEST, kind, **SUMS, **constant, activations=functions))
     row, extra = SITUATIONS[plain.removesuffix("-oldest")]
     version = OLDEST if plain.endswith("-oldest") else NEWEST
     operator = operator_version(op, version)
-    axes = axes_of(operator)
+    axes = {name: axis.common for name, axis in space_of(operator).items()}
     if kind not in operator.types:
         return None
     special = ("input_forget", "linear_before_reset", "layout")
     if any(field in row and field not in axes for field in special) or row.get("initial", "h") not in axes["initial"]:
         return None
-    row = {n: v for n, v in row.items() if n in axes or n == "data"}
+    row = {n: v for n, v in row.items() if n in axes or n in ("activations", "outputs")}
+    row = {"outputs": operator.outputs, **row}
+    if row["outputs"] == "states":
+        row["outputs"] = ("", *operator.outputs[1:])
+    if "activations" in row:
+        row |= activations_of(row["activations"], op, row.get("direction") == "bidirectional")
     if "output_sequence" in operator.attributes:
         row["output_sequence"] = 1
-    return build_case(spec_from(op, version, {"type": kind, "outputs": "all", **row}, **extra, **seeds))
+    return build_case(CaseSpec(op, version, kind, **row, **extra, **seeds))
 
 
 def names_of(op: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The activation functions that nodes list: by name, in sets for designs, and some of them taken out of a list."""
+"""Sets of activation functions by name, for cases in which faults of functions show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ....reference import ACTIVATIONS, OperatorVersion, cell_named
+from onnxspec.reference import ACTIVATIONS, cell_named
 
 
 class ActivationSet(Struct, frozen=True):
@@ -97,32 +97,3 @@ def activations_of(chosen: str, op: str, both: bool) -> Mapping[str, Any]:
     alpha = sum((s.alpha for s in sets), ())
     beta = sum((s.beta for s in sets), ())
     return {"activations": sum((s.names for s in sets), ()), "alpha": alpha or None, "beta": beta or None}
-
-
-def functions_of(operator: OperatorVersion) -> tuple[str, ...]:
-    """Return the names of the activation functions that a node may list, the operator's own first."""
-    usual = dict.fromkeys(cell_named(operator.known_as).activations)
-    return (*usual, *(name for name in ACTIVATIONS if name not in usual))
-
-
-def first_functions(spec: Any, left: slice) -> dict[str, Any]:
-    """Return the fields of a case that keeps these of its functions, each with its coefficients."""
-    names = spec.activations or ()
-    if spec.alpha is None and spec.beta is None:
-        return {"activations": names[left]}
-    kinds = [ACTIVATIONS[n] for n in names if n in ACTIVATIONS]
-    if len(kinds) != len(names):
-        return {"activations": names[left], "alpha": None, "beta": None}
-    chosen = range(len(names))[left]
-
-    def kept(values: tuple[float, ...] | None, uses: list[bool]) -> tuple[float, ...] | None:
-        if values is None:
-            return None
-        places = [sum(uses[:k]) for k in chosen if uses[k]]
-        return tuple(values[p] for p in places if p < len(values)) or None
-
-    return {
-        "activations": names[left],
-        "alpha": kept(spec.alpha, [kind.uses_alpha for kind in kinds]),
-        "beta": kept(spec.beta, [kind.uses_beta for kind in kinds]),
-    }

@@ -1,0 +1,593 @@
+"""Axes of the node: its attributes, the way in which they are written, its activation functions and outputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...reference import ACTIVATIONS, OperatorVersion, cell_named, operator_version, versions_of
+from ...reference.numbers.activations import kind_named
+from .axis import Axis, Changes, Condition, Feature, Rule, of_values, switch
+from .observed import Observed, skips
+from .violation import Draft, Violation, has, set_to, sized, unknown_attribute
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def finite_float32(value: object) -> bool:
+    """Tell whether a value is a finite number that a float32 attribute can hold."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST
+
+
+def _list_of(holds: Callable[[object], bool]) -> Callable[[Any], bool]:
+    """Return a test for None and tuples, not empty, of values that pass `holds`. An empty list means no attribute."""
+    return lambda values: values is None or (isinstance(values, tuple) and values != () and all(map(holds, values)))
+
+
+# Directions
+
+
+def _single_directions(spec: Any) -> Iterator[Changes]:
+    """Yield single directions. The remaining one keeps its own functions and coefficients."""
+    values = DIRECTION.values
+    for less in values[: values.index(spec.direction)]:
+        changes: dict[str, Any] = {"direction": less}
+        if spec.activations and spec.directions == 2:
+            half = len(spec.activations) // 2
+            changes |= _first_functions(spec, slice(None, half) if less == "forward" else slice(half, None))
+        yield changes
+
+
+def _first_functions(spec: Any, left: slice) -> dict[str, Any]:
+    """Return the fields of a case that keeps these of its functions, each with its coefficients."""
+    names = spec.activations
+    if spec.alpha is None and spec.beta is None:
+        return {"activations": names[left]}
+    kinds = [ACTIVATIONS[n] for n in names if n in ACTIVATIONS]
+    if len(kinds) != len(names):
+        return {"activations": names[left], "alpha": None, "beta": None}
+    chosen = range(len(names))[left]
+
+    def kept(values: tuple[float, ...] | None, uses: list[bool]) -> tuple[float, ...] | None:
+        if values is None:
+            return None
+        places = [sum(uses[:k]) for k in chosen if uses[k]]
+        return tuple(values[p] for p in places if p < len(values)) or None
+
+    return {
+        "activations": names[left],
+        "alpha": kept(spec.alpha, [kind.uses_alpha for kind in kinds]),
+        "beta": kept(spec.beta, [kind.uses_beta for kind in kinds]),
+    }
+
+
+DIRECTION = Axis(
+    name="direction",
+    values=("forward", "reverse", "bidirectional"),
+    often=("forward", "reverse", "bidirectional", "bidirectional"),
+    attribute="direction",
+    forbidden=tuple(
+        Violation(
+            f"direction.{value}",
+            "load",
+            f"direction is '{value}', none of forward, reverse and bidirectional",
+            set_to("direction", value),
+        )
+        for value in ("sideways", "backward")
+    ),
+    level="sequence",
+    features=(
+        Feature("direction-absent", "no direction", lambda o: "direction" not in o.attributes),
+        Feature(
+            "forward",
+            "the forward direction",
+            lambda o: "forward" in o.configuration.directions,
+            column=True,
+            level="basic",
+        ),
+        Feature(
+            "reverse",
+            "the reverse direction",
+            lambda o: "reverse" in o.configuration.directions,
+            column=True,
+            level="sequence",
+        ),
+        Feature(
+            "bidirectional",
+            "bidirectional nodes",
+            lambda o: len(o.configuration.directions) == 2,
+            column=True,
+            level="sequence",
+        ),
+    ),
+    conditions={
+        "reverse": (
+            of_values("the reverse direction", "direction", "reverse", "bidirectional"),
+            of_values("the reverse direction alone", "direction", "reverse"),
+        ),
+        "bidirectional": (of_values("both directions", "direction", "bidirectional"),),
+    },
+    absences=dict.fromkeys(("forward", "reverse"), of_values("one direction", "direction", "forward", "reverse")),
+    simpler=_single_directions,
+    richer=lambda spec: {"direction": "bidirectional"} if spec.activations is None else {},
+)
+
+# Attributes with a number
+
+LAYOUT = Axis(
+    name="layout",
+    values=(0, 1),
+    often=(0, 0, 1),
+    there=lambda operator, value: "layout" in operator.attributes,
+    attribute="layout",
+    forbidden=(
+        *(
+            Violation(
+                f"layout.{name}",
+                "load",
+                f"layout is {value}, for which no shapes are defined",
+                set_to("layout", value),
+                applies=has("layout"),
+            )
+            for name, value in (("two", 2), ("minus-one", -1))
+        ),
+        unknown_attribute("layout", "the version does not define"),
+    ),
+    level="complete",
+    features=(Feature("layout1", "layout 1", lambda o: o.configuration.layout == 1, column=True, level="complete"),),
+    marked="layout1",
+    conditions={1: (of_values("layout 1", "layout", 1),)},
+    absences={0: of_values("layout 0", "layout", 0)},
+    richer={"layout": 1},
+    richer_alone=True,
+)
+
+# Kernels are registered for ranges of opsets, and a range can end too early.
+OPSET = Axis(
+    name="opset", values=("first", "last"), conditions={"last": (of_values("a later opset", "opset", "last"),)}
+)
+
+CLIP = Axis(
+    name="clip",
+    values=(None, 0.5, 8.0, 0.0, 2.0**-10, 1e30),
+    rare=(0.0, 2.0**-10, 1e30),
+    between=(2.0**-6, 64.0),
+    fits=(lambda value: value is None or finite_float32(value), "None or a finite number"),
+    often=(None, None, None, None, 0.125, 0.25, 0.5, 1.0, 2.0, 8.0),
+    attribute="clip",
+    forbidden=(Violation("clip.negative", "load", "clip is below zero", set_to("clip", -0.5), open=True),),
+    level="complete",
+    features=(
+        Feature("clip", "clip", lambda o: o.attributes.get("clip") is not None, column=True, level="complete"),
+        Feature("zero-clip", "clip 0", lambda o: o.attributes.get("clip") == 0),
+        Feature("clip-absent", "no clip", lambda o: o.attributes.get("clip") is None),
+    ),
+    marked="clip",
+    richer={"clip": 0.25},
+    richer_alone=True,
+)
+
+INPUT_FORGET = Axis(
+    name="input_forget",
+    values=(None, 1, 0),
+    rare=(0,),
+    often=(None, None, 1, 1, 0),
+    there=lambda operator, value: "input_forget" in operator.attributes,
+    attribute="input_forget",
+    forbidden=(
+        Violation(
+            "input-forget.two",
+            "load",
+            "input_forget is 2",
+            set_to("input_forget", 2),
+            applies=has("input_forget"),
+            open=True,
+        ),
+        unknown_attribute("input_forget", "only LSTM defines"),
+    ),
+    level="complete",
+    features=(
+        Feature(
+            "input-forget",
+            "input_forget",
+            lambda o: bool(o.attributes.get("input_forget")),
+            column=True,
+            level="complete",
+        ),
+        Feature("uncoupled", "input_forget off", lambda o: not o.attributes.get("input_forget")),
+    ),
+    marked=lambda spec: "coupled" if spec.input_forget else "",
+)
+
+
+def _ever_linear(operator: OperatorVersion) -> bool:
+    """Tell whether some version of an operator has linear_before_reset."""
+    op, domain = operator.op_type, operator.domain
+    return any("linear_before_reset" in operator_version(op, v, domain).attributes for v in versions_of(op, domain))
+
+
+def _of_linear(test: Callable[[Observed], bool]) -> Callable[[Observed], bool | None]:
+    return lambda o: test(o) if _ever_linear(o.node.operator) else None
+
+
+LINEAR_BEFORE_RESET = Axis(
+    name="linear_before_reset",
+    values=(None, 1, 0, 2, -1, 255),
+    rare=(0, 2, -1, 255),
+    fits=(
+        lambda value: value is None or (type(value) is int and -(2**63) <= value < 2**63),
+        "None or a whole number of 64 bits",
+    ),
+    often=(None, None, 1, 1, 0, 2),
+    there=lambda operator, value: "linear_before_reset" in operator.attributes,
+    attribute="linear_before_reset",
+    forbidden=(
+        unknown_attribute(
+            "linear_before_reset",
+            "the version does not define",
+            lambda operator: "linear_before_reset" not in operator.attributes and _ever_linear(operator),
+        ),
+    ),
+    level="complete",
+    features=(
+        Feature(
+            "linear-before-reset",
+            "linear_before_reset",
+            _of_linear(lambda o: o.configuration.linear_before_reset),
+            column=True,
+            level="complete",
+        ),
+        Feature(
+            "linear-before-reset-not-one",
+            "a linear_before_reset other than 0 and 1",
+            _of_linear(lambda o: o.attributes.get("linear_before_reset", 0) not in (0, 1)),
+        ),
+        Feature(
+            "reset-before-linear",
+            "linear_before_reset 0",
+            _of_linear(lambda o: not o.configuration.linear_before_reset),
+        ),
+    ),
+    marked=lambda spec: "linear-before-reset" if spec.linear_before_reset else "",
+)
+
+OUTPUT_SEQUENCE = Axis(
+    name="output_sequence",
+    values=(None, 1, 0),
+    often=(1, 1, 0, None),
+    there=lambda operator, value: "output_sequence" in operator.attributes,
+    attribute="output_sequence",
+    # Whether Y is given against output_sequence is an open question that other cases are for.
+    rules=(
+        Rule(
+            "output_sequence",
+            1,
+            ("outputs",),
+            lambda row: not row["output_sequence"] and "Y" in row["outputs"],
+            kind="open",
+        ),
+    ),
+    forbidden=(unknown_attribute("output_sequence", "the version does not define any more"),),
+    features=(
+        Feature(
+            "output-sequence",
+            "old operator versions (attribute output_sequence)",
+            lambda o: "output_sequence" in o.node.operator.attributes,
+        ),
+        Feature("Y-unannounced", "Y without output_sequence", lambda o: "sequence_output" in o.configuration.touched),
+    ),
+)
+
+
+def _hidden_size_off(by: int) -> Callable[[Draft], None]:
+    return lambda draft: draft.attributes.update(hidden_size=draft.H + by)
+
+
+# hidden_size also follows from the shape of R. The spec writes it, since its value is a size of the case.
+HIDDEN_SIZE = Axis(
+    name="hidden_size",
+    values=(True, False),
+    often=(True, True, True, False),
+    forbidden=(
+        *(
+            Violation(
+                f"hidden-size.{word}",
+                "load",
+                f"hidden_size is {word} by one than the last dimension of R",
+                _hidden_size_off(by),
+            )
+            for word, by in (("larger", 1), ("smaller", -1))
+        ),
+        Violation(
+            "hidden-size.R-columns",
+            "load",
+            "R has a column more than hidden_size, and than a gate has rows",
+            sized("R", 2, lambda n: n + 1),
+        ),
+    ),
+    level="complete",
+    conditions={False: (of_values("no hidden_size", "hidden_size", False),)},
+)
+
+# Ways to write a node
+
+EXPLICIT = Axis(
+    name="explicit",
+    values=(False, True),
+    often=(False, False, True),
+    # Two ways to write a node at a time make a refusal hard to read.
+    rules=(Rule("explicit", False, ("hidden_size",), lambda row: not row["hidden_size"], (True,), kind="open"),),
+    forbidden=(
+        Violation(
+            "attributes.unknown",
+            "check",
+            "there is an attribute batch_first, which ONNX does not define",
+            set_to("batch_first", 1),
+        ),
+    ),
+    conditions={True: (of_values("defaults written down", "explicit", True),)},
+)
+
+# Kernels count inputs to find out whether one is there.
+PLACEHOLDERS = switch(
+    "placeholders",
+    legal_only=True,
+    rules=(Rule("placeholders", False, ("quantization",), lambda row: row["quantization"] != "none", (True,)),),
+    level="complete",
+    features=(
+        Feature("placeholders", "empty names for what is left out at the end", case=lambda spec: spec.placeholders),
+    ),
+)
+
+# Activation functions
+
+
+def functions_of(operator: OperatorVersion) -> tuple[str, ...]:
+    """Return the names of the activation functions that a node may list, the operator's own first."""
+    usual = dict.fromkeys(cell_named(operator.known_as).activations)
+    return (*usual, *(name for name in ACTIVATIONS if name not in usual))
+
+
+def _named(choose: Callable[[tuple[str, ...]], list[str]]) -> Callable[[Draft], None]:
+    """Return the attribute that `choose` makes of one direction's default functions."""
+    return lambda draft: draft.attributes.update(activations=choose(cell_named(draft.operator.known_as).activations))
+
+
+def _coefficients_left_out(o: Observed) -> bool:
+    kinds = [kind for name in o.attributes.get("activations") or () if (kind := kind_named(name)) is not None]
+    alpha, beta = (len(o.attributes.get(f"activation_{name}") or ()) for name in ("alpha", "beta"))
+    return alpha < sum(kind.uses_alpha for kind in kinds) or beta < sum(kind.uses_beta for kind in kinds)
+
+
+def _uses(name: str) -> Feature:
+    return Feature(f"uses-{name}", name, lambda o: name in o.functions)
+
+
+def _function_words(value: tuple[str, ...], instead: Collection[Any]) -> tuple[Condition, ...]:
+    functions = set(value)
+    words = f"activations {'/'.join(dict.fromkeys(value))}"
+    narrow = Condition(words, lambda spec: functions <= set(spec.activations or ()))
+    wide = Condition("a list of activations", lambda spec: spec.activations is not None)
+    # That it takes just these three or more functions is less likely than that it takes a list.
+    return (narrow, wide) if len(functions) < 3 else (wide, narrow)
+
+
+def _simpler_functions(spec: Any) -> Iterator[Changes]:
+    """Yield cases without the list of functions, and with one function after the other replaced by its default, if no
+    coefficient then belongs to another function."""
+    names = spec.activations
+    if names is None:
+        return
+    yield {"activations": None, "alpha": None, "beta": None}
+    usual = functions_of(operator_version(spec.op, spec.version))
+    each = len(names) // spec.directions
+    for position, name in enumerate(names):
+        plain = usual[min(position % each, 1)] if each > 1 else usual[0]
+        if name != plain and spec.alpha is None and spec.beta is None:
+            yield {"activations": (*names[:position], plain, *names[position + 1 :])}
+
+
+# f, g and h with the coefficients that each takes, of a forward and of a backward direction.
+_HARD = (
+    (("HardSigmoid", 0.25, 0.5), ("Tanh", None, None), ("HardSigmoid", 0.3125, 0.625)),
+    (("HardSigmoid", 0.3125, 0.4375), ("ScaledTanh", 1.25, 0.875), ("Affine", 0.75, 0.125)),
+)
+_KEPT = {3: (0, 1, 2), 2: (0, 2), 1: (2,)}
+"""Which of f, g and h an operator of so many functions has."""
+
+
+def _hard_functions(spec: Any) -> Changes:
+    """Return HardSigmoid, whose coefficients both have defaults, in place of functions with coefficients: the error
+    may be how one of them takes its own."""
+    if spec.activations is None or (spec.alpha is None and spec.beta is None):
+        return {}
+    kept = _KEPT[len(cell_named(spec.op).activations)]
+    chosen = [of_direction[k] for of_direction in _HARD[: spec.directions] for k in kept]
+    names, alpha, beta = zip(*chosen, strict=True)
+    return {
+        "activations": names,
+        "alpha": tuple(a for a in alpha if a is not None) or None,
+        "beta": tuple(b for b in beta if b is not None) or None,
+    }
+
+
+ACTIVATIONS_AXIS = Axis(
+    name="activations",
+    fits=(_list_of(lambda value: isinstance(value, str)), "None or a tuple of names, not an empty one"),
+    attribute="activations",
+    forbidden=(
+        Violation(
+            "activations.unknown",
+            "load",
+            "activations name 'Gelu', none of the functions that the document defines",
+            _named(lambda usual: ["Gelu", *usual[1:]]),
+        ),
+        Violation(
+            "activations.too-few",
+            "load",
+            "activations are one name too few",
+            _named(lambda usual: [*usual[:-1]]),
+            applies=lambda operator: len(cell_named(operator.known_as).activations) > 1,
+        ),
+        Violation(
+            "activations.too-many",
+            "load",
+            "activations are more names than one direction has",
+            # One direction of RNN has one, and two are the default that is registered for it: see ERRATA.
+            _named(lambda usual: [*usual, "Tanh", *(["Tanh"] if len(usual) == 1 else [])]),
+        ),
+        Violation(
+            "activations.one-direction",
+            "load",
+            "a bidirectional node names the activations of one direction",
+            _named(lambda usual: [*usual]),
+            {"direction": "bidirectional"},
+        ),
+        Violation(
+            "activation-alpha.left-over",
+            "load",
+            "activation_alpha has more entries than there are activations",
+            set_to("activation_alpha", [0.5] * 9),
+            open=True,
+        ),
+    ),
+    level="complete",
+    usual=(),
+    features=(
+        Feature(
+            "activations",
+            "activations",
+            lambda o: o.attributes.get("activations") is not None,
+            column=True,
+            level="complete",
+        ),
+        Feature("activations-absent", "no activations", lambda o: o.attributes.get("activations") is None),
+        Feature(
+            "letter-case",
+            "differently capitalised activation names",
+            lambda o: any(name not in ACTIVATIONS for name in o.attributes.get("activations") or ()),
+        ),
+        Feature(
+            "alpha", "activation_alpha", lambda o: o.attributes.get("activation_alpha") is not None, level="complete"
+        ),
+        Feature("beta", "activation_beta", lambda o: o.attributes.get("activation_beta") is not None, level="complete"),
+        Feature(
+            "coefficients-ambiguous",
+            "coefficients that can be given to several functions",
+            lambda o: "coefficients" in o.configuration.touched,
+        ),
+        Feature("default-coefficient", "a coefficient left out", _coefficients_left_out),
+        Feature(
+            "default-unknown",
+            "a coefficient left out that has no sure default",
+            lambda o: "defaults" in o.configuration.touched,
+        ),
+        Feature("thresholded-relu", "ThresholdedRelu", lambda o: "threshold" in o.configuration.touched),
+        *map(_uses, ACTIVATIONS),
+    ),
+    marked="activations",
+    conditions=_function_words,
+    simpler=_simpler_functions,
+    richer=_hard_functions,
+    richer_alone=True,
+)
+
+ALPHA, BETA = (
+    Axis(
+        name=name,
+        called=f"activation_{name}",
+        values=(None,),
+        between=(-4.0, 4.0),  # beyond which a few steps leave the range of float16
+        fits=(_list_of(finite_float32), "None or a tuple of finite numbers, not an empty one"),
+        attribute=f"activation_{name}",
+    )
+    for name in ("alpha", "beta")
+)
+
+# Outputs
+
+
+@cache
+def output_subsets(operator: OperatorVersion) -> tuple[tuple[str, ...], ...]:
+    """Return every legal subset of outputs, by position in a case; all have those that the version requires. First
+    comes the subset that needs no attribute: Y, or Y_h if output_sequence must announce Y."""
+    plain = "Y_h" if "output_sequence" in operator.attributes else "Y"
+    required = operator.required_outputs
+    optional = sorted(set(operator.outputs) - required, key=lambda n: (n != plain, n))
+    counts = range(0 if required else 1, len(optional) + 1)
+    chosen = [set(some) | required for count in counts for some in itertools.combinations(optional, count)]
+    return tuple(_by_position(operator, some) for some in chosen)
+
+
+def _by_position(operator: OperatorVersion, wanted: Collection[str]) -> tuple[str, ...]:
+    """Return wanted outputs, each in its place; an empty string keeps the place of another one."""
+    named = [name if name in wanted else "" for name in operator.outputs]
+    while not named[-1]:
+        named.pop()
+    return tuple(named)
+
+
+def _more_outputs(draft: Draft, *further: str) -> None:
+    draft.outputs += ["extra" if "Y_c" in draft.operator.outputs else "Y_c", *further]
+
+
+def _output_words(value: tuple[str, ...], instead: Collection[Any]) -> tuple[Condition, ...]:
+    asked = set(filter(None, value))
+    listed = ", ".join(filter(None, value))
+    return (
+        Condition(f"outputs {listed}", lambda spec: asked <= set(spec.outputs)),
+        Condition(f"no outputs but {listed}", lambda spec: asked == set(filter(None, spec.outputs))),
+    )
+
+
+def _fewer_outputs(spec: Any) -> Iterator[Changes]:
+    """Yield fewer outputs, and Y alone."""
+    for outputs in sorted(output_subsets(operator_version(spec.op, spec.version)), key=lambda o: sum(map(bool, o))):
+        if sum(map(bool, outputs)) < sum(map(bool, spec.outputs)) or outputs == ("Y",):
+            yield {"outputs": outputs}
+
+
+def _output(name: str) -> Feature:
+    def asked(o: Observed) -> bool | None:
+        return name in o.node.outputs if name in o.node.operator.outputs else None
+
+    return Feature(name, f"output {name}", asked, level="basic")
+
+
+# The node's outputs by position; the spec checks them.
+OUTPUTS = Axis(
+    name="outputs",
+    forbidden=(
+        Violation(
+            "outputs.too-many",
+            "check",
+            "there is an output behind the last one that the operator defines",
+            _more_outputs,
+        ),
+        Violation(
+            "outputs.far-too-many",
+            "check",
+            "there are two outputs behind the last one that the operator defines",
+            lambda draft: _more_outputs(draft, "more"),
+        ),
+        Violation(
+            "outputs.Y_h-missing",
+            "check",
+            "Y_h, which the version demands, is missing",
+            lambda draft: draft.outputs.__delitem__(-1),
+            applies=lambda operator: "Y_h" in operator.required_outputs,
+        ),
+    ),
+    features=(
+        *map(_output, ("Y", "Y_h", "Y_c")),
+        Feature("Y-absent", "no Y", lambda o: "Y" not in o.node.outputs, column=True),
+        Feature("output-skipped", "an output skipped", lambda o: skips(o.node.operator.outputs, o.node.outputs)),
+    ),
+    marked=lambda spec: "" if "Y" in spec.outputs else "no-Y",
+    conditions=_output_words,
+    simpler=_fewer_outputs,
+)

@@ -1,1 +1,0 @@
-"""Axes of the node: attributes, functions, outputs."""

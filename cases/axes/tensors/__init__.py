@@ -1,1 +1,0 @@
-"""Axes of the tensors: types, sizes, presence, data."""
