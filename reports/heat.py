@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..conformance.showing.records import Numbers
+from ..conformance.text import plural
 
 MOST_CELLS = 128
 BANDS = (
@@ -59,8 +60,9 @@ class HeatTable:
         ]
         inside = [entry for entry in checked if not entry[2].padding]
         wrong = [entry for entry in inside if entry[2].band in _OUTSIDE]
-        verb = "is" if len(wrong) == 1 else "are"
-        text = f"{len(wrong)} of {len(inside)} value{'' if len(inside) == 1 else 's'} {verb} wrong"
+        text = (
+            f"{len(wrong)} of {plural(len(inside), 'value')} {'is' if 1 in (len(wrong), len(inside)) else 'are'} wrong"
+        )
         if wrong:
             step, name, _ = min(wrong, key=lambda entry: entry[0])
             text += f", the first at step {step}, {self.row_word} {name}"

@@ -7,15 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
-
-from msgspec import Struct
+from typing import NamedTuple, TypeVar
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
 from ..conformance.results.level_grades import graded_line
-from ..conformance.results.records import Bias, LevelsRecord, TargetRecord
+from ..conformance.results.records import LevelsRecord, TargetRecord
 from ..conformance.results.result import Result
+from ..conformance.text import plural
 from ..reference import FORMATS, SPECIAL, topic_of
 from .run import NO_TARGET, Run
 from .tally import Tally
@@ -54,12 +53,12 @@ def place_of(result: Result) -> str:
     return ", ".join(filter(None, parts))
 
 
-class TypeRow(Struct, frozen=True):
+class TypeRow(NamedTuple):
     """The results of one element type.
 
-    ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / bound of a
-    pass, ``shift`` the mean signed error and ``scale`` its spread, both in units of the type's rounding; None where
-    unknown. ``digits`` says how many digits of the type systematic errors leave; empty where they average out.
+    ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / bound of a pass,
+    ``shift`` the mean signed error in units of the type's rounding; None where unknown. ``digits`` says how many digits
+    of the type systematic errors leave; empty where they average out.
     """
 
     type: str
@@ -68,7 +67,6 @@ class TypeRow(Struct, frozen=True):
     passing_grade: str
     worst: float | None
     shift: float | None
-    scale: float | None
     digits: str
 
 
@@ -145,21 +143,15 @@ class Subject:
         for result in self.results:
             if result.verdict is Verdict.PASS and result.worst is not None:
                 ratios[result.type] = max(ratios.get(result.type, 0.0), result.worst)
-        grades, passing, bias = self.info["grade"], self.info.get("passing_grade", {}), self.info["bias"]
+        grades, passing, biases = self.info["grade"], self.info.get("passing_grade", {}), self.info["bias"]
         rows = []
         for name, tally in sorted(self.by_type.items()):
-            drift = bias.get(name)
+            grade, bias = grades.get(name, ""), biases.get(name)
+            left = bias.get("digits") if bias is not None else None
+            digits = "" if left is None or name not in FORMATS else f"{left:g} of {FORMATS[name].precision} digits"
+            shift = bias["shift"] if bias is not None else None
             rows.append(
-                TypeRow(
-                    name or "unnamed",
-                    tally,
-                    grades.get(name, ""),
-                    passing.get(name) or grades.get(name, ""),
-                    ratios.get(name),
-                    drift["shift"] if drift is not None else None,
-                    drift["scale"] if drift is not None else None,
-                    _digits(name, drift),
-                )
+                TypeRow(name or "unnamed", tally, grade, passing.get(name) or grade, ratios.get(name), shift, digits)
             )
         return rows
 
@@ -181,23 +173,18 @@ class Subject:
         failing = [result for result in self.results if word(result.verdict.value).told]
         if not failing:
             return ""
-        explained = sum(bool(result.diagnosis) for result in failing)
         ids = {name for result in failing for name in result.diagnosis}
         faults = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
-        results = f"{len(failing):,} failing result{'' if len(failing) == 1 else 's'} with values to compare"
-        if explained == len(failing):
-            return f"{faults} all {results}."
+        results = f"{plural(len(failing), 'failing result')} with values to compare"
         others = Counter(_without_fault(result) for result in failing if not result.diagnosis)
-        rest = "; ".join(words.format(others[words]) for words in _WITHOUT_FAULT if others[words])
+        if not others:
+            return f"{faults} all {results}."
+        explained = len(failing) - others.total()
         start = f"{faults} {explained:,} of the" if explained else "No known fault explains the"
-        untried = "" if self._searched else " Not all known faults were tried."
-        return f"{start} {results}; {rest}.{untried}"
-
-    @property
-    def _searched(self) -> bool:
-        """Tell whether all known faults were tried on every failure without a name."""
+        rest = "; ".join(f"{others[words]:,} {words}" for words in _WITHOUT_FAULT if others[words])
         unnamed = (f for f in self.info["findings"] if not (f["fault"] or f["expected"]) and word(f["verdict"]).told)
-        return all(f.get("searched", True) for f in unnamed if f["verdict"] != Verdict.INACCURATE.value)
+        searched = all(f.get("searched", True) for f in unnamed if f["verdict"] != Verdict.INACCURATE.value)
+        return f"{start} {results}; {rest}.{'' if searched else ' Not all known faults were tried.'}"
 
     @cached_property
     def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
@@ -221,17 +208,17 @@ class Subject:
         return min(shared, key=lambda group: (sizes[group], group), default="")
 
 
-_BY_CLASS = "{:,} within a wider accuracy class, which the finding names"
-_LISTED = "{:,} on the list of known failures, with the reason"
-_UNEXPLAINED = "{:,} without a known cause"
-_WITHOUT_FAULT = (_BY_CLASS, _LISTED, _UNEXPLAINED)
+_WITHOUT_FAULT = (
+    "within a wider accuracy class, which the finding names",
+    "on the list of known failures, with the reason",
+    "without a known cause",
+)
 
 
 def _without_fault(result: Result) -> str:
     """Return the words for a failing result that no fault explains."""
-    if result.verdict is Verdict.INACCURATE:
-        return _BY_CLASS
-    return _LISTED if result.expected else _UNEXPLAINED
+    by_class, on_list, unexplained = _WITHOUT_FAULT
+    return by_class if result.verdict is Verdict.INACCURATE else on_list if result.expected else unexplained
 
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:
@@ -270,9 +257,3 @@ def levels_text(record: LevelsRecord) -> str:
 def _text(value: object) -> str:
     """Return a value of a description, which may be anything, as text."""
     return str(value) if isinstance(value, str | bool | int | float) else ""
-
-
-def _digits(type: str, drift: Bias | None) -> str:
-    """Return the digits that a bias leaves of a type, in words."""
-    left = drift.get("digits") if drift is not None else None
-    return "" if left is None or type not in FORMATS else f"{left:g} of {FORMATS[type].precision} digits"
