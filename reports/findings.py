@@ -16,6 +16,7 @@ from ..conformance.results.records import Finding as Record
 from ..conformance.results.result import Result
 from ..conformance.results.summary import in_words
 from .evidence import Exhibit, read_exhibit
+from .run import empty
 from .subject import Subject, command_of, place_of, version_of
 from .text import slug
 
@@ -242,31 +243,9 @@ def _asks_for_a_fault(result: Result) -> bool:
 
 
 def _nameless(verdict: str, expected: bool) -> Record:
-    """A finding of which nothing is known but the verdict."""
-    return {
-        "title": f"Results that are {verdict} and that no finding names",
-        "what": "",
-        "kind": verdict,
-        "clauses": [],
-        "statuses": [],
-        "verdict": verdict,
-        "fault": "",
-        "foretold": 0,
-        "conditions": "",
-        "tried": False,
-        "tries": 0,
-        "needs": [],
-        "types": [],
-        "versions": [],
-        "operators": [],
-        "cases": [],
-        "smallest": "",
-        "expected": expected,
-        "new": 0,
-        "why": "",
-        "message": "",
-        "repeat": "",
-    }
+    """Return a finding of which nothing is known but the verdict."""
+    title = f"Results that are {verdict} and that no finding names"
+    return {**empty(Record), "title": title, "kind": verdict, "verdict": verdict, "expected": expected}
 
 
 def _section(kind: str, expected: bool) -> str:

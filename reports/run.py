@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_origin, get_type_hints, is_typeddict
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.results.folder import NODE_CASES, RunFolder, read_folder
@@ -18,49 +19,31 @@ from .text import shortened
 if TYPE_CHECKING:
     from ..conformance.extraction.cases import NodeCase
 
+R = TypeVar("R")
+
 _LARGEST = 4_000_000
 """Bytes of a list of nodes; a longer one is none of ours."""
 
-NO_TARGET: TargetRecord = {
-    "name": "",
-    "adapter": "",
-    "options": {},
-    "class": "",
-    "wrap": "",
-    "expected_file": "",
-    "description": {},
-    "unavailable": "",
-    "grade": {},
-    "counts": {},
-    "unexpected": 0,
-    "seconds": 0.0,
-    "bias": {},
-    "findings": [],
-    "evidence": {"folders": {}, "larger": {}, "missing": {}},
-    "stale": [],
-}
+
+def empty(record: type[R]) -> R:
+    """Return a record of ``run.json`` in which every required key has an empty value."""
+
+    def value(kind: Any) -> Any:
+        if is_typeddict(kind):
+            hints = get_type_hints(kind)
+            return {key: value(hints[key]) for key in hints if key in kind.__required_keys__}
+        kind = get_origin(kind) or kind
+        return None if kind in (Union, UnionType) else kind()
+
+    filled: R = value(record)
+    return filled
+
+
+NO_TARGET = empty(TargetRecord)
 """The entry of a target of which ``run.json`` says nothing."""
 
-NO_RUN: RunRecord = {
-    "schema": SCHEMA,
-    "onnxspec": "",
-    "started": "",
-    "seconds": 0.0,
-    "complete": False,
-    "command": [],
-    "profile": "",
-    "selection": {"op": [], "since_version": [], "type": [], "case": []},
-    "shard": None,
-    "expected_failures": True,
-    "cases": 0,
-    "digests": {},
-    "environment": {"python": "", "platform": "", "machine": "", "processors": None, "packages": {}},
-    "counts": {},
-    "targets": [],
-    "clauses": {},
-}
+NO_RUN: RunRecord = {**empty(RunRecord), "schema": SCHEMA, "expected_failures": True}
 """A ``run.json`` that is not there, or cannot be read."""
-
 
 _SHOWN_OF_NODES = ("node", "operator", "case", "data", "why")
 
