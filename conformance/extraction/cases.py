@@ -209,7 +209,7 @@ def _written(
     known = [name for name in weights if name not in unknown]
     origins = [f"{listed(known)} from the model"] if known else []
     origins += [f"{listed(made_up)} made up"] if made_up else []
-    data = f"{'your data' if captured else 'random data'}, {count}; {', '.join(origins)}"
+    data = f"{'your data' if captured else 'random data'}, {count}" + (f"; {', '.join(origins)}" if origins else "")
     return structs.replace(case, case=folder.name, data=data, made_up=made_up)
 
 

@@ -17,6 +17,7 @@ from ...cases.directories.external_data import tensors_of
 from ...reference.documents.quantizing import quantizes
 from .content import ModelContent
 from .folding import NotConstant, constant
+from .own_schemas import register_schemas
 from .scope import Model, Scope, graphs_of, names_read, shown_name
 from .tensor_type import Type, type_from
 
@@ -38,6 +39,7 @@ _SMALL = 4096
 
 def infer_types(scope: Scope) -> dict[str, Type]:
     """Infer the types of all names of a scope, as far as they follow."""
+    register_schemas()
     content = scope.model.content.proto
     model = ModelProto(ir_version=max(content.ir_version, 4))
     graph = model.graph

@@ -1,0 +1,106 @@
+"""Shape inference for described operators of other domains than ONNX's, which onnx knows nothing of.
+
+Without it the types of all that comes behind such a node are unknown: in a model of the Qwen3.5 kind those of all
+queries and keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any
+
+import onnx.defs
+from onnx import TypeProto
+from onnx.defs import OpSchema
+
+from ...reference import OperatorVersion, operator_names, operator_of, operator_version
+from ...reference.documents.operators import document_of, versions_of
+from ...reference.operators.described import DescribedOperator
+
+_TYPES = [f"tensor({name})" for name in ("float", "float16", "bfloat16", "double", "int8", "uint8", "int32", "int64")]
+"""Types that rules of their own look at: a node of any other is left alone."""
+
+
+@cache
+def register_schemas() -> None:
+    """Make schemas of these operators known to onnx, once."""
+    for version in _versions():
+        if hasattr(OpSchema, "set_type_and_shape_inference_function"):  # older ones leave the types unknown
+            schema = _schema(version)
+            schema.set_type_and_shape_inference_function(partial(_infer, version))
+            onnx.defs.register_schema(schema)
+
+
+def _versions() -> Iterator[OperatorVersion]:
+    for name in operator_names():
+        document = document_of(name)
+        known = operator_of(document.op_type, document.domain)
+        for number in versions_of(name) if document.domain and isinstance(known, DescribedOperator) else ():
+            if not onnx.defs.has(document.op_type, number, document.domain):
+                yield operator_version(name, number)
+
+
+def _schema(version: OperatorVersion) -> OpSchema:
+    def parameters(names: tuple[str, ...], required: frozenset[str]) -> list[Any]:
+        option = OpSchema.FormalParameterOption
+        return [
+            OpSchema.FormalParameter(
+                name, version.kind_of(name), param_option=option.Single if name in required else option.Optional
+            )
+            for name in names
+        ]
+
+    kinds = dict.fromkeys(map(version.kind_of, (*version.inputs, *version.outputs)))
+    return OpSchema(
+        version.op_type,
+        version.domain,
+        version.since_version,
+        inputs=parameters(version.inputs, version.required),
+        outputs=parameters(version.outputs, version.required_outputs),
+        type_constraints=[(kind, _TYPES, "") for kind in kinds],
+        attributes=[
+            OpSchema.Attribute(name, getattr(OpSchema.AttrType, kind), "", required=False)
+            for name, kind in version.attributes.items()
+        ],
+    )
+
+
+def _infer(version: OperatorVersion, context: Any) -> None:
+    """Set the types of a node's outputs, as far as they follow from its inputs and attributes."""
+
+    def chosen(name: str) -> Any:
+        attribute = context.get_attribute(name) if name in version.attributes else None
+        return version.defaults.get(name) if attribute is None else onnx.helper.get_attribute_value(attribute)
+
+    if version.unjudged(chosen):
+        return
+    layout = 1 if chosen(version.rules.layout) == 1 else 0
+    there = [i for i in range(min(context.get_num_inputs(), len(version.inputs))) if context.has_input(i)]
+    types = {version.inputs[i]: context.get_input_type(i).tensor_type for i in there}
+    dimensions: dict[str, Any] = {}
+    sizes = {size: value for size, name in version.rules.sizes.items() if isinstance(value := chosen(name), int)}
+    for _ in range(2):  # a factor may be known only behind the extent that it is part of
+        for name, type in types.items():
+            extents = version.tensors[name].options(len(type.shape.dim), layout)
+            for options, dimension in zip(extents, type.shape.dim, strict=False):
+                if len(options) == 1 and options[0].plain:
+                    dimensions.setdefault(options[0].size, dimension)
+                if len(options) == 1 and dimension.HasField("dim_value"):
+                    size = options[0].solved(dimension.dim_value, sizes)
+                    if size is not None:
+                        sizes.setdefault(options[0].size, size)
+    for number, name in enumerate(version.outputs[: context.get_num_outputs()]):
+        kind = version.kind_of(name)
+        # A kind without inputs has the type of the first one.
+        alike = [type for other, type in types.items() if version.kind_of(other) == kind] or [*types.values()]
+        made = TypeProto()
+        made.tensor_type.elem_type = alike[0].elem_type
+        made.tensor_type.shape.SetInParent()
+        for extent in version.tensors[name].shape(layout):
+            dimension = made.tensor_type.shape.dim.add()
+            if extent.names <= sizes.keys():
+                dimension.dim_value = extent.value(sizes)
+            elif extent.plain and extent.size in dimensions:
+                dimension.CopyFrom(dimensions[extent.size])
+        context.set_output_type(number, made)
