@@ -127,7 +127,7 @@ def check_node(
     if isinstance(version, str):
         name = operator.document.title
         return CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, version),))
-    subject = subject_of(located.scope, located.number, version)
+    subject = subject_of(located, version)
     if unjudged := version.unjudged(subject.chosen):
         return CheckedNode(version.name, unchecked=(Unchecked("", file, located.path, version.name, unjudged),))
     found = [(rule_broken(operator, outcome.topic), outcome) for outcome in outcomes(subject, operator)]
@@ -135,7 +135,7 @@ def check_node(
     if any(isinstance(o, Broken) and o.certain and rule.level is Level.ERROR for rule, o in found):
         located.scope.distrust(located.number)
     else:
-        found += _of_legal(located, subject, operator, measured)
+        found += _of_legal(subject, operator, measured)
     place = file, located.path, version.name
     problems = dict.fromkeys(_problem(rule, o, place) for rule, o in found if isinstance(o, Broken))
     unchecked = dict.fromkeys(Unchecked(rule.id, *place, o.what) for rule, o in found if isinstance(o, Missing))
@@ -168,7 +168,7 @@ def _problem(rule: Rule, broken: Broken, place: tuple[str, str, str]) -> Problem
 
 
 def _of_legal(
-    located: Located, subject: NodeSubject, operator: Operator, measured: Sequence[MeasuredTarget]
+    subject: NodeSubject, operator: Operator, measured: Sequence[MeasuredTarget]
 ) -> Iterator[tuple[Rule, Outcome]]:
     """Yield what exporters froze in a legal node, what no document settles of it, and what targets made of its like."""
     yield from _by_topic(fixed_sizes(subject))
@@ -176,7 +176,7 @@ def _of_legal(
     features = sample.features - subject.unread if sample is not None else frozenset()
     if not padding_is_read(subject):
         features -= {"Y"}  # what is open of Y is its padding
-    if domain_of(located.node.domain) != operator.document.domain:
+    if domain_of(subject.located.node.domain) != operator.document.domain:
         features |= {"old-domain"}
     for rule in rules_open(operator, subject.operator.since_version, features):
         text = f"the specification does not settle this, and the model relies on it: {rule.text}"

@@ -13,6 +13,7 @@ from ...reference import OperatorVersion
 from ..models.folding import NotConstant, constant, repeated
 from ..models.scope import Scope, shown_name
 from ..models.tensor_type import Dimension, Type
+from ..models.walk import Located
 
 _VALUES = 1 << 24
 """Bytes of a tensor whose numbers a rule looks at: lengths, never weights."""
@@ -93,7 +94,7 @@ _ELEMENTS = {
 class NodeSubject:
     """One recurrent node of a model, as far as the model says what it is given.
 
-    scope
+    located
         Where it stands.
     attributes
         By name; of one that stands there twice, the first.
@@ -108,12 +109,16 @@ class NodeSubject:
     """
 
     operator: OperatorVersion
-    scope: Scope
+    located: Located
     attributes: Mapping[str, Attribute]
     twice: tuple[str, ...]
     inputs: Mapping[str, Input]
     surplus: int
     outputs: tuple[str, ...]
+
+    @property
+    def scope(self) -> Scope:
+        return self.located.scope
 
     @property
     def unread(self) -> frozenset[str]:
@@ -149,9 +154,9 @@ class NodeSubject:
         return self.operator.defaults.get(name) if name not in self.attributes else self.given(name)
 
 
-def subject_of(scope: Scope, number: int, operator: OperatorVersion) -> NodeSubject:
-    """Return the node of a number in a scope as rules look at it."""
-    node = scope.nodes[number]
+def subject_of(located: Located, operator: OperatorVersion) -> NodeSubject:
+    """Return a node as rules look at it."""
+    scope, node = located.scope, located.node
     names = list(node.input)
     while names and not names[-1]:
         names.pop()
@@ -167,7 +172,7 @@ def subject_of(scope: Scope, number: int, operator: OperatorVersion) -> NodeSubj
         outputs.pop()
     return NodeSubject(
         operator,
-        scope,
+        located,
         attributes,
         tuple(twice),
         {

@@ -56,8 +56,7 @@ class PortableNode:
         By formal input or output its element type as NumPy calls it.
     """
 
-    located: Located
-    operator: OperatorVersion
+    subject: NodeSubject
     model: bytes
     read: OneNode
     constants: Mapping[str, Array]
@@ -66,6 +65,14 @@ class PortableNode:
     sizes: Mapping[str, int]
     formal: Mapping[str, Shape]
     elements: Mapping[str, str]
+
+    @property
+    def located(self) -> Located:
+        return self.subject.located
+
+    @property
+    def operator(self) -> OperatorVersion:
+        return self.subject.operator
 
     @property
     def path(self) -> str:
@@ -124,12 +131,12 @@ def portable(located: Located) -> PortableNode:
             if size is not None:
                 sizes[extent.size] = size
     elements = _elements(subject, constants)
-    model = _model(located, subject, constants, sizes, formal, elements)
+    model = _model(subject, constants, sizes, formal, elements)
     try:
         read = read_model(model)
     except (NotOneNode, IllegalNode) as error:
         raise NotPortable(str(error)) from None
-    return PortableNode(located, subject.operator, model, read, constants, flowing, defaults, sizes, formal, elements)
+    return PortableNode(subject, model, read, constants, flowing, defaults, sizes, formal, elements)
 
 
 def _default(subject: NodeSubject, name: str) -> Array | None:
@@ -159,14 +166,14 @@ def _elements(subject: NodeSubject, constants: Mapping[str, Array]) -> dict[str,
 
 
 def _model(
-    located: Located,
     subject: NodeSubject,
     constants: Mapping[str, Array],
     sizes: Mapping[str, int],
     formal: Mapping[str, Shape],
     elements: Mapping[str, str],
 ) -> bytes:
-    operator, scope, original = subject.operator, located.scope, located.node
+    operator, located = subject.operator, subject.located
+    scope, original = located.scope, located.node
     if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in original.attribute):
         raise NotPortable("holds a graph")
     names = [name if name in subject.inputs else "" for name in operator.inputs]

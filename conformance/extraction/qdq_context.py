@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from onnx import NodeProto
-
 from ...cases.directories.graph_reading import codec_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.quantizing import quantized_model
 from ...reference import IllegalNode, Node
-from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizes
 from ...reference.numbers.affine import Affine
 from ...reference.numbers.channels import Codec
+from ..checking.codec import codecs_before, codecs_behind
+from ..checking.subject import NodeSubject
 from ..models.folding import constants_of
-from ..models.scope import Scope, domain_of
+from ..models.scope import domain_of
 from .portable import MOST_BYTES, Array, PortableNode
 
 _EVERYWHERE = {"", "com.microsoft"}
@@ -45,21 +44,19 @@ class QuantizedNode:
 
 def quantized_node(portable: PortableNode) -> QuantizedNode | None:
     """Return a node with what quantizes around it, as far as that is per tensor and known; None without any."""
-    scope, proto = portable.located.scope, portable.located.node
+    subject = portable.subject
+    beside = [codec for codec in codecs_before(subject) if not codec.quantizes]
+    beside += [codec for codec in codecs_behind(subject) if _reads_alone(subject, codec.node.input[0])]
     codecs: dict[str, Codec] = {}
     domains: set[str] = set()
-    for formal, name in zip(portable.operator.inputs, proto.input, strict=False):
-        before = scope.nodes[scope.producers[name][0]] if name in scope.producers else None
-        codec = _codec(scope, before, DEQUANTIZE)
-        if codec is not None and before is not None:
-            codecs[formal] = codec
-            domains.add(domain_of(before.domain))
-    for formal, name in zip(portable.operator.outputs, proto.output, strict=False):
-        behind = [node for node in scope.nodes if name and name in node.input]
-        codec = _codec(scope, behind[0], QUANTIZE) if len(behind) == 1 else None
-        if isinstance(codec, Affine) and name not in scope.outputs:
-            codecs[formal] = codec
-            domains.add(domain_of(behind[0].domain))
+    for found in beside:
+        try:
+            codec = codec_of(found.node, constants_of(found.scope, found.node.input[1:], MOST_BYTES))
+        except (NotOneNode, IllegalNode):
+            continue
+        if not found.quantizes or isinstance(codec, Affine):
+            codecs[found.formal] = codec
+            domains.add(domain_of(found.node.domain))
     if not codecs:
         return None
     node = replace(portable.read.node, codecs=codecs)
@@ -69,14 +66,10 @@ def quantized_node(portable: PortableNode) -> QuantizedNode | None:
     return QuantizedNode(quantized_model(portable.model, node, held, domain=domain), node, held)
 
 
+def _reads_alone(subject: NodeSubject, output: str) -> bool:
+    """Tell whether an output of a node has one reader."""
+    return len(subject.scope.consumers[output]) == 1 and output not in subject.scope.outputs
+
+
 def _levels(array: Array, codec: Codec | None) -> Array:
     return array if codec is None else codec.levels(array).astype(codec.dtype)
-
-
-def _codec(scope: Scope, node: NodeProto | None, operator: str) -> Codec | None:
-    if node is None or quantizes(domain_of(node.domain), node.op_type) != operator:
-        return None
-    try:
-        return codec_of(node, constants_of(scope, node.input[1:], MOST_BYTES))
-    except (NotOneNode, IllegalNode):
-        return None

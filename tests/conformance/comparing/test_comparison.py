@@ -304,6 +304,25 @@ def test_results_of_the_node_itself_tell_the_first_node_that_differs(tmp_path: P
     assert comparison.first == (node.name or node.output[0])
 
 
+def test_layouts_of_frameworks_are_recognized() -> None:
+    name = "gru-bidirectional"
+    (node,) = recurrent(onnx.load(DATA / f"{name}.onnx"))
+    Y, h = (arrays(name, "out")[key] for key in ("output", "h"))  # batch first, directions in the last axis of Y
+    rows = len(Y)
+    for tensor, array, layout in (
+        (node.output[0], Y, "batch first, directions in the last axis"),
+        (node.output[0], Y.swapaxes(0, 1), "directions in the last axis"),
+        (node.output[1], h, ""),
+        (node.output[1], h.swapaxes(0, 1), "batch first"),
+        (node.output[1], h.swapaxes(0, 1).reshape(rows, -1), "directions in the last axis"),
+        ("output", Y.swapaxes(0, 1), "first two axes exchanged"),
+        ("output", Y[None], "without axes of one"),
+    ):
+        comparison = compare(DATA / f"{name}.onnx", arrays(name, "in"), {tensor: array})
+        assert comparison.agrees
+        assert comparison.tensors[0].layout == layout
+
+
 @pytest.mark.parametrize(
     ("inputs", "outputs", "message"),
     [
