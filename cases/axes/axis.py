@@ -6,7 +6,8 @@ field is added by a line in its spec and one record in a table of this package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +20,7 @@ from .violation import Violation
 
 if TYPE_CHECKING:
     from ..specs.data import TensorDraft
-    from .observed import Observed
+    from ..specs.features import Observed
     from .session import SessionScript
 
 Row = Mapping[str, Any]
@@ -278,3 +279,9 @@ def without_numbers(row: Row) -> bool:
 def features_in(axes: tuple[Axis, ...]) -> tuple[Feature, ...]:
     """Return the features of some axes in order."""
     return tuple(feature for axis in axes for feature in axis.features)
+
+
+def skips(formal: Sequence[str], given: Container[str]) -> bool:
+    """Tell whether one that is not given stands before one that is."""
+    there = [name in given for name in formal]
+    return any(not before and after for before, after in itertools.pairwise(there))

@@ -10,10 +10,10 @@ import numpy as np
 from ...reference import FORMATS
 from .axis import Axis, Feature, Rule, needs, of_values, without_numbers
 from .generator import gain, integers
-from .observed import Observed
 
 if TYPE_CHECKING:
     from ..specs.data import TensorDraft
+    from ..specs.features import Observed
 
 _PLAIN = ("dense", "small", "large")
 """Data that further changes leave readable."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...reference import cell_named
-from .axis import Axis, Changes, Condition, Feature, Rule, of_values, without_numbers
+from .axis import Axis, Changes, Condition, Feature, Rule, of_values, skips, without_numbers
 from .generator import integers
-from .observed import Observed, skips
 from .violation import Draft, Violation, changed, has, sized
 
 if TYPE_CHECKING:
     from ..specs.data import TensorDraft
+    from ..specs.features import Observed
 
 # Type
 

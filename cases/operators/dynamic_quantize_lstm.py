@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from ..axes.axis import Axis, Feature, Rule
 from ..axes.generator import gain, integers, uniform
-from ..axes.observed import Observed
 from ..axes.violation import Draft, Violation
 from ..profiles.recurrent import CellFamily
 from ..specs.data import TensorDraft
+from ..specs.features import Observed
 from ..specs.illegal import inherited_violations
 from ..specs.spec import RECURRENT_AXES, CaseSpec
 

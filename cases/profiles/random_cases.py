@@ -22,9 +22,10 @@ from ...reference import (
     operator_version,
     versions_of,
 )
+from ..axes.activations import functions_of
 from ..axes.axis import NOTHING, Axis
 from ..axes.generator import Counter
-from ..axes.node import functions_of, output_subsets
+from ..axes.node import output_subsets
 from ..specs.data import inputs_of
 from ..specs.family import drawn_operators, family_of
 from ..specs.space import settle, space_of

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...reference import OperatorVersion, cell_named, operator_version
+from ..axes.activations import functions_of
 from ..axes.axis import Axis, Rule
-from ..axes.node import functions_of, output_subsets
+from ..axes.node import output_subsets
 from .space import in_order, settle, space_of
 from .spec import CaseSpec
 

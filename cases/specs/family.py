@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from itertools import islice
 from random import Random
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from .features import groups_with, tell_words
 if TYPE_CHECKING:
     from .drawing import Bounds
 
-_SIZES = ("T", "N", "I", "H")
+SIZES = ("T", "N", "I", "H")
 _FIXED = frozenset({"op", "version", "about", "illegal", "weights_seed", "x", "w", "r", "b", "fill"})
 """Fields that identify a case, or numbers that depend on others."""
 
@@ -148,14 +148,14 @@ class Family(ABC):
         return ()
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield (field, changes) that take one thing from a case (see :mod:`.simpler`): for each field the plainer
-        values, then its default; for sizes smaller ones."""
+        """Yield (field, changes) that take one thing from a case, for :func:`simpler_cases`: for each field the
+        plainer values, then its default; for sizes smaller ones."""
         for field in fields(spec):
             name, value = field.name, getattr(spec, field.name)
             yield from ((name, {name: plain}) for of, plain in self.plainer(spec) if of == name)
-            if name in _FIXED or (field.default is MISSING and name not in _SIZES):
+            if name in _FIXED or (field.default is MISSING and name not in SIZES):
                 continue
-            if name in _SIZES:
+            if name in SIZES:
                 yield from ((name, changes) for changes in smaller(name)(spec))
             elif name == "reruns":
                 yield from RERUNS.simplified(spec)
@@ -231,6 +231,44 @@ def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:
         if op in _FAMILIES:
             for version in versions_of(op):
                 yield op, version
+
+
+@dataclass(frozen=True)
+class Simpler:
+    """A case with one thing less.
+
+    field
+        Which one: the name of the spec's field.
+    """
+
+    field: str
+    spec: Any
+
+
+def simpler_cases(spec: Any, only: str | None = None) -> list[Simpler]:
+    """Return all cases that are simpler by one change, for each field first those that take most away. Building one
+    shows whether the document allows it. Every field of a spec has the simplest value as its default.
+
+    only
+        The one field that may be changed.
+    """
+    family = family_of(spec.op)
+    by_case: dict[Any, Simpler] = {}
+    for name, changes in family.simpler(spec):
+        if only not in (None, name):
+            continue
+        changed = _made(spec, changes)
+        if changed is not None and changed != spec and changed not in by_case and family.goes_together(changed):
+            by_case[changed] = Simpler(name, changed)
+    return list(by_case.values())
+
+
+def _made(spec: Any, changes: Mapping[str, Any]) -> Any | None:
+    """Return the spec with other fields; None if its operator version has no such value."""
+    try:
+        return replace(spec, **changes)
+    except ValueError:
+        return None
 
 
 def is_spec(value: object) -> TypeGuard[Spec]:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from ...reference import CELLS, Node, OperatorVersion, document_of, operator_version, versions_of
-from ..axes import node, numbers, quantized, session, tensors
+from ..axes import activations, node, numbers, quantized, session, tensors
 from ..axes.axis import Axis, default_of
 
 _CANONICAL = json.JSONEncoder(sort_keys=True)
@@ -27,7 +27,8 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     *(tensors.ELEMENT_TYPE, node.DIRECTION, node.LAYOUT),
     *(tensors.STEPS, tensors.ROWS, tensors.INPUTS, tensors.UNITS),
     *(node.OPSET, tensors.BIAS, tensors.LENGTHS, tensors.REACH, tensors.ROW_ORDER, tensors.INITIAL, tensors.PEEPHOLES),
-    *(node.ACTIVATIONS_AXIS, node.ALPHA, node.BETA, node.CLIP, node.INPUT_FORGET, node.LINEAR_BEFORE_RESET),
+    *(activations.ACTIVATIONS_AXIS, activations.ALPHA, activations.BETA),
+    *(node.CLIP, node.INPUT_FORGET, node.LINEAR_BEFORE_RESET),
     *(node.OUTPUT_SEQUENCE, node.HIDDEN_SIZE, node.EXPLICIT, node.OUTPUTS),
     *(session.WEIGHTS, session.CONSTANT, session.HELD, session.FED, session.DIMENSIONS),
     *(numbers.DATA, numbers.ZEROS, numbers.EXTREMES, numbers.ALIKE),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
-from ...cases.specs.simpler import SIZES
+from ...cases.specs.family import SIZES
 from ...reference import Fault, fault_named, versions_of
 from ..judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Verdict
 from ..probes.probe import Probe, SpecProbe

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...cases.axes.axis import Axis
-from ...cases.specs.simpler import SIZES, Simpler, simpler_cases
+from ...cases.specs.family import SIZES, Simpler, simpler_cases
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...cases import features_of
 from ...cases.axes.axis import Axis, Condition, of_values
-from ...cases.specs.simpler import SIZES
+from ...cases.specs.family import SIZES
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe
 

@@ -12,7 +12,8 @@ from hypothesis import Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from onnxspec.cases import CaseSpec, build_case, features_of, profile, strategies
-from onnxspec.cases.axes.node import functions_of, output_subsets
+from onnxspec.cases.axes.activations import functions_of
+from onnxspec.cases.axes.node import output_subsets
 from onnxspec.cases.specs.space import settle, space_of
 from onnxspec.cases.specs.spec import RECURRENT_AXES
 from onnxspec.reference import CELLS as OPERATORS

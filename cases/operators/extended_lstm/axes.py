@@ -11,8 +11,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ...axes.activations import finite_float32
 from ...axes.axis import Axis, Condition, Feature, Rule, of_values, without_numbers
-from ...axes.node import EXPLICIT, HIDDEN_SIZE, finite_float32
+from ...axes.node import EXPLICIT, HIDDEN_SIZE
 from ...axes.session import RERUNS, WEIGHTS
 from ...axes.tensors import BIAS, SEED, size_axis
 from ...axes.violation import Draft, changed, set_to, without_input

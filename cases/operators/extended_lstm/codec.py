@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...axes.activations import finite_float32
 from ...axes.axis import Axis, Changes, Condition, Feature, of_values
 from ...axes.generator import uniform
-from ...axes.node import finite_float32
 from ...axes.violation import Violation, set_to
 from ...specs.data import TensorDraft
 from .violations import broken, without

@@ -13,12 +13,11 @@ from ....reference import Node
 from ....reference.operators.extended_lstm.document import resolve
 from ...axes.axis import NOTHING
 from ...axes.generator import uniform
-from ...axes.observed import Observed
 from ...profiles.profiles import written_cases
 from ...profiles.recurrent import RecurrentFamily
 from ...specs.data import inputs_of
 from ...specs.family import Family, Level
-from ...specs.features import groups_with, tested
+from ...specs.features import Observed, groups_with, tested
 from ...specs.illegal import break_case
 from .axes import EXTENDED_AXES
 from .codec import MIDDLE, numbers

@@ -11,7 +11,7 @@ from onnxspec.cases.operators.extended_lstm.random_cases import extended_case
 from onnxspec.cases.portable import check_case
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.cases.specs.data import inputs_of
-from onnxspec.cases.specs.simpler import simpler_cases
+from onnxspec.cases.specs.family import simpler_cases
 from onnxspec.reference import operator_of
 
 

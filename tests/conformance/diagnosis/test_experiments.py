@@ -14,7 +14,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.cases.specs.simpler import simpler_cases
+from onnxspec.cases.specs.family import simpler_cases
 from onnxspec.conformance.diagnosis import causes, experiments
 from onnxspec.conformance.diagnosis.causes import Subject
 from onnxspec.conformance.diagnosis.experiments import Budget, Shrunk, alike, shrink
