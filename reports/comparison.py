@@ -286,12 +286,14 @@ def _moves(old: Subject, new: Subject) -> Iterator[Moved]:
     """Yield the types in which accuracy changed."""
     before, order = {row.type: row for row in old.types}, list(ACCURACY_CLASSES)
     for row in new.types:
-        if row.type in before:
-            grades, worst = ([getattr(r, name) for r in (before[row.type], row)] for name in ("passing_grade", "worst"))
-            wider = all(grade in order for grade in grades) and order.index(grades[1]) > order.index(grades[0])
-            moved = None not in worst and abs(worst[0] - worst[1]) > _MOVED * max(worst)
-            if grades[0] != grades[1] or moved:
-                yield Moved(row.type, *grades, *worst, wider)
+        if row.type not in before:
+            continue
+        was, now = before[row.type].passing_grade, row.passing_grade
+        wider = was in order and now in order and order.index(now) > order.index(was)
+        largest = [before[row.type].worst or 0.0, row.worst or 0.0]
+        known = None not in (before[row.type].worst, row.worst)
+        if was != now or (known and abs(largest[0] - largest[1]) > _MOVED * max(largest)):
+            yield Moved(row.type, was, now, before[row.type].worst, row.worst, wider)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
