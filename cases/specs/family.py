@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from random import Random
 from types import MappingProxyType
@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from ...reference import Clause, Node, clauses_of, operator_names, versions_of
 from ..axes.axis import NOTHING
-from ..axes.session import RERUNS
-from ..axes.tensors import smaller
 from ..axes.violation import Violation
 from .case import Case, Spec
 from .features import groups_with, tell_words
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from .drawing import Bounds
 
 SIZES = ("T", "N", "I", "H")
-_FIXED = frozenset({"op", "version", "about", "illegal", "weights_seed", "x", "w", "r", "b", "fill"})
-"""Fields that identify a case, or numbers that depend on others."""
 
 
 class Level(Struct, frozen=True):
@@ -148,28 +144,14 @@ class Family(ABC):
         return ()
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield (field, changes) that take one thing from a case, for :func:`simpler_cases`: for each field the
-        plainer values, then its default; for sizes smaller ones."""
-        for field in fields(spec):
-            name, value = field.name, getattr(spec, field.name)
-            yield from ((name, {name: plain}) for of, plain in self.plainer(spec) if of == name)
-            if name in _FIXED or (field.default is MISSING and name not in SIZES):
-                continue
-            if name in SIZES:
-                yield from ((name, changes) for changes in smaller(name)(spec))
-            elif name == "reruns":
-                yield from RERUNS.simplified(spec)
-            elif value != field.default:
-                yield name, {name: field.default}
+        """Yield (field, changes) that take one thing from a case, for :func:`simpler_cases`: by default
+        each field's default."""
+        values = ((field, getattr(spec, field.name)) for field in fields(spec) if field.name != "illegal")
+        return ((field.name, {field.name: field.default}) for field, value in values if value != field.default)
 
     def goes_together(self, spec: Any) -> bool:
         """Return False if a simpler spec describes the same case."""
         return True
-
-    def plainer(self, spec: Any) -> Sequence[tuple[str, Any]]:
-        """Fields with simpler values than a case has that are not the defaults of the class (those are tried anyhow),
-        for each field the simplest first. Each step leads to a case with fewer of them."""
-        return ()
 
     def crossed(self, spec: Any, other: Any, names: Collection[str]) -> Any | None:
         """Return a case with some fields of another one of the same operator version; None if that is impossible."""

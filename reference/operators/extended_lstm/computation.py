@@ -21,7 +21,6 @@ from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
 from ...numbers.formats import Format
 from ...recurrent.cell import Gates, Parameters, States
-from ...recurrent.computation import Computation
 from ...recurrent.configuration import Configuration
 from ...recurrent.rnn import LSTM, in_order, processing_order, run, states_of
 from .arithmetic import Leveled, Requantized
@@ -35,39 +34,15 @@ of_run = partial(fault_of_run, operators=(OP_TYPE,), types=("float32",))
 """Register a fault of it."""
 
 
-@dataclass(frozen=True)
-class Requantizing(Computation):
-    """LSTM's computation of numbers that stand for levels.
-
-    y
-        How Y is quantized; None where it is not.
-    fed_back
-        What goes from step to step then, one of :data:`.arithmetic.STATES`.
-    """
-
-    y: Affine | None = None
-    fed_back: str = "quantized"
-
-    @classmethod
-    def of(cls, node: ExtendedLSTM, fed_back: str = "quantized") -> Requantizing:
-        """The computation of a node."""
-        return cls(node, {name: operand.value for name, operand in node.tensors.items()}, node.y, fed_back)
-
-    def plain(self, observed: Any = None) -> dict[str, NDArray[Any]]:
-        """Y, and LSTM's Y_h and Y_c as they go on, in float64."""
-        arithmetic = Requantized(self.y if self.fed_back == "quantized" else None)
-        outputs = run(self.configuration, self.inputs, arithmetic)
-        outputs["Y_h"] = arithmetic.feedback(outputs["Y_h"])
-        return outputs if self.y is None else {**outputs, "Y": self.y.rounded(outputs["Y"])}
-
-
 def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
-    """Y (T, 2, N, H), every state computed from the one before, in float64 and quantized where y_scale is given.
+    """Return Y (T, 2, N, H), every state computed from the one before, in float64 and quantized where y_scale is given.
 
     state
-        One of STATES. Without y_scale both are the same.
+        What goes from step to step then, one of :data:`.arithmetic.STATES`. Without y_scale both are the same.
     """
-    return Requantizing.of(node, state).plain()["Y"]
+    numbers = {name: operand.value for name, operand in node.tensors.items()}
+    Y: Array = run(node, numbers, Requantized(node.y if state == "quantized" else None))["Y"]
+    return Y if node.y is None else node.y.rounded(Y)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from ...documents.operators import Document, OperatorVersion, declare
 from ...documents.tensors import Stated, recurrent_forms
 from ...numbers.affine import Affine
 from ...recurrent.configuration import Configuration, configure
-from ...recurrent.node import IllegalNode, Node, format_of_inputs, sizes_of_inputs
+from ...recurrent.node import IllegalNode, Node, format_of_inputs, sizes_of_inputs, text_of
 from ...recurrent.rnn import LSTM
 from .arithmetic import STATES
-from .attributes import Given, codecs_of, diagnostics
+from .attributes import codecs_of, diagnostics
 from .stages import Operand
 
 Array = NDArray[np.float64]
@@ -111,7 +111,8 @@ def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -
     for name, value in attributes.items():
         if not isinstance(value, _KINDS[operator.attributes[name]]) or isinstance(value, bool):
             raise _illegal("attributes.types", f"{name} is {value!r}, which is not of its type")
-    for diagnostic in diagnostics(Given(operator, attributes)):
+    given = {name: text_of(value) if isinstance(value, bytes) else value for name, value in attributes.items()}
+    for diagnostic in diagnostics(operator, attributes, given.get):
         raise _illegal(*diagnostic)
     format_of_inputs(operator, inputs, _illegal)
     sizes_of_inputs(node, inputs, 2, 0, _illegal)

@@ -20,7 +20,6 @@ from .stages import Operand, Stages, Sums
 Array = NDArray[np.float64]
 
 _ONE = 2.0**24
-_INT32 = (-(2**31), 2**31 - 1)
 _BOUND = 128.0
 
 # Quantization.
@@ -143,7 +142,7 @@ def _by_factors(sums: Sums, kind: str) -> Array:
         factor = Factor.of(unit)
         if _kind(factor, terms) == kind:
             levels = np.rint(products).astype(np.int64)
-            scaled = factor.times(shifted(levels.copy(), terms, _INT32), terms)
+            scaled = factor.times(shifted(levels, terms), terms)
             total += scaled / _ONE - products * exact
         if w.centre:
             slope = Factor.of(unit * w.centre)

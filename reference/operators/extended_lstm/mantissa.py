@@ -14,24 +14,16 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 
-INT32 = (-(2**31), 2**31 - 1)
-# The kernel's bounds for 16-bit results are those of 17 bits: what lies between wraps around instead of saturating.
-INT17 = (-(2**16), 2**16 - 1)
-# The int that an infinite or undefined number is converted to on x86.
 NO_POWER = -(2**31)
+"""The int that an infinite or undefined number is converted to on x86."""
 
 
-def _as_int32(value: int) -> int:
-    """An integer modulo 2^32, as int32."""
-    return (value + 2**31) % 2**32 - 2**31
-
-
-def power_shift(count: int) -> int:
+def _power_shift(count: int) -> int:
     """``1 << count`` of C's int where count is any int: x86 takes it modulo 32, and 31 gives -2^31."""
-    return _as_int32(1 << (count % 32))
+    return ((1 << (count % 32)) + 2**31) % 2**32 - 2**31
 
 
-def ceil_log2(x: float) -> int | None:
+def _ceil_log2(x: float) -> int | None:
     """The least integer e with |x| <= 2^e; None where there is none, at 0, infinity and NaN.
 
     The kernel asks log2, whose error is too small to matter: nothing it asks about has more than 41 bits.
@@ -42,40 +34,23 @@ def ceil_log2(x: float) -> int | None:
     return exponent - 1 if mantissa == 0.5 else exponent
 
 
-def _int_of(x: NDArray[np.float64]) -> Integers:
-    """float64 to int32 (given as int64) as x86 converts: towards zero, and -2^31 where that has no int32."""
-    inside = np.abs(x) < 2.0**31
-    converted: Integers = np.where(inside, np.where(inside, x, 0).astype(np.int64), -(2**31))
-    return converted
+def _int16(x: float) -> int:
+    """Rounded half away from zero, but with the sign of the integer part, so that what lies between -1 and -1/2 becomes
+    0 and not -1. The bounds are those of 17 bits: what lies between wraps around instead of saturating."""
+    if math.isnan(x):
+        return 0  # its int, -2^31, modulo 2^16
+    bounded = int(min(max(x + 0.5 if x > -1 else x - 0.5, -(2**16)), 2**16 - 1))
+    return (bounded + 2**15) % 2**16 - 2**15
 
 
-def rounded(x: NDArray[np.float64] | float, least: int, most: int) -> Integers:
-    """Rounded half away from zero and saturated; but the sign is that of the integer part, so that what lies between
-    -1 and -1/2 becomes 0 and not -1."""
-    x = np.asarray(x, np.float64)
-    rounded = np.where(x > -1, x + 0.5, x - 0.5)
-    saturated: Integers = np.where(rounded < least, least, np.where(rounded > most, most, _int_of(rounded)))
-    return saturated
-
-
-def _int16(x: Integers) -> Integers:
-    """Integers modulo 2^16, as int16 (given as int64)."""
-    wrapped: Integers = (x + 2**15) % 2**16 - 2**15
-    return wrapped
-
-
-def shifted(x: Integers, count: int, bounds: tuple[int, int]) -> Integers:
-    """x / 2^count, rounded half away from zero and saturated, into x itself.
+def shifted(x: Integers, count: int) -> Integers:
+    """x / 2^count, rounded half away from zero and saturated to int32.
 
     The half is a C int: where count is 32 it is -2^31, where it is more it is too small by 2^32.
     """
-    half = 0 if count == 0 else power_shift(count - 1)
-    negative = x < 0
-    np.abs(x, out=x)
-    x += half
-    x >>= count % 64
-    np.negative(x, out=x, where=negative)
-    return np.clip(x, *bounds, out=x)
+    half = 0 if count == 0 else _power_shift(count - 1)
+    size = (np.abs(x) + half) >> (count % 64)
+    return np.clip(np.where(x < 0, -size, size), -(2**31), 2**31 - 1)
 
 
 class Factor(Struct, frozen=True):
@@ -91,17 +66,14 @@ class Factor(Struct, frozen=True):
     @classmethod
     def of(cls, x: float) -> Factor:
         """The kernel's form of a number."""
-        exponent = ceil_log2(x)
+        exponent = _ceil_log2(x)
         power = NO_POWER if exponent is None else 15 - exponent
-        with np.errstate(invalid="ignore", over="ignore"):
-            scaled = np.float64(power_shift(power)) * np.float64(x)
-        return cls(int(_int16(rounded(scaled, *INT17))), power)
+        return cls(_int16(_power_shift(power) * float(x)), power)
 
     def times(self, x: Integers, already: int = 0) -> Integers:
-        """Integers multiplied by the number, into x itself; `already` is the power of two they were divided by before.
-        The count of the shift is held in 8 bits."""
-        x *= self.mantissa
-        return shifted(x, (self.power - already) % 256, INT32)
+        """Integers multiplied by the number; `already` is the power of two they were divided by before. The count of
+        the shift is held in 8 bits."""
+        return shifted(x * self.mantissa, (self.power - already) % 256)
 
 
 ZERO = Factor(0, NO_POWER)

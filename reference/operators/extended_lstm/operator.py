@@ -160,7 +160,7 @@ class _ExtendedLSTM(Operator):
 
     def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
         """See :mod:`.attributes`."""
-        return diagnostics(written)
+        return diagnostics(written.operator, written.attributes, written.given)
 
     def topic_of_kind(self, attribute: str, kind: str) -> str:
         """A scale that is a list has a clause of its own."""

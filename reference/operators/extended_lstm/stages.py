@@ -103,16 +103,12 @@ class Sums(Struct, frozen=True):
     total: Array
 
 
-def _as_it_is(number: Any) -> Any:
+def _same(number: Any) -> Any:
     return number
 
 
-def _given(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
+def _quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
     return Operand.of(affine, array)
-
-
-def _same(operand: Operand) -> Operand:
-    return operand
 
 
 def _nothing(sums: Sums) -> Array | float:
@@ -122,10 +118,6 @@ def _nothing(sums: Sums) -> Array | float:
 def saturated(y: Affine, hidden: Array) -> Array:
     """The number nearest to Ht that some level stands for, not yet rounded to one."""
     return np.clip(hidden, y.least, y.greatest)
-
-
-def _both(biases: tuple[Array, Array]) -> tuple[Array, Array]:
-    return biases
 
 
 @dataclass(frozen=True)
@@ -160,11 +152,11 @@ class Stages:
         From the Y that a target reports to the one that it has computed, and back: where elements lie elsewhere.
     """
 
-    quantized: Callable[[str, Affine, NDArray[Any]], Operand] = _given
+    quantized: Callable[[str, Affine, NDArray[Any]], Operand] = _quantized
     state: Callable[[Operand], Operand] = _same
     shift: Callable[[Sums], Array | float] = _nothing
     shown: Callable[[Affine, Array], Array] = saturated
-    biases: Callable[[tuple[Array, Array]], tuple[Array, Array]] = _both
+    biases: Callable[[tuple[Array, Array]], tuple[Array, Array]] = _same
     weights: tuple[int, int] = (0, 1)
     backwards: tuple[bool, bool] = (False, True)
     realigned: bool = True
@@ -172,5 +164,5 @@ class Stages:
     functions: tuple[str, str, str] = ("Sigmoid", "Tanh", "Tanh")
     rows: Callable[[Operand], Operand] = _same
     absent_bias: float = 0.0
-    seen: Callable[[Array], Array] = _as_it_is
-    placed: Callable[[Bounded], Bounded] = _as_it_is
+    seen: Callable[[Array], Array] = _same
+    placed: Callable[[Bounded], Bounded] = _same
