@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
 
@@ -18,19 +16,18 @@ from ...reference.documents.clauses import ILLEGAL
 from ...reference.documents.tensors import Shape, TensorForm
 from ...reference.faults.derived import in_ids
 from ..axes.generator import uniform
-from ..axes.violation import Draft, Violation
+from ..axes.violation import Violation
 from ..profiles.random_cases import distinct
 from ..specs.case import Case, Course, Feed, Step, Trial
-from ..specs.family import FRESH_CASES, Family, Level
+from ..specs.family import Family, Level
 from ..specs.features import model_features
+from ..specs.illegal import commit
 from .covering import covering_rows
 from .model import dtype_named, node_model
 from .spec import DIMENSIONS, SESSIONS
 from .violations import form_violations
 
 Array = NDArray[Any]
-
-_MOST_DRAWS = 20 * FRESH_CASES
 
 _RANDOM = 100
 """Random cases that ``full`` has beside those of ``core``."""
@@ -132,13 +129,11 @@ class SimpleFamily(Family):
     def _breaks(self, spec: Any) -> bool:
         """Tell whether a violation can be made and the document forbids the resulting model."""
         try:
-            draft = self._draft(spec)
+            broken, inputs = self._broken(spec)
         except (KeyError, IndexError, ValueError):
             return False
         try:
-            version = spec.operator
-            node = Node(version.op_type, spec.version, draft.attributes, tuple(draft.outputs), version.domain)
-            resolve(node, draft.inputs)
+            resolve(Node(broken.op_type, spec.version, broken.attributes, broken.outputs, broken.domain), inputs)
         except IllegalNode:
             return True
         except (KeyError, IndexError, TypeError, ValueError):
@@ -203,13 +198,12 @@ class SimpleFamily(Family):
         state = evaluate_in_order(node, before)[self.carried[name]]
         return np.ascontiguousarray(state.astype(dtype_named(spec.type_of(name))))
 
-    def _draft(self, spec: Any) -> Draft:
-        """A case's parts with its violation made. Raises KeyError or IndexError where it cannot be."""
-        violation = next(one for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
-        node, inputs = replace(spec, illegal="").node, dict(self.inputs(spec))
-        draft = Draft(node.operator, 0, dict(node.attributes), inputs, list(node.outputs))
-        violation.change(draft)
-        return draft
+    def _violation(self, spec: Any) -> Violation:
+        return next(one for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
+
+    def _broken(self, spec: Any) -> tuple[Node, Mapping[str, Array]]:
+        """A case's node and inputs with its violation made. Raise KeyError or IndexError where it cannot be."""
+        return commit(self._violation(spec), replace(spec, illegal="").node, self.inputs(spec))
 
     def build(self, spec: Any) -> Case:
         """See :meth:`..specs.family.Family.build`: a case that does not ask for the first output has a companion."""
@@ -221,12 +215,8 @@ class SimpleFamily(Family):
         if not spec.illegal:
             everything = replace(node, outputs=node.operator.outputs)
             return Case(spec, legal, self._trial(spec, companion, everything, runs))
-        draft = self._draft(spec)
-        broken = copy.copy(node)  # to make it anew would raise
-        for field, value in (("attributes", draft.attributes), ("outputs", tuple(draft.outputs))):
-            object.__setattr__(broken, field, value)
-        violation = next(one for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
-        trial = replace(self._trial(spec, spec.id, broken, [draft.inputs]), violation=violation)
+        broken, inputs = self._broken(spec)
+        trial = replace(self._trial(spec, spec.id, broken, [inputs]), violation=self._violation(spec))
         return Case(spec, trial, replace(legal, key=companion))
 
     def _trial(self, spec: Any, key: str, node: Node, runs: Sequence[Mapping[str, Array]]) -> Trial:
@@ -247,8 +237,7 @@ class SimpleFamily(Family):
     def features(self, spec: Any) -> frozenset[str]:
         """See :meth:`..specs.family.Family.features`."""
         if spec.illegal:
-            topic = next(one.topic for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
-            return frozenset({"illegal", f"{ILLEGAL}{topic}"})
+            return frozenset({"illegal", f"{ILLEGAL}{self._violation(spec).topic}"})
         used = model_features(spec.weights == "initializer", spec.dimensions != "static", spec.session != "one")
         sessions = {spec.session} - {"one"}
         return self.node_features(spec.node, self.inputs(spec)) | used | sessions
@@ -293,14 +282,6 @@ class SimpleFamily(Family):
             Level("sequence", "any session, sizes of at least 1", partial(_is_basic, sessions=SESSIONS)),
             Level("complete", "everything that the suite tries", lambda spec: True),
         )
-
-    def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
-        """See :meth:`..specs.family.Family.challenge`: as many of each level as a certificate asks for."""
-        keys = (f"challenge/{nonce}/{index}" for index in range(_MOST_DRAWS))
-        drawn = (self.random_case(op, key, version, type) for key in keys)
-        fresh = dict.fromkeys(spec for spec in drawn if spec is not None)
-        chosen = (islice(filter(level.holds, fresh), FRESH_CASES) for level in self.levels(op, version))
-        return tuple(dict.fromkeys(chain.from_iterable(chosen)))
 
     def goes_together(self, spec: Any) -> bool:
         """See :meth:`..specs.family.Family.goes_together`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import islice
+from itertools import chain, islice
 from random import Random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -171,16 +171,19 @@ class Family(ABC):
         return (Level("complete", "everything that the suite tries", lambda spec: True),)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
-        """Return fresh cases of every level, the same ones for everyone from the nonce, for a certificate."""
+        """Return fresh cases of every level, as many of each as a certificate asks for, the same ones for everyone from
+        the nonce."""
         drawn = (self.random_case(op, f"challenge/{nonce}/{index}", version, type) for index in range(_DRAWS))
-        return tuple(islice(dict.fromkeys(spec for spec in drawn if spec is not None), FRESH_CASES))
+        fresh = dict.fromkeys(spec for spec in drawn if spec is not None)
+        chosen = (islice(filter(level.holds, fresh), FRESH_CASES) for level in self.levels(op, version))
+        return tuple(dict.fromkeys(chain.from_iterable(chosen)))
 
 
 _FAMILIES: dict[str, Family] = {}
 FRESH_CASES = 64
 """Fresh cases of a nonce that must pass in each row of a certificate for it to reach a level."""
 
-_DRAWS = 4 * FRESH_CASES
+_DRAWS = 20 * FRESH_CASES
 
 
 def register(family: Family) -> Family:

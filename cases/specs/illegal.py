@@ -78,7 +78,14 @@ def break_case(spec: CaseSpec) -> tuple[Node, Mapping[str, Array]]:
     if violation is None:
         return node, inputs
     ordered = {name: inputs[name] for name in node.operator.inputs if name in inputs}
-    draft = Draft(node.operator, spec.H, dict(node.attributes), ordered, list(node.outputs))
+    return commit(violation, node, ordered, spec.H)
+
+
+def commit(
+    violation: Violation, node: Node, inputs: Mapping[str, Array], hidden_size: int = 0
+) -> tuple[Node, Mapping[str, Array]]:
+    """Return a node and its inputs with a violation committed. Raise KeyError or IndexError where it cannot be."""
+    draft = Draft(node.operator, hidden_size, dict(node.attributes), dict(inputs), list(node.outputs))
     violation.change(draft)
     for array in draft.inputs.values():
         array.setflags(write=False)
