@@ -58,14 +58,12 @@ def diagnostics(*_: Any) -> Any:
     raise IllegalNode("leaky.nothing", "no such clause")
 
 
-def main() -> None:
-    LeakyFamily.build, LeakyFamily.profile = build, profile  # type: ignore[method-assign]
-    LeakyFamily.challenge = challenge  # type: ignore[method-assign]
-    Leaky.expect = expect  # type: ignore[method-assign]
-    object.__setattr__(_fault, "wrong", wrong)
-    Leaky.diagnostics = diagnostics  # type: ignore[method-assign]
-    answer()
-
+# At import, so that the processes of prove have it too.
+LeakyFamily.build, LeakyFamily.profile = build, profile  # type: ignore[method-assign]
+LeakyFamily.challenge = challenge  # type: ignore[method-assign]
+Leaky.expect = expect  # type: ignore[method-assign]
+object.__setattr__(_fault, "wrong", wrong)
+Leaky.diagnostics = diagnostics  # type: ignore[method-assign]
 
 if __name__ == "__main__":
-    main()
+    answer()

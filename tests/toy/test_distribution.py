@@ -33,7 +33,7 @@ def test_the_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
     """Its files as docs/operators.md shows them, installed: plain onnxspec knows and proves it."""
     site = installed(tmp_path / "site", "leaky_operator")
     assert _documented(site) == 12
-    done = onnxspec(site, "prove", "--op", "Leaky", "-j", "1", "--out", str(tmp_path / "proof.csv"))
+    done = onnxspec(site, "prove", "--op", "Leaky", "--out", str(tmp_path / "proof.csv"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "26 cases catch 3 of 3 faults" in done.stdout
     target = ("--target", "NAME", "--targets-file", str(site / "runtime" / "targets.toml"))
@@ -70,7 +70,7 @@ class Adapter:
 def test_the_described_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
     site = installed(tmp_path / "site", "smooth_operator", "smooth")
     _documented(site)
-    done = onnxspec(site, "prove", "--op", "Smooth", "-j", "1", "--out", str(tmp_path / "proof.csv"))
+    done = onnxspec(site, "prove", "--op", "Smooth", "--out", str(tmp_path / "proof.csv"))
     assert done.returncode == 0, done.stdout + done.stderr
     caught = re.search(r"cases catch (\d+) of (\d+) faults", done.stdout)
     assert caught is not None

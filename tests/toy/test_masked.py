@@ -81,7 +81,7 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
         "check": ("check", model),
         "model": ("run", "--model", model, "--target", "kept", "--target", "wrong", *of, "--out", tmp_path / "model"),
         "fuzz": ("fuzz", *OF, "--target", "wrong", *of, "--examples", "8", "--seed", "1", "--out", tmp_path),
-        "prove": ("prove", *OF, "-j", "1", "--out", tmp_path / "proof.csv"),
+        "prove": ("prove", *OF, "--out", tmp_path / "proof.csv"),
         "certify": ("certify", lane, "--out", package, "--product", "toy", "--vendor", "nobody"),
         "verify": ("verify", package),
     }

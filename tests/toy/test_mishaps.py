@@ -35,7 +35,7 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         "wrong": ("run", *LEGAL, "--target", "wrong", *of, "--out", folder / "wrong"),
         "certify": ("certify", folder / "right", "--out", folder / "package.zip", "--product", "toy",
                     "--vendor", "nobody"),
-        "prove": ("prove", "--op", "Leaky", "-j", "1", "--out", folder / "proof.csv"),
+        "prove": ("prove", "--op", "Leaky", "--out", folder / "proof.csv"),
         "fuzz": ("fuzz", "--op", "Leaky", "--target", "right", *of, "--examples", "8", "--seed", "1", "--out", folder),
         "check": ("check", folder / "model.onnx"),
         "generate": ("generate", "--out", folder / "cases", "--op", "Leaky", "--all"),

@@ -22,7 +22,7 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
                   "--out", tmp_path / "right"),
         "certify": ("certify", tmp_path / "right", "--out", tmp_path / "p.zip", "--product", "toy", "--vendor", "no"),
         "generate": ("generate", "--out", tmp_path / "cases", *OP, "--all"),
-        "prove": ("prove", *OP, "-j", "1", "--out", tmp_path / "proof.csv", "--fault", "leaky.start.one"),
+        "prove": ("prove", *OP, "--out", tmp_path / "proof.csv", "--fault", "leaky.start.one"),
         "explain": ("explain", "toy.example.lstm-1.float32.b2-i3-n1-s7.", "--target", "wrong", *of),
         "clauses": ("clauses", "toy.example::LSTM"),
         "other": ("list", "--op", "LSTM-22", "--profile", "smoke"),

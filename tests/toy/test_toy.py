@@ -115,7 +115,7 @@ def test_it_is_searched(targets: Path, tmp_path: Path) -> None:
 
 
 def test_it_is_proved(tmp_path: Path) -> None:
-    printed = command("prove", "--op", "Leaky", "-j", "1", "--out", tmp_path / "proof.csv", code=1)
+    printed = command("prove", "--op", "Leaky", "--out", tmp_path / "proof.csv", code=1)
     # One forbidden model catches what takes it, where two are asked for; all else is caught.
     assert "leaky.start.one" in printed
     rows = (tmp_path / "proof.csv").read_text().splitlines()[1:]
