@@ -10,7 +10,7 @@ from ...cases import family_of, operator_versions
 from ...cases.profiles.random_cases import random_specs
 from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, operator_version, versions_of
-from .naming import CaseError, UnknownName
+from .naming import CaseError, UnknownName, require_known
 from .probe import Probe, SpecProbe
 
 MOST = 100_000
@@ -80,13 +80,9 @@ def drawn_probes(
     """
     drawable = tuple(dict.fromkeys(op for op, _ in operator_versions(None))) if ops else drawn_operators()
     known = sorted({version for op in drawable for version in versions_of(op)})
-    for kind, given, there in (("operator", ops, drawable), ("type", types, tuple(FORMATS))):
-        for name in given:
-            if name not in there:
-                raise UnknownName(kind, name, there, " of fresh cases")
-    for version in versions:
-        if version not in known:
-            raise UnknownName("operator version", version, known, " of fresh cases")
+    for kind, given, there in (("operator", ops, drawable), ("type", types, [*FORMATS])):
+        require_known(kind, given, there, " of fresh cases")
+    require_known("operator version", versions, known, " of fresh cases")
     try:
         specs = random_specs(count, seed, ops, versions, types)
     except ValueError:

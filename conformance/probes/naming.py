@@ -47,6 +47,13 @@ def _nearest(given: str, known: Sequence[object]) -> list[str]:
     return [folded[n] for n in near] or ([str(k) for k in known[:6]] if len(known) <= _FEW else [])
 
 
+def require_known(kind: str, names: Iterable[object], known: Sequence[object], among: str = "") -> None:
+    """Raise UnknownName for the first name that is not known."""
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known, among)
+
+
 class CaseError(UnknownName):
     """Something that was given as a case is none; the text says why, in one line."""
 

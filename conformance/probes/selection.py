@@ -15,7 +15,7 @@ from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
-from .naming import CaseError, expanded, is_folder, is_portable, portable_probes
+from .naming import CaseError, expanded, is_folder, is_portable, portable_probes, require_known
 from .naming import UnknownName as UnknownName
 from .probe import Probe, SpecProbe
 from .unlisted import UnlistedProbe
@@ -205,18 +205,13 @@ def probes_of_profile(name: str) -> list[Probe]:
 def _of_profile(selection: Selection, about: Sequence[str]) -> list[Probe]:
     """Return the cases of a profile, or those of any profile that patterns name. Raise UnknownName."""
     known = list(operator_versions(None))
-    if selection.profile not in PROFILES:
-        raise UnknownName("profile", selection.profile, PROFILES)
-    for op in selection.ops:
-        if op not in {o for o, _ in known}:
-            raise UnknownName("operator", op, sorted({o for o, _ in known}))
+    require_known("profile", [selection.profile], PROFILES)
+    require_known("operator", selection.ops, sorted({op for op, _ in known}))
     versions = sorted({v for o, v in known if o in (selection.ops or about)})
     for version in selection.versions:
         if version not in versions:
             raise UnknownName("operator version", version, versions, hint=_of_opset(version, selection.ops))
-    for kind in selection.types:
-        if kind not in FORMATS:
-            raise UnknownName("type", kind, list(FORMATS))
+    require_known("type", selection.types, [*FORMATS])
     probes = _named(selection, about) if selection.cases else list(_listed(selection, _versions(selection, about)))
     if not probes:
         of_types, everything = (replace(selection, versions=(), types=types) for types in (selection.types, ()))
@@ -245,9 +240,7 @@ def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among t
     )
     left = list(probes)
     for kind, asked, of in axes:
-        for name in asked:
-            if name not in {of(probe) for probe in left}:
-                raise UnknownName(kind, name, list(dict.fromkeys(of(probe) for probe in left)), among)
+        require_known(kind, asked, list(dict.fromkeys(map(of, left))), among)
         left = [probe for probe in left if not asked or of(probe) in asked]
     by_id = {probe.id: probe for probe in left}
     for pattern in selection.cases:

@@ -60,39 +60,27 @@ class _Draw:
         return chosen and feature not in self._without
 
     def spec(self) -> Any:
-        sizes = self.sizes()
-        I, H = sizes["I"], sizes["H"]
-        row: dict[str, Any] = dict(sizes)
+        row: dict[str, Any] = self._sizes()
         row["x"] = self._affine(self.one_of(0.5, 1.0, 2.0, 3.0, 4.0, 7.0))
         spread = self.one_of(1.0, 1.7, 2.5)
         largest = row["x"][0] * max(row["x"][1], HIGHEST - row["x"][1])
-        row["w"] = self._weights(spread / largest, I, row["x"])
+        row["w"] = self._weights(spread / largest, row["I"], row["x"])
         row["y"] = None if self._rare("float-output", 5) else self._output()
-        row["r"] = self._weights(spread, H, None)
+        row["r"] = self._weights(spread, row["H"], None)
         row["b"] = self._affine(self.one_of(0.25, 0.4, 0.75, 1.5))
         row["bias"] = not self._rare("no-bias", 4)
-        row["fill"] = self.fill()
+        row["fill"] = tuple((name, 1.5) for name in "XWRB" if self._rare("beyond", 3))
         row["hidden_size"] = not self._rare("no-hidden-size", 4)
         row["old"] = self._rare("old", 4)
         row["explicit"] = self.one_of(False, False, True)
         row["weights"] = "input" if self._rare("inputs", 2) else "initializer"
         row["reruns"] = self.one_of("data", "sizes") if self._rare("reruns", 2) else "none"
-        row["data"] = self.data()
+        row["data"] = self.one_of("ties", "inf", "far") if self._rare("wild", 3) else "dense"
         row["seed"] = self._choose.below(1 << 16)
         return extended("dense", **row)
 
-    def fill(self) -> tuple[tuple[str, float], ...]:
-        """The tensors that are beyond their range."""
-        return tuple((name, 1.5) for name in "XWRB" if self._rare("beyond", 3))
-
-    def data(self) -> str:
-        """The way in which X is spoilt, if it is."""
-        return str(self.one_of("ties", "inf", "far")) if self._rare("wild", 3) else "dense"
-
-    def sizes(self, *widths: int) -> dict[str, int]:
-        """T, N, I and H, the last two of which may be given."""
-        T, N = self.one_of(*_STEPS), self.one_of(*_ROWS)
-        I, H = widths or (self.one_of(*_WIDTHS), self.one_of(*_WIDTHS))
+    def _sizes(self) -> dict[str, int]:
+        T, N, I, H = map(self._choose.one_of, (_STEPS, _ROWS, _WIDTHS, _WIDTHS))
         equal = self._choose.below(8)
         if equal == 0:
             N = min(T, 9)
