@@ -46,6 +46,7 @@ def conclude(
         target.unlisted = [
             result.case
             for result in target.results
+            if target.target.expected  # the user's own list
             if result.expected and confirmed & {*unlisted_faults(entries, probes[result.case], result)}
         ]
     if target.unavailable:
