@@ -410,6 +410,7 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
     assert documented("A target in run.json") == {
         *target,
         "filling",
+        "unlisted",
         "mishaps",
         "levels",
     }  # some cases of numbers; nothing broke off

@@ -24,12 +24,10 @@ from ..results.environment import version_of
 from ..results.summary import summary_of
 from ..workers.worker_process import MEASURED
 from .package import STATEMENT, as_json, attested
-from .placement import placement_of
 from .records import FORM, ChallengeRecord, MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
 from .replay import Replay
-from .reported import reported_in
 from .rows import interpretations_of, rows_of
-from .trial import trial_of
+from .trial import placement_of, reported_in, trial_of
 from .waivers import read_waivers
 
 ENVIRONMENT, SUITE, WAIVERS = "ENVIRONMENT.json", "SUITE.json", "waivers.toml"

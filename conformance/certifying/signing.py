@@ -1,24 +1,20 @@
-"""Signatures of packages: the statement in a DSSE envelope (Dead Simple Signing Envelope, as in-toto and Sigstore
-have it), signed with an ed25519 key. The libraries that do so are an extra, ``onnxspec[sign]``."""
+"""Signatures of packages: the statement in a DSSE envelope (Dead Simple Signing Envelope, as in-toto and Sigstore have
+it), signed with an ed25519 key. The library for keys is an extra, ``onnxspec[sign]``."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-
-import msgspec
 
 from ...reference.errors import UserError
 from ..border.strict_json import MalformedJson, decode, encode
 from .package import ENVELOPE, STATEMENT, Package
-from .records import EnvelopeRecord
+from .records import EnvelopeRecord, SignatureRecord
 
 PAYLOAD = "application/vnd.in-toto+json"
 """The type of a payload that is a Statement of in-toto's."""
@@ -42,21 +38,26 @@ class Signer:
     private: Any = field(repr=False)
 
     def envelope(self, payload: bytes) -> bytes:
-        """STATEMENT.intoto.jsonl: a statement, signed."""
-        made = _libraries().dsse.Envelope(payload, PAYLOAD, {})
-        made.sign(_libraries().keys.CryptoSigner(self.private, self.public.key))
-        return encode(msgspec.convert(made.to_dict(), EnvelopeRecord)).encode("ascii") + b"\n"
+        """Return STATEMENT.intoto.jsonl: a statement, signed."""
+        signature = base64.b64encode(self.private.sign(_authenticated(payload))).decode("ascii")
+        signatures = (SignatureRecord(sig=signature, keyid=self.public.fingerprint),)
+        encoded = base64.b64encode(payload).decode("ascii")
+        record = EnvelopeRecord(payload=encoded, payload_type=PAYLOAD, signatures=signatures)
+        return encode(record).encode("ascii") + b"\n"
 
 
 def signer_in(path: Path) -> Signer:
     """Return the signer of a file in PEM. Raise UserError."""
-    private = _loaded(path, "private key", partial(_libraries().serialization.load_pem_private_key, password=None))
+    serialization, ed25519 = _libraries()
+    load = partial(serialization.load_pem_private_key, password=None)
+    private = _loaded(path, "private key", load, ed25519.Ed25519PrivateKey)
     return Signer(_public(private.public_key()), private)
 
 
 def public_key_in(path: Path) -> PublicKey:
     """Return the public key of a file in PEM. Raise UserError."""
-    return _public(_loaded(path, "public key", _libraries().serialization.load_pem_public_key))
+    serialization, ed25519 = _libraries()
+    return _public(_loaded(path, "public key", serialization.load_pem_public_key, ed25519.Ed25519PublicKey))
 
 
 def signature_differences(package: Package, signer: str, key: PublicKey | None) -> Iterator[str]:
@@ -83,28 +84,36 @@ def signature_differences(package: Package, signer: str, key: PublicKey | None) 
         yield f"{ENVELOPE}: signs something else than {STATEMENT}"
     elif [signature.keyid for signature in envelope.signatures] != [signer] or not signer:
         yield f"{ENVELOPE}: is signed by another key than {STATEMENT} says ({signer[:16] or 'none'})"
-    elif key is not None and not _holds(envelope, key):
+    elif key is not None and not _holds(envelope, payload, key):
         yield f"{ENVELOPE}: is not signed by the key {key.fingerprint[:16]}"
 
 
-def _holds(envelope: EnvelopeRecord, public: PublicKey) -> bool:
+def _authenticated(payload: bytes) -> bytes:
+    """Return what is signed: DSSE's pre-authentication encoding of a statement."""
+    return b"DSSEv1 %d %b %d %b" % (len(PAYLOAD), PAYLOAD.encode("ascii"), len(payload), payload)
+
+
+def _holds(envelope: EnvelopeRecord, payload: bytes, public: PublicKey) -> bool:
     """Tell whether an envelope is signed with a key."""
+    from cryptography.exceptions import InvalidSignature
+
     try:
-        _libraries().dsse.Envelope.from_dict(msgspec.to_builtins(envelope)).verify([public.key], 1)
-    except _libraries().refusals:
+        public.key.verify(base64.b64decode(envelope.signatures[0].sig, validate=True), _authenticated(payload))
+    except (InvalidSignature, ValueError):
         return False
     return True
 
 
 def _public(public: Any) -> PublicKey:
-    serialization = _libraries().serialization
+    serialization, _ = _libraries()
     form = serialization.PublicFormat.SubjectPublicKeyInfo
-    fingerprint = hashlib.sha256(public.public_bytes(serialization.Encoding.DER, form)).hexdigest()
-    return PublicKey(fingerprint, _libraries().keys.SSlibKey.from_crypto(public, keyid=fingerprint))
+    return PublicKey(hashlib.sha256(public.public_bytes(serialization.Encoding.DER, form)).hexdigest(), public)
 
 
-def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
+def _loaded(path: Path, kind: str, load: Callable[[bytes], Any], wanted: type) -> Any:
     """Return the ed25519 key of a file. Raise UserError."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     try:
         with path.open("rb") as file:
             key = load(file.read(_LARGEST))
@@ -112,26 +121,18 @@ def _loaded(path: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     except TypeError:
         raise UserError(f"{path}: is encrypted: openssl pkey -in {path} -out PLAIN.pem decrypts it") from None
-    except _libraries().refusals:
+    except (ValueError, UnsupportedAlgorithm):
         raise UserError(f"{path}: holds no {kind} in PEM") from None
-    wanted = _libraries().ed25519
-    if not isinstance(key, (wanted.Ed25519PrivateKey, wanted.Ed25519PublicKey)):
+    if not isinstance(key, wanted):
         raise UserError(f"{path}: is no ed25519 key: openssl genpkey -algorithm ed25519 -out KEY.pem makes one")
     return key
 
 
-@cache
-def _libraries() -> SimpleNamespace:
-    """Return the libraries that signatures need. Raise UserError if they are not installed."""
+def _libraries() -> tuple[Any, Any]:
+    """Return the modules for keys in PEM and for ed25519. Raise UserError if they are not installed."""
     try:
-        malformed = importlib.import_module("securesystemslib.exceptions").Error
-        unsupported = importlib.import_module("cryptography.exceptions").UnsupportedAlgorithm
-        return SimpleNamespace(
-            dsse=importlib.import_module("securesystemslib.dsse"),
-            keys=importlib.import_module("securesystemslib.signer"),
-            serialization=importlib.import_module("cryptography.hazmat.primitives.serialization"),
-            ed25519=importlib.import_module("cryptography.hazmat.primitives.asymmetric.ed25519"),
-            refusals=(ValueError, KeyError, malformed, unsupported),
-        )
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        raise UserError("signatures need two libraries: pip install 'onnxspec[sign]'") from None
+        raise UserError("signatures need a library: pip install 'onnxspec[sign]'") from None
+    return serialization, ed25519

@@ -1,18 +1,56 @@
-"""Reasons that make a package a trial, which grants nothing: its record lacks parts that the nonce and the plan
-require, or contradicts itself."""
+"""What a record shows and lacks: where models ran, reasons that make a package a trial, and what rests on the vendor's
+word."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...cases.axes.quantized import BLOCK
-from ..judging.judgement import UNTRIED
+from ..judging.judgement import DECLINED, UNTRIED, Verdict
 from ..probes.drawn import split_nonce
 from ..results.environment import version_of
 from ..running.filling import cases_to_add
 from ..text import plural
-from .placement import unproved
+from ..workers.job import Outcome
+from .records import PlacementRecord, ReportedRecord
 from .replay import Replay
+
+_CPU = "CPUExecutionProvider"
+_SOURCES = {"assignment record": "record", "profile": "profile"}
+_NODE = re.compile(r"(\w+): (\S+)")
+_SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze", "Transpose", "Reshape")
+"""Operators that a wrap puts around a node, which need not run where it does."""
+
+
+def placement_of(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> PlacementRecord:
+    """Return the proof that models ran on a provider; a target without one, or on the CPU's, needs none."""
+    if not provider or provider == _CPU:
+        return PlacementRecord(proof="not needed", provider=provider, cases=0)
+    ran = [[outcome for outcome in some if outcome.status == "ran"] for some in outcomes.values()]
+    sources = [{_source(outcome.proof, provider, wrapped) for outcome in some} for some in ran if some]
+    kinds = set().union(*sources) - {""}
+    kind = "mixed" if len(kinds) > 1 else next(iter(kinds), "none")
+    return PlacementRecord(proof=kind, provider=provider, cases=sum("" not in each for each in sources))
+
+
+def unproved(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> Iterator[str]:
+    """Cases that ran and are not shown to have run on the provider."""
+    if provider and provider != _CPU:
+        for case, some in outcomes.items():
+            if any(o.status == "ran" and not _source(o.proof, provider, wrapped) for o in some):
+                yield case
+
+
+def _source(proof: str, provider: str, wrapped: bool) -> str:
+    """Return the kind of a proof; empty if it proves nothing. A long one ends in the mark of the cut."""
+    kind, _, nodes = proof.partition(": ")
+    if kind not in _SOURCES:
+        return ""
+    matches = [match for node in nodes.split("; ") if (match := _NODE.match(node)) is not None]
+    counting = [match[1] for match in matches if not (wrapped and match[2] in _SURROUNDINGS)]
+    return _SOURCES[kind] if counting and all(where == provider for where in counting) else ""
+
 
 _NOT_CORE = {
     "smoke": "is below core",
@@ -68,3 +106,28 @@ def _contradictions(replay: Replay) -> Iterator[str]:
         yield f"asked for was the provider {asked}, and the runtime names {named}"
     if (by := replay.info["onnxspec"]) != (own := version_of("onnxspec") or ""):
         yield f"the cases were run by onnxspec {by}, and packed by {own}"
+
+
+_REFUSED = "refused"  # a forbidden model was, as it must be
+_TOLD = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
+
+
+def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
+    """Things in a run that rest on the vendor's word, with the number of cases that do."""
+    ran = [outcomes for outcomes in replay.outcomes.values() if any(o.status == "ran" for o in outcomes)]
+    counts = {
+        "that the device made the outputs, in the environment that is named": len(ran),
+        "that no repeated run returned anything else": sum(map(_one_output, ran)),
+        "that no run changed its inputs, or what it had returned": sum(
+            not any(o.changed or o.altered for o in outcomes) for outcomes in ran
+        ),
+        "that the outputs of a fresh process came from one": len(replay.repeated),
+        "that what was declined, crashed or took too long returned nothing wrong": sum(
+            result.verdict in _TOLD or result.reason == _REFUSED for result in replay.results
+        ),
+    }
+    return (ReportedRecord(what=what, cases=cases) for what, cases in counts.items() if cases)
+
+
+def _one_output(outcomes: tuple[Outcome, ...]) -> bool:
+    return all(len(distinct) == 1 for o in outcomes if o.status == "ran" for distinct in o.outputs)

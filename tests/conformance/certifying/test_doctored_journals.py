@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from onnxspec.conformance.certifying.replay import Replay, replay
-from onnxspec.conformance.certifying.reported import reported_in
-from onnxspec.conformance.certifying.trial import trial_of
+from onnxspec.conformance.certifying.trial import reported_in, trial_of
 
 from ..miniatures import Finished, naming, pick
 from .packages import SIGNATURES, Files, forged, mended, packed, verified

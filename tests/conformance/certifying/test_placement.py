@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxspec.conformance.certifying.placement import placement_of, unproved
+from onnxspec.conformance.certifying.trial import placement_of, unproved
 from onnxspec.conformance.workers.job import Outcome
 
 EP = "OpenVINOExecutionProvider"

@@ -18,7 +18,6 @@ from onnxspec.reference.errors import UserError
 from ..miniatures import Finished
 from .packages import SIGNATURES, STATEMENT, Files, attested_files, packed, verified
 
-pytest.importorskip("securesystemslib", reason="needs onnxspec[sign], which [test] brings")
 pytest.importorskip("cryptography", reason="needs onnxspec[sign], which [test] brings")
 
 Inside = Callable[..., Finished]

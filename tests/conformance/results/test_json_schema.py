@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from onnxspec.conformance.results.json_schema import json_schemas
+from onnxspec.conformance.certifying.json_schema import json_schemas
 
 from ..miniatures import Command, naming, pick
 
@@ -27,8 +27,9 @@ def validator(name: str) -> Draft202012Validator:
 
 @pytest.mark.skipif(MSGSPEC < (0, 22), reason="an older msgspec words the same schemas otherwise")
 def test_what_is_published_is_what_is_checked() -> None:
-    """To mend it: python -m onnxspec.conformance.results.json_schema docs/schema."""
-    there = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in PUBLISHED.glob("*.json")}
+    """To mend it: python -m onnxspec.conformance.certifying.json_schema docs/schema."""
+    paths = [*PUBLISHED.glob("*.json"), *PUBLISHED.glob("certificate/*.json")]
+    there = {path.relative_to(PUBLISHED).as_posix(): json.loads(path.read_text(encoding="utf-8")) for path in paths}
     assert there == json.loads(json.dumps(json_schemas()))
 
 
