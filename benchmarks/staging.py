@@ -16,11 +16,11 @@ from onnx import helper, numpy_helper
 
 from benchmarks.truths import TRUTHS
 from benchmarks.zoo.batches import batches
-from onnxspec.conformance.diagnosis.causes import Subject, experiments_of
-from onnxspec.conformance.diagnosis.explainer import arithmetics_of, explained
+from onnxspec.conformance.diagnosis.causes import DiagnosisContext, experiments_of
+from onnxspec.conformance.diagnosis.diagnose import with_causes
+from onnxspec.conformance.diagnosis.explainer import explained
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
-from onnxspec.conformance.diagnosis.telling import with_causes
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.stream import tried
 from onnxspec.conformance.results.evidence import Kept
@@ -171,9 +171,8 @@ def findings_on(opened: Opened, specs: Sequence[Any]) -> tuple[list[Finding], li
     results = [needed.get(r.case, r) for r in results]
     causes = explained(results, probes, kept, ACCURACY)
     results = [structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results]
-    arithmetics = arithmetics_of(results, ACCURACY)
     known = dict(probes)
-    subject = Subject(process, ACCURACY, lambda p: p.id, results, known, kept, arithmetics=arithmetics)
-    findings, better = with_causes(findings_of(results, probes), subject, experiments_of(results))
+    context = DiagnosisContext(process, ACCURACY, lambda p: p.id, results, known, kept)
+    findings, better = with_causes(findings_of(results, probes), context, experiments_of(results))
     amended = {result.case: result for result in better}
     return findings, [amended.get(r.case, r) for r in results], probes

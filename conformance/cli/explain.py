@@ -14,7 +14,7 @@ from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
 from ...reference import document_of, operator_names
 from ...reference.errors import UserError
-from ..diagnosis.single import Single, diagnosed
+from ..diagnosis.diagnose import Single, diagnosed
 from ..probes.directory import DirectoryProbe
 from ..probes.naming import expanded, is_portable
 from ..probes.probe import Probe, SpecProbe

@@ -15,7 +15,7 @@ from ...cases import ABILITIES, Trial
 from ...cases.specs.subject import Bound
 from ...reference import Interpretations, clause_named, document_saying, fault_named
 from ...reference.documents.interpretations import QUESTIONS
-from ..diagnosis.single import Single
+from ..diagnosis.diagnose import Single
 from ..judging.divergence import FAR, ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.runs import NodeView, node_views, view_of

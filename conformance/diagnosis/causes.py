@@ -1,9 +1,8 @@
-"""Causes: findings whose conditions have been tried on the target, not only seen together.
+"""Causes: the smallest case of each finding, and the fault that fresh cases confirm.
 
 For each group of failures its smallest case is made as small as it can be (:mod:`.experiments`); what remains in that
 case, and cannot be left out, is the condition under which the failure shows. Title, message, pictures and scripts then
-come from that case. What has foretold fresh cases is a fact, and other results are held against it once more
-(:mod:`.telling`).
+come from that case.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from typing import Any
 
 from ...cases.specs.family import SIZES
@@ -24,28 +23,18 @@ from ..probes.stream import Tried, tried
 from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
-from ..workers.job import TargetUnavailable
 from ..workers.process import TargetProcess
-from .conditions import would_show
-from .experiments import HYPOTHESIS, Budget, Shrunk, alike, shrink
-from .explainer import refuting_arithmetic
-from .explanations import (
-    Explaining,
-    Memory,
-    agreeing,
-    altering,
-    leaving_open,
-    looks_at,
-    refuting,
-)
-from .failing_case import DIAGNOSED
+from .confirm import ENOUGH, FreshCases, confirm
+from .experiments import Budget, Shrunk, alike, shrink
+from .explainer import failing_case_of_tried, failing_cases_of
+from .failing_case import DIAGNOSED, FailingCase, Mishap, reraise
 from .findings import alone
-from .foretelling import ENOUGH, Fresh, foretold, is_constant
+from .match import Matcher, ObservedCases
 from .needs import meeting
-from .places import Look, Region, other_sizes, places_of, telling_places
-from .search import Mishap, unheard
+from .places import Region, looks_of, places_of, telling_places
+from .target_evidence import TargetEvidence
 
-__all__ = ["Cause", "Subject", "causes_of", "experiments_of", "is_open"]
+__all__ = ["Cause", "DiagnosisContext", "causes_of", "experiments_of", "is_open"]
 
 _SHARE = 0.5
 """The part of a run's own cases that experiments may cost."""
@@ -60,12 +49,14 @@ _CAUSES = 8
 """Causes that are looked for among failures that are alike."""
 
 _ASKED, _MISSED = 12, 0.02
-"""Number of times that a case which did not fail again is asked, and how rarely a failure may be missed that comes and
-goes."""
+"""How often a case that did not fail again is asked, and how rarely a failure may be missed that comes and goes."""
+
+_EFFORT = 3000
+"""Hypotheses that may be tried on a smallest case."""
 
 
 @dataclass(frozen=True)
-class Subject:
+class DiagnosisContext:
     """The failures of one target, and the target to ask about them.
 
     process
@@ -76,10 +67,8 @@ class Subject:
         All of them.
     probes, kept
         What the results are of, by id, and what the target returned; both get the smallest cases too.
-    arithmetics
-        Type to the accuracy classes that the target's arithmetic shows there, beside that which it is judged by.
     mishap
-        Told of what the suite's own code or an operator's raises, which costs a finding its experiments.
+        Called with an exception in the suite's own code or an operator's, which costs a finding its experiments.
     """
 
     process: TargetProcess
@@ -88,14 +77,40 @@ class Subject:
     results: Sequence[Result]
     probes: dict[str, Probe]
     kept: Kept
-    arithmetics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    mishap: Mishap = unheard
+    mishap: Mishap = reraise
+
+    @cached_property
+    def evidence(self) -> TargetEvidence:
+        return TargetEvidence(self.accuracy, self.results, self.probes)
 
     def run(self, probes: Sequence[SpecProbe], budget: Budget) -> Iterator[Tried]:
         """Run some cases, all of which are paid for."""
         for one in tried(self.process, probes, self.accuracy):
             budget.spend_on(one)
             yield one
+
+    def others(self, finding: Finding) -> list[Fault]:
+        """Return the faults that explain other failures of the target: it has them in every case."""
+        ids = dict.fromkeys(id for r in self.results for id in r.diagnosis if id != finding["fault"])
+        return [d for d in map(fault_named, ids) if d is not None and not d.accepts]
+
+    @cached_property
+    def observed(self) -> ObservedCases:
+        return ObservedCases(self.evidence)
+
+    @cached_property
+    def failing_cases(self) -> list[FailingCase]:
+        return failing_cases_of(self.results, self.probes, self.kept, self.mishap)
+
+    def matcher(self, known: Sequence[Fault], effort: float = 0.0) -> Matcher:
+        """Return what tries known faults on failing cases, and with effort others, too."""
+        return Matcher(self.observed, effort, [*known], self.mishap)
+
+    def amended(self, better: Mapping[str, Result]) -> DiagnosisContext:
+        """Return the same with other results, by case, of which only what explains them differs."""
+        context = replace(self, results=[better.get(result.case, result) for result in self.results])
+        context.__dict__.update(observed=self.observed, failing_cases=self.failing_cases, evidence=self.evidence)
+        return context
 
 
 @dataclass(frozen=True)
@@ -104,24 +119,22 @@ class Cause:
 
     finding
         That with which they began; its cases are those that have this cause.
-    what, foretold
+    what, fault, foretold
         As in a finding.
-    faults
-        The ids of those that explain the smallest case together; mostly one.
     searched
-        Whether all faults were tried on it.
+        Whether all faults were tried on the smallest case.
     refuted
-        Whether the fault that was thought of says something else of fresh cases than what is returned there.
+        Whether the fault that explains the finding's cases predicts something else than fresh cases return.
     passing
         Fresh cases and tries that came out right.
     places
-        Of what has no name: outside of them nothing was wrong, in fresh cases neither.
+        Of what has no name: outside of them nothing was wrong.
     """
 
     finding: Finding
     shrunk: Shrunk
     what: str
-    faults: tuple[str, ...] = ()
+    fault: str = ""
     foretold: int = 0
     searched: bool = False
     refuted: bool = False
@@ -129,83 +142,61 @@ class Cause:
     places: tuple[Region, ...] = ()
 
     @property
-    def fault(self) -> str:
-        """The first of them; empty where there is none."""
-        return self.faults[0] if self.faults else ""
-
-    @property
     def said(self) -> bool:
-        """Tell whether anything was tried that says something."""
+        """Return whether anything was tried that says something."""
         return self.shrunk.complete or bool(self.shrunk.needs)
 
 
 def experiments_of(results: Sequence[Result]) -> Budget:
-    """The budget of experiments after a run with some results."""
+    """Return the budget of experiments after a run with some results."""
     ran = sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)
     varies = any(r.verdict is Verdict.UNSTABLE for r in results)
     return Budget(max(_SHARE * ran, _MOST if varies else min(_MOST, _ALWAYS + _TIMES * ran)))
 
 
-def causes_of(findings: Sequence[Finding], subject: Subject, budget: Budget) -> list[Cause]:
-    """The causes of those findings that the budget was enough for.
-
-    Failures that nothing explains fail alike, but may have several causes: those that have not what the smallest case
-    cannot do without have another one.
-    """
-    # What nobody knows yet comes first.
-    asked = sorted((f for f in findings if is_open(f, subject.probes)), key=lambda f: bool(f["expected"]))
-    causes: list[Cause] = []
-    for number, finding in enumerate(asked):
-        # Twice its part: what the others leave over is theirs.
-        part = budget.part(min(1.0, 2 / (len(asked) - number)))
-        try:
-            causes += _apart(finding, subject, part)
-        except (TargetUnavailable, OSError):
-            raise
-        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this finding alone
-            subject.mishap(f"experiments on {finding['smallest']}", error)
-    return causes
-
-
 def is_open(finding: Finding, probes: Mapping[str, Probe]) -> bool:
-    """Tell whether there is something to try: a legal case that fails, and that is made from a few values."""
+    """Return whether there is something to try: a legal case that fails, and that is made from a few values."""
     probe = probes.get(finding["smallest"])
     return finding["kind"] in _KINDS and isinstance(probe, SpecProbe) and not probe.spec.illegal
 
 
-def _apart(finding: Finding, subject: Subject, budget: Budget) -> Iterator[Cause]:
-    """The causes of a finding's cases, one after the other."""
-    results = {r.case: r for r in subject.results}
+def causes_of(finding: Finding, context: DiagnosisContext, budget: Budget) -> Iterator[Cause]:
+    """Yield the causes of a finding's cases, one after the other, as far as the budget goes.
+
+    Failures that nothing explains fail alike, but may have several causes: those that have not what the smallest case
+    cannot do without have another one. After a confirmed fault nothing is yielded: it may explain the others, too.
+    """
+    results = {r.case: r for r in context.results}
     for _ in range(_CAUSES):
-        if budget.left <= 0 or not is_open(finding, subject.probes):
+        if budget.left <= 0 or not is_open(finding, context.probes):
             return
-        shrunk = _shrunk(finding, subject, budget.part(0.7))
+        shrunk = _shrunk(finding, context, budget.part(0.7))
         if shrunk is None:
             return
-        cause = _named(finding, shrunk, subject, budget)
-        if finding["fault"]:
+        cause = _confirmed(finding, shrunk, context, budget)
+        members = finding["cases"] if finding["fault"] else _members(finding, cause, context, budget)
+        if not members or len(members) == len(finding["cases"]):
             yield cause
             return
-        mine = _members(finding, cause, subject, budget)
-        if not mine or len(mine) == len(finding["cases"]):
-            yield cause
+        yield replace(cause, finding=alone([results[c] for c in members], context.results, context.probes))
+        if cause.foretold:
             return
-        yield replace(cause, finding=alone([results[c] for c in mine], subject.results, subject.probes))
-        others = [results[case] for case in finding["cases"] if case not in set(mine)]
-        finding = alone(others, subject.results, subject.probes)
+        others = [results[case] for case in finding["cases"] if case not in set(members)]
+        finding = alone(others, context.results, context.probes)
 
 
-def _members(finding: Finding, cause: Cause, subject: Subject, budget: Budget) -> list[str]:
-    """The cases of a finding that have what the smallest one cannot do without, of operators in which it fails, too."""
-    probes = [subject.probes[case] for case in finding["cases"]]
+def _members(finding: Finding, cause: Cause, context: DiagnosisContext, budget: Budget) -> list[str]:
+    """Return the cases of a finding that have what the smallest one cannot do without, of operators in which it fails,
+    too."""
+    probes = [context.probes[case] for case in finding["cases"]]
     probe = cause.shrunk.one.probe
     others = [op for op in finding["operators"] if op != probe.op]
-    operators = {probe.op} | {op for op in others if _fails_in(op, cause, subject, budget)}
+    operators = {probe.op} | {op for op in others if _fails_in(op, cause, context, budget)}
     return [p.id for p in meeting(cause.shrunk.needs, probes) if p.op in operators]
 
 
-def _fails_in(op: str, cause: Cause, subject: Subject, budget: Budget) -> bool:
-    """Tell whether the same case of another operator fails alike; False where there is none."""
+def _fails_in(op: str, cause: Cause, context: DiagnosisContext, budget: Budget) -> bool:
+    """Return whether the same case of another operator fails alike; False where there is none."""
     one = cause.shrunk.one
     assert isinstance(one.probe, SpecProbe)
     spec: Any = one.probe.spec
@@ -219,156 +210,87 @@ def _fails_in(op: str, cause: Cause, subject: Subject, budget: Budget) -> bool:
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
         return False
     same = alike(one)
-    return any(same(answer) for answer in subject.run([other], budget))
+    return any(same(answer) for answer in context.run([other], budget))
 
 
-def _named(finding: Finding, shrunk: Shrunk, subject: Subject, budget: Budget) -> Cause:
-    """The cause of a finding with what foretells the target's answers in fresh cases of the same kind, if anything."""
-    ids = (finding["fault"],) if finding["fault"] else ()
-    cause = Cause(finding, shrunk, finding["what"], ids, passing=shrunk.passed)
-    assert isinstance(shrunk.one.probe, SpecProbe)
+def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budget: Budget) -> Cause:
+    """Return the cause of a finding with the fault that predicts the target's answers in fresh cases, if any does."""
+    cause = Cause(finding, shrunk, finding["what"], finding["fault"], passing=shrunk.passed)
     verdict = shrunk.one.judgement.verdict
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         return cause
     fixed = {need.field for need in shrunk.needs if need.field in SIZES and need.passed}
     without = dict(_without(shrunk))
-    fresh = Fresh(shrunk.one.probe, partial(subject.run, budget=budget), fixed, [p.spec for p in without.values()])
+    specs = [probe.spec for probe in without.values()]
+    fresh = FreshCases(shrunk.one, partial(context.run, budget=budget), fixed, specs)
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
-    thought = fault_named(finding["fault"]) if finding["fault"] else None
-    others = _beside(finding, subject)
-    memory = Memory(subject.accuracy, subject.arithmetics)
-    holds = _Paid(Explaining(memory, others), budget)
-    needs = _Paid(Explaining(memory, others, True), budget) if others else holds
-    refuted = refuting_arithmetic(subject.results, subject.probes)
-
-    def needed(fault: Fault, one: Tried) -> bool:
-        return not refuted(fault, one.probe.op) and needs(fault, one)
-
-    def explain(fault: Fault, one: Tried) -> bool:
-        # Fresh cases may show the others alone; the smallest one must show the fault.
-        return needed(fault, one) if one is shrunk.one else not refuted(fault, one.probe.op) and holds(fault, one)
-
-    left_open = leaving_open(subject.accuracy)
-    # A look at what was returned costs nothing, and says it before the budget is spent on other names.
-    if isinstance(thought, Fault) and left_open(thought, shrunk.one) and is_constant(thought, fresh.failing, left_open):
-        return replace(cause, refuted=True)
-    # Before names are sought, as that may take all of the budget.
-    cause = _placed(cause, fresh, subject, budget) if thought is None else cause
-    name = foretold(
-        shrunk.one,
-        fresh,
-        explain,
-        lambda: budget.left <= 0,
-        thought if isinstance(thought, Fault) else None,
-        refuting(subject.accuracy),
-        left_open,
-        needed,
-        altering(memory),
-        agreeing(shrunk.one.probe.op),
-    )
-    if budget.left > 0:
-        cause = replace(cause, passing=(*cause.passing, *fresh.passing))
-    if name is None:
-        if budget.left > 0 and isinstance(thought, Fault) and len(fresh.failing) >= ENOUGH:
-            constant = is_constant(thought, fresh.failing, left_open)
-            # What holds for one size, and for no larger one, is something else.
-            few = any(2 * sum(explain(thought, one) for one in kind) < len(kind) for kind in fresh.kinds)
-            return replace(cause, refuted=constant or few)
-        return replace(cause, searched=thought is None and budget.left > 0)
-    # A kernel has its arithmetic in every case: what passes that it would show refutes it.
-    if name.fault.within and any(would_show(name.fault, probe) for probe in cause.passing):
-        return replace(cause, faults=(name.fault.id,), refuted=True)
-    # Where others foretell as much, nobody knows which it is.
-    if name.others:
+    expected = fault_named(finding["fault"]) if finding["fault"] else None
+    cause = replace(cause, places=_places(fresh, context)) if expected is None else cause
+    matcher = context.matcher(context.others(finding), _EFFORT)
+    confirmation = confirm(fresh, matcher, expected, lambda: budget.left <= 0)
+    cause = replace(cause, searched=confirmation.searched and expected is None, refuted=confirmation.refuted)
+    cause = replace(cause, passing=(*cause.passing, *fresh.passing))
+    fault = confirmation.fault
+    if fault is None:
         return cause
     fields = {probe.id: field for field, probe in without.items()}
-    failing = (one for one in subject.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
+    failing = (one for one in context.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
     # A thing without which it shows, too, is no condition of it.
-    shown = {fields[one.probe.id] for one in failing if explain(name.fault, one)}
+    shown = {fields[one.probe.id] for one in failing if _explains(fault, matcher.known, context, one)}
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
-    what = name.fault.summary.rstrip(".")
-    return replace(cause, shrunk=shrunk, what=what, faults=(name.fault.id,), foretold=name.cases)
+    what = fault.summary.rstrip(".")
+    return replace(cause, shrunk=shrunk, what=what, fault=fault.id, foretold=confirmation.cases)
 
 
-def _placed(cause: Cause, fresh: Fresh, subject: Subject, budget: Budget) -> Cause:
-    """The cause with where its failures show, where fresh cases bear that out, and further ones of other sizes."""
-
-    def seen(several: Sequence[Tried]) -> list[list[Look]]:
-        looks = (looks_at(one, subject.accuracy, subject.arithmetics) for one in several)
-        return [some for some in looks if some]
-
-    looks = seen([cause.shrunk.one, *fresh.failing])
-    places = places_of(looks)
-    if len(looks) <= ENOUGH or not telling_places(places, looks) or budget.left <= 0:
-        return cause
-    further = fresh.tried(other_sizes(fresh.probe.spec, len(fresh.answers)))
-    others = seen([one for one in further if one.judgement.verdict in DIAGNOSED])
-    if len(others) < _BORNE_OUT:
-        return cause
-    places = [place for place in places if all(map(place.holds, others))]
-    return replace(cause, places=tuple(telling_places(places, [*looks, *others])))
+def _explains(
+    fault: Fault, others: Sequence[Fault], context: DiagnosisContext, one: Tried, *, needed: bool = False
+) -> bool:
+    case = failing_case_of_tried(one)
+    return case is not None and context.observed[case].explained_by(fault, others, needed=needed)
 
 
-_BORNE_OUT = 3
-"""Cases of other sizes that must fail for a place to be told."""
+def _places(fresh: FreshCases, context: DiagnosisContext) -> tuple[Region, ...]:
+    """Return where the failures of a smallest case and of fresh ones show."""
+    cases = (failing_case_of_tried(one) for one in (fresh.smallest, *fresh.failing))
+    looks = [some for case in cases if case is not None and (some := looks_of(case, context.evidence))]
+    return tuple(telling_places(places_of(looks), looks)) if len(looks) > ENOUGH else ()
 
 
 def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
-    """Cases without one thing each that fail all the same, in another way, by the name of its field."""
-    own = shrunk.one.probe
-    assert isinstance(own, SpecProbe)
-    spec: Any = own.spec
+    """Yield cases without one thing each that fail all the same, in another way, by the name of its field."""
+    probe = shrunk.one.probe
+    assert isinstance(probe, SpecProbe)
+    spec: Any = probe.spec
     for need in shrunk.needs:
         if need.verdict in FAILING:
             with contextlib.suppress(ValueError, KeyError, IndexError):  # an IllegalNode too: more goes with it
-                other = own.like(replace(spec, **{need.field: need.instead[-1]}))
+                other = probe.like(replace(spec, **{need.field: need.instead[-1]}))
                 other.prepare()
                 _ = other.traits  # for which the node is looked at
                 yield need.field, other
 
 
-class _Paid:
-    """A test of whether faults explain cases, each asked once, and paid for."""
-
-    def __init__(self, explain: Explaining, budget: Budget) -> None:
-        self._explain, self._budget = explain, budget
-        self._asked: dict[tuple[Fault, int], tuple[Tried, bool]] = {}
-
-    def __call__(self, fault: Fault, one: Tried) -> bool:
-        key = fault, id(one)
-        if key not in self._asked:
-            self._budget.spend(HYPOTHESIS)
-            self._asked[key] = one, self._explain(fault, one)
-        return self._asked[key][1]
-
-
-def _beside(finding: Finding, subject: Subject) -> list[Fault]:
-    """The faults that explain other failures of the target: it has them in every case."""
-    ids = dict.fromkeys(id for r in subject.results for id in r.diagnosis if id != finding["fault"])
-    return [d for d in map(fault_named, ids) if d is not None and not d.accepts]
-
-
-def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None:
-    """The smallest case of a finding; None where its case does not fail again, however often it is asked."""
-    probe = subject.probes[finding["smallest"]]
-    answers = list(tried(subject.process, [probe], subject.accuracy))
+def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shrunk | None:
+    """Return the smallest case of a finding; None where its case does not fail again, however often it is asked."""
+    probe = context.probes[finding["smallest"]]
+    answers = list(tried(context.process, [probe], context.accuracy))
     # By itself a case may be right by a wider class, which other results of the run do not bear out.
     verdicts = {v.value for v in _OFF} if finding["verdict"] == Verdict.WRONG.value else {finding["verdict"]}
-    varies = any(result.verdict is Verdict.UNSTABLE for result in subject.results)
+    varies = any(result.verdict is Verdict.UNSTABLE for result in context.results)
     if varies or answers[0].judgement.verdict.value not in verdicts:
         # One that failed at once may have done so by chance.
-        answers += itertools.takewhile(lambda _: budget.left > 0, _repeated(probe, subject, budget))
+        answers += itertools.takewhile(lambda _: budget.left > 0, _repeated(probe, context, budget))
     failing = [one for one in answers if one.judgement.verdict.value in verdicts]
     if not failing:
         return None
     first = failing[0]
-    why = _why(finding, subject) if first.judgement.verdict in DIAGNOSED else None
+    why = _why(finding, context) if first.judgement.verdict in DIAGNOSED else None
     chance = first.judgement.verdict is Verdict.INACCURATE and Verdict.INACCURATE.value != finding["verdict"]
     same = alike(first, why if why is not None and why(first) else None, chance)
     share = sum(map(same, answers)) / len(answers)
     asked = math.ceil(math.log(_MISSED) / math.log(1 - share)) if share < 1 else 1
-    shrunk = shrink(subject.process, first, same, subject.accuracy, budget, asked)
+    shrunk = shrink(context.process, first, same, context.accuracy, budget, asked)
     if not finding["fault"] and first.judgement.verdict in _OFF:
         # The same error is wrong in one type and inaccurate in another: then the type is no condition of it.
         needs = tuple(need for need in shrunk.needs if need.field != "type" or need.verdict not in _OFF)
@@ -379,21 +301,23 @@ def _shrunk(finding: Finding, subject: Subject, budget: Budget) -> Shrunk | None
     return shrunk
 
 
-def _why(finding: Finding, subject: Subject) -> Callable[[Tried], bool]:
-    """Tell whether a case fails for the reason of a finding: its fault; or where it has none, nothing that explains
+def _why(finding: Finding, context: DiagnosisContext) -> Callable[[Tried], bool]:
+    """Return whether a case fails for the reason of a finding: its fault; or where it has none, nothing that explains
     other failures of the target."""
     fault = fault_named(finding["fault"]) if finding["fault"] else None
-    others = _beside(finding, subject)
-    memory = Memory(subject.accuracy, subject.arithmetics)
-    explain = Explaining(memory, others, needed=True)
-    if isinstance(fault, Fault):
-        return partial(explain, fault)
-    explain = Explaining(memory, others)
-    return lambda one: not any(explain(other, one) for other in others if other.concerns(one.probe.op))
+    others = context.others(finding)
+    if fault is not None:
+        return lambda one: _explains(fault, others, context, one, needed=True)
+
+    def unexplained(one: Tried) -> bool:
+        case = failing_case_of_tried(one)
+        return case is None or not any(context.observed[case].explained_by(other, others) for other in others)
+
+    return unexplained
 
 
-def _repeated(probe: Probe, subject: Subject, budget: Budget) -> Iterator[Tried]:
+def _repeated(probe: Probe, context: DiagnosisContext, budget: Budget) -> Iterator[Tried]:
     for _ in range(_ASKED):
-        for one in tried(subject.process, [probe], subject.accuracy):
+        for one in tried(context.process, [probe], context.accuracy):
             budget.spend_on(one)
             yield one

@@ -26,7 +26,7 @@ from ..workers.process import TargetProcess
 from .conditions import message_kind
 from .needs import Need, axis_of
 
-__all__ = ["HYPOTHESIS", "Budget", "Shrunk", "alike", "shrink"]
+__all__ = ["Budget", "Shrunk", "alike", "shrink"]
 
 _NOT_TRIED = UNTRIED | {Verdict.NOT_TRIED}
 """Verdicts after which there is nothing more to be had."""
@@ -75,9 +75,6 @@ class Budget:
 
 _COST = {Verdict.CRASHED: 10.0, Verdict.TIMED_OUT: 50.0}
 """Cases that could be run in the time that one such takes."""
-
-HYPOTHESIS = 1 / 12
-"""Cases that could be run in the time in which one fault is tried on a small case."""
 
 
 @dataclass(frozen=True)

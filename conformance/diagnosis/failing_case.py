@@ -20,9 +20,18 @@ from ..judging.judgement import Verdict
 from ..judging.runs import malformed
 from ..workers.process import Outcome
 
-__all__ = ["DIAGNOSED", "FailingCase", "failing_case_of"]
+__all__ = ["DIAGNOSED", "FailingCase", "Mishap", "failing_case_of", "reraise"]
 
 Array = NDArray[Any]
+
+Mishap = Callable[[str, Exception], None]
+"""Called with what was under way, and the exception."""
+
+
+def reraise(doing: str, error: Exception) -> None:
+    """Raise an internal error instead of recording it."""
+    raise error
+
 
 _HELD = 0.5
 """The part of the numbers that must be ones of the format in which they are said to be computed: of others hardly any

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from ...reference import Interpretations, resolve
 from ...reference.faults.stretches import Stretch, at, beyond, first, in_whole, last, left_over
 from .failing_case import FailingCase
+from .target_evidence import TargetEvidence
 
-__all__ = ["Look", "Region", "looks_of", "other_sizes", "places_in_words", "places_of", "telling_places"]
+__all__ = ["Look", "Region", "looks_of", "places_in_words", "places_of", "telling_places"]
 
 Mask = NDArray[np.bool_]
 
@@ -89,10 +90,11 @@ class Region:
         return min(_OF_A_CASE, -math.log2(share) * min(values, _VALUES))
 
 
-def looks_of(failing_case: FailingCase, accuracies: Sequence[str]) -> list[Look]:
+def looks_of(failing_case: FailingCase, evidence: TargetEvidence) -> list[Look]:
     """The runs of a case by the arithmetic and the interpretation by which fewest numbers are wrong, though some are;
     empty where nothing is known of single numbers."""
-    observation: Any = failing_case.observation(accuracies[0])
+    accuracies = evidence.accuracy, *evidence.arithmetics.get(failing_case.type, ())
+    observation: Any = failing_case.observation(evidence.accuracy)
     if failing_case.misshapen or not hasattr(observation, "misses"):
         return []
     choices = itertools.islice(Interpretations().alternatives(failing_case.touched), _INTERPRETATIONS)
@@ -265,24 +267,3 @@ def places_in_words(places: Iterable[Region]) -> str:
     """Words for places, as a reader is told them; empty for none."""
     listed = ", ".join(dict.fromkeys(place.words for place in places))
     return f"only in {listed}" if listed else ""
-
-
-_LARGEST = {"T": 300, "N": 70, "H": 140}
-"""Sizes beyond which a case costs more than it tells."""
-
-_GROWN: tuple[Mapping[str, tuple[int, int]], ...] = (
-    {}, {"H": (2, 1)}, {"N": (2, 1)}, {"T": (2, 1)}, {"T": (2, 1), "N": (2, 1), "H": (2, 1)},
-    {"T": (1, 3), "N": (1, 3), "H": (1, 3)}, {"H": (3, 2)}, {"N": (3, 2)}, {"T": (3, 2)}, {"T": (1, 5), "N": (1, 6)},
-)  # fmt: skip
-"""By size the factor and the summand of larger cases: in these a tail, what lies beyond a number, and a last one are
-three things."""
-
-
-def other_sizes(spec: Any, after: int) -> list[Any]:
-    """Cases like one with other numbers, in other sizes: `after` so many others."""
-    cases = []
-    for number, grown in enumerate(_GROWN, after + 1):
-        sizes = {n: k * getattr(spec, n) + more for n, (k, more) in grown.items() if getattr(spec, n, 0)}
-        if all(size <= _LARGEST[name] for name, size in sizes.items()):
-            cases.append(replace(spec, **sizes, seed=spec.seed + number))
-    return cases

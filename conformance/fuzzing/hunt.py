@@ -21,13 +21,14 @@ from ...cases.specs.family import drawn_operators
 from ...reference import Fault, fault_named
 from ...reference.operators.mishap import told_mishap
 from ..border.strict_json import MalformedJson, parse
+from ..diagnosis.confirm import FreshCases, confirm
 from ..diagnosis.experiments import Budget, Shrunk, alike, shrink
-from ..diagnosis.explainer import Explainer
-from ..diagnosis.explanations import Explaining, Memory, explains, refuting
+from ..diagnosis.explainer import Explainer, failing_case_of_tried
 from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import consistent
-from ..diagnosis.foretelling import Fresh, foretold
+from ..diagnosis.match import Matcher, ObservedCases
 from ..diagnosis.needs import Need, needs_in_words
+from ..diagnosis.target_evidence import TargetEvidence
 from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import Tried, tried
@@ -251,7 +252,7 @@ class Hunt:
         met = all(need.met(spec) for need in failure.needs if need.field != "seed")
         if not met and not (named and failure.foretold):
             return False
-        return explains(faults, self.target.accuracy)(one) if named else alike(failure.one)(one)
+        return self._explain(faults, one) if named else alike(failure.one)(one)
 
     def _several(self, one: Tried, spec: Any) -> bool:
         """Tell whether faults that were found before, together, explain a failing case that shows several of them."""
@@ -259,7 +260,15 @@ class Hunt:
         faults = [m for m in map(fault_named, ids) if isinstance(m, Fault) and m.applies(spec.op, spec.version)]
         if len(faults) < 2 or spec.illegal or one.judgement.verdict is not Verdict.WRONG:
             return False
-        return explains(faults, self.target.accuracy)(one)
+        return self._explain(faults, one)
+
+    def _explain(self, faults: Sequence[Fault], one: Tried) -> bool:
+        """Return whether faults together explain what the target returned in a case."""
+        case = failing_case_of_tried(one)
+        return case is not None and self._observed()[case].fit(tuple(faults)) is not None
+
+    def _observed(self) -> ObservedCases:
+        return ObservedCases(TargetEvidence(self.target.accuracy))
 
     def _found(self, one: Tried, deadline: float, known: bool) -> None:
         assert isinstance(one.probe, SpecProbe)
@@ -286,22 +295,13 @@ class Hunt:
         diagnosis = self._explainer.explain(shrunk.one)
         if shrunk.one.judgement.verdict not in DIAGNOSED or not shrunk.complete or len(diagnosis) > 1:
             return diagnosis, 0
-        assert isinstance(shrunk.one.probe, SpecProbe)
-        thought = fault_named(diagnosis[0]) if diagnosis else None
+        expected = fault_named(diagnosis[0]) if diagnosis else None
         budget = Budget(math.inf, until=_until(deadline, _NAME_SECONDS))
-        name = foretold(
-            shrunk.one,
-            Fresh(shrunk.one.probe, lambda probes: tried(self.process, probes, self.target.accuracy)),
-            Explaining(Memory(self.target.accuracy)),
-            lambda: budget.left <= 0,
-            thought if isinstance(thought, Fault) else None,
-            refuting(self.target.accuracy),
-        )
-        if name is None:
+        fresh = FreshCases(shrunk.one, lambda probes: tried(self.process, probes, self.target.accuracy))
+        confirmation = confirm(fresh, Matcher(self._observed(), _EFFORT), expected, lambda: budget.left <= 0)
+        if confirmation.fault is None:
             return diagnosis, 0
-        if name.others:  # what others foretell as well is one of several
-            return diagnosis or (name.fault.id,), 0
-        return (name.fault.id,), name.cases
+        return (confirmation.fault.id,), confirmation.cases
 
     def _keep(self, failure: Discovery) -> None:
         # Two cases may shrink to one and the same, or have one cause: the second may have shown others beside it.

@@ -204,19 +204,17 @@ class Turn:
 
     def _experiments(self) -> Events:
         """Ask the target under which conditions its failures show, and what they foretell."""
-        from ..diagnosis.causes import Subject, experiments_of
-        from ..diagnosis.explainer import arithmetics_of
-        from ..diagnosis.telling import with_causes
+        from ..diagnosis.causes import DiagnosisContext, experiments_of
+        from ..diagnosis.diagnose import with_causes
 
         run, accuracy = self._run, self._target.accuracy
         budget = experiments_of(run.results)
         better: list[Result] = []
         with contextlib.suppress(TargetUnavailable), self._process() as process:
-            arithmetics = arithmetics_of(run.results, accuracy)
             asked = process, accuracy, self._repeat, run.results, self._probes, self._kept
-            subject = Subject(*asked, arithmetics, run.mishap)
+            context = DiagnosisContext(*asked, run.mishap)
             with run.guarded("experiments"):
-                run.findings, better = with_causes(run.findings, subject, budget)
+                run.findings, better = with_causes(run.findings, context, budget)
         yield from self._amend("experiments", better)
 
     def _write_evidence(self) -> None:

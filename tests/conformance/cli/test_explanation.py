@@ -15,7 +15,7 @@ from rich.console import Console
 
 from onnxspec.cases import Case, CaseSpec, build_case, clauses_exercised, profile
 from onnxspec.conformance.cli.explanation import explanation_of, print_explanation
-from onnxspec.conformance.diagnosis.single import Single
+from onnxspec.conformance.diagnosis.diagnose import Single
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe

@@ -10,17 +10,18 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis.explainer import diagnose, explained
+from onnxspec.conformance.diagnosis.explainer import explained
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
 from onnxspec.conformance.diagnosis.findings import findings_of
-from onnxspec.conformance.diagnosis.search import Search
+from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import Tried
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.reference import FAULTS, IllegalNode, Interpretations, Node, evaluate, fault_named
+from onnxspec.reference import FAULTS, Fault, IllegalNode, Interpretations, Node, evaluate, fault_named
 from onnxspec.reference.faults.alterations import with_functions
 from onnxspec.reference.faults.fault import Compute, made_together
 from onnxspec.reference.faults.hypothesis import RecurrentObservation, Run, layered
@@ -74,6 +75,13 @@ def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[Failing
     return failing_cases, results
 
 
+def named(
+    cases: list[FailingCase], effort: float = 20_000, evidence: TargetEvidence | None = None
+) -> dict[str, tuple[str, ...]]:
+    """The ids of the faults that explain each case together."""
+    return Matcher(ObservedCases(evidence or TargetEvidence("standard")), effort).names(cases)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "ids",
@@ -89,7 +97,7 @@ def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[Failing
 )
 def test_faults_made_at_once_are_all_found_and_no_others(ids: tuple[str, ...]) -> None:
     failing_cases, _ = failing(target_with(*ids))
-    explained = diagnose(failing_cases, "standard", 20_000).of
+    explained = named(failing_cases)
     assert {w.case for w in failing_cases} == set(explained)
     # An operator that has one state only has no other place for what goes wrong with states.
     made = {d: d if failing_case.op == "LSTM" else d.partition("@")[0] for failing_case in failing_cases for d in ids}
@@ -109,7 +117,7 @@ def test_what_nothing_explains_is_left_unexplained() -> None:
 
     failing_cases, results = failing(strange, SPECS[:20])
     assert failing_cases
-    assert diagnose(failing_cases, "standard", 1500).of == {}
+    assert named(failing_cases, 1500) == {}
     findings = findings_of(results, {s.id: SpecProbe(s) for s in SPECS})
     assert all(f["fault"] == "" for f in findings)
     # No experiment was made, and the effort did not do for all faults: a page that reads this must not say otherwise.
@@ -118,10 +126,9 @@ def test_what_nothing_explains_is_left_unexplained() -> None:
 
 def test_the_search_ends_when_its_effort_is_spent() -> None:
     failing_cases, _ = failing(target_with("lengths.ignored"), SPECS[:40])
-    search = Search("standard", 7)
-    for failing_case in failing_cases:
-        search.explain(failing_case)
-    assert search.effort == 0
+    matcher = Matcher(ObservedCases(TargetEvidence("standard")), 7)
+    assert matcher.names(failing_cases) == Matcher(matcher.observed, 0, matcher.known).names(failing_cases)
+    assert matcher.effort <= 0
 
 
 def test_a_finding_says_where_a_fault_shows() -> None:
@@ -133,7 +140,7 @@ def test_a_finding_says_where_a_fault_shows() -> None:
 
     specs = [s for s in SPECS if s.op == "LSTM"]
     failing_cases, results = failing(target, specs)
-    explained = diagnose(failing_cases, "standard", 20_000).of
+    explained = named(failing_cases)
     results = [structs.replace(r, diagnosis=explained.get(r.case, ())) for r in results]
     (finding,) = [f for f in findings_of(results, {s.id: SpecProbe(s) for s in specs}) if f["fault"]]
     assert finding["fault"] == "lengths.ignored"
@@ -223,7 +230,7 @@ def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[C
     ]
     failing_cases, _ = failing(target, specs)
     assert failing_cases
-    assert diagnose(failing_cases, "standard", 20_000).of == {}
+    assert named(failing_cases) == {}
 
 
 @pytest.mark.long
@@ -231,7 +238,7 @@ def test_a_prediction_too_wide_to_tell_numbers_from_zero_speaks_for_nothing() ->
     """Where a gate saturates, 0 within a wide radius holds whatever small numbers a cut sum gives."""
     failing_cases, _ = failing(_part_of_the_sum(128), LONG_SUMS)
     assert failing_cases
-    assert {*diagnose(failing_cases, "standard", 20_000).of.values()} == {("sizes.input-past-128",)}
+    assert {*named(failing_cases).values()} == {("sizes.input-past-128",)}
 
 
 def test_numbers_far_smaller_than_is_right_speak_for_a_fault_all_the_same() -> None:
@@ -239,7 +246,7 @@ def test_numbers_far_smaller_than_is_right_speak_for_a_fault_all_the_same() -> N
     chosen = [s for s in profile("core", "GRU", 14) if s.type == "float32" and s.data == "one-sign" and s.T == 1]
     failing_cases, _ = failing(target_with("activations.ignored"), chosen)
     assert failing_cases
-    assert diagnose(failing_cases, "standard", 20_000).of == {w.case: ("activations.ignored",) for w in failing_cases}
+    assert named(failing_cases) == {w.case: ("activations.ignored",) for w in failing_cases}
 
 
 def test_memory_that_was_never_written_is_known_by_its_place() -> None:
@@ -256,7 +263,7 @@ def test_memory_that_was_never_written_is_known_by_its_place() -> None:
 
     failing_cases, _ = failing(target, [s for s in SPECS_OF_ALL_SEEDS if s.lengths == "empty" and s.op == "RNN"])
     assert failing_cases
-    assert set(diagnose(failing_cases, "standard", 20_000).of.values()) == {("empty.uninitialized",)}
+    assert set(named(failing_cases).values()) == {("empty.uninitialized",)}
 
 
 def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_contradict() -> None:
@@ -284,9 +291,13 @@ def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
         outputs = fault.wrong(Compute(attributes=node.attributes), computation)
         return {name: outputs[name].astype(inputs["X"].dtype) for name in node.outputs}
 
+    class Zeros(TargetEvidence):
+        def counterexamples(self, fault: Fault, op: str) -> int:
+            return int(fault.id.endswith("zero"))
+
     specs = [s for s in SPECS_OF_ALL_SEEDS if s.op == "RNN" and "ThresholdedRelu" in (s.activations or ())]
     failing_cases, _ = failing(target, [s for s in specs if not s.alpha])
-    explained = diagnose(failing_cases, "standard", 20_000, None, lambda fault, op: fault.id.endswith("zero")).of
+    explained = named(failing_cases, evidence=Zeros("standard"))
     assert failing_cases
     assert set(explained.values()) == {("coefficients.default-thresholded-relu",)}
 
@@ -321,7 +332,7 @@ def test_an_unknown_fault_does_not_eat_the_known_ones() -> None:
         return outputs
 
     failing_cases, _ = failing(target, SPECS[::2])
-    explained_by = diagnose(failing_cases, "standard", 20_000).of
+    explained_by = named(failing_cases)
     plain = {w.case for w in failing_cases if "B" not in w.runs[0].inputs}
     assert plain
     assert {case: explained_by.get(case) for case in plain} == dict.fromkeys(plain, ("clip.ignored",))
@@ -339,9 +350,10 @@ def test_structure_is_named_in_whatever_arithmetic() -> None:
     specs = [s for v in (7, 14, 22) for s in profile("core", "RNN", v) if s.type == "float64" and s.clip and s.T < 8]
     failing_cases, _ = failing(target, [s for s in specs if not s.illegal][:8])
     assert failing_cases
-    by_class = {"float64": ("f32-math",)}
-    assert set(diagnose(failing_cases, "standard", 5000).of.values()) != {("clip.ignored",)}
-    assert set(diagnose(failing_cases, "standard", 5000, arithmetics=by_class).of.values()) >= {("clip.ignored",)}
+    by_class = TargetEvidence("standard")
+    by_class.__dict__["arithmetics"] = {"float64": ("f32-math",)}
+    assert set(named(failing_cases, 5000).values()) != {("clip.ignored",)}
+    assert set(named(failing_cases, 5000, by_class).values()) >= {("clip.ignored",)}
 
 
 def test_an_arithmetic_that_some_results_show_is_looked_for_in_all() -> None:
@@ -371,9 +383,7 @@ def test_a_fault_that_is_known_in_two_places_is_one_fault() -> None:
     specs = [replace(plain, outputs=outputs) for outputs in (("", "Y_h"), ("", "", "Y_c"))]
     cases, _ = failing(target_with("lengths.ignored"), specs)
     places = [d for d in map(fault_named, ("lengths.ignored@Y_h", "lengths.ignored@Y_c")) if d is not None]
-    search = Search("standard", 5000)
-    search.known["LSTM"] = list(places)
-    explanations = {case.case: (place,) for case, place in zip(cases, places, strict=True)}
-    search.spare(explanations, {case.case: case for case in cases})
-    assert {*explanations.values()} == {(FAULTS["lengths.ignored"],)}
-    assert search.known["LSTM"] == [FAULTS["lengths.ignored"]]
+    matcher = Matcher(ObservedCases(TargetEvidence("standard")), 0)
+    matcher.known += places
+    assert {*matcher.names(cases).values()} == {("lengths.ignored",)}
+    assert matcher.known == [FAULTS["lengths.ignored"]]

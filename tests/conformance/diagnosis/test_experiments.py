@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.specs.family import simpler_cases
 from onnxspec.conformance.diagnosis import causes, experiments
-from onnxspec.conformance.diagnosis.causes import Subject
+from onnxspec.conformance.diagnosis.causes import DiagnosisContext
+from onnxspec.conformance.diagnosis.diagnose import with_causes
 from onnxspec.conformance.diagnosis.experiments import Budget, Shrunk, alike, shrink
-from onnxspec.conformance.diagnosis.explanations import explains
+from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.diagnosis.match import ObservedCases
 from onnxspec.conformance.diagnosis.needs import Need, axis_of, needs_in_words, stated
-from onnxspec.conformance.diagnosis.telling import with_causes
+from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.stream import Tried
@@ -207,7 +209,12 @@ def test_what_comes_and_goes_has_no_conditions(on: Any) -> None:
 def test_a_known_fault_stays_the_one_that_is_looked_at() -> None:
     ignoring = one_of(SpecProbe(RICH), lambda n, i: run_recurrent_fault(FAULTS["bias.ignored"], n, i))
     other = one_of(SpecProbe(RICH), lambda n, i: run_recurrent_fault(FAULTS["clip.ignored"], n, i))
-    holds = explains((FAULTS["bias.ignored"],), "standard")
+
+    def holds(one: Tried) -> bool:
+        case = failing_case_of_tried(one)
+        return case is not None and observed[case].fit((FAULTS["bias.ignored"],)) is not None
+
+    observed = ObservedCases(TargetEvidence("standard"))
     assert holds(ignoring)
     assert not holds(other)
 
@@ -246,8 +253,8 @@ def _findings(target: Target, specs: Sequence[CaseSpec]) -> list[dict[str, Any]]
         one = one_of(probe, target)
         kept.offer(one)
         results.append(result_of(probe, "staged", one.judgement, 0.0, None))
-    subject = Subject(Silent(), "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
-    findings, _ = with_causes(findings_of(results, probes), subject, Budget(math.inf))
+    context = DiagnosisContext(Silent(), "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
+    findings, _ = with_causes(findings_of(results, probes), context, Budget(math.inf))
     assert sum(len(f["cases"]) for f in findings) == sum(r.failing for r in results)
     assert all(f["smallest"] in probes for f in findings)
     return findings
@@ -291,9 +298,9 @@ def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: 
     judged = [one_of(probe, target) for probe in probes.values()]
     results = [result_of(one.probe, "staged", one.judgement, 0.0, None) for one in judged]
     results[0] = structs.replace(results[0], diagnosis=("bias.ignored",))
-    subject = Subject(Silent(), "standard", lambda p: p.id, results, probes, Kept())  # type: ignore[arg-type]
+    context = DiagnosisContext(Silent(), "standard", lambda p: p.id, results, probes, Kept())  # type: ignore[arg-type]
     (finding,) = [f for f in findings_of(results, probes) if not f["fault"]]
-    (cause,) = causes.causes_of([finding], subject, Budget(math.inf))
+    (cause,) = causes.causes_of(finding, context, Budget(math.inf))
     assert needs_in_words(cause.shrunk.needs) == ["clip"]
 
 
@@ -420,8 +427,8 @@ def test_a_failure_that_comes_and_goes_is_asked_for_as_often_as_it_takes(on: Any
 def test_a_case_that_is_none_of_another_operator_is_not_asked_there() -> None:
     spec = CaseSpec("RNN", 22, T=2, activations=("Relu", "Elu"), direction="bidirectional", outputs=("Y",))
     cause: Any = SimpleNamespace(shrunk=SimpleNamespace(one=SimpleNamespace(probe=SpecProbe(spec))))
-    subject: Any = SimpleNamespace(run=lambda probes, budget: pytest.fail("a forbidden model is asked for"))
-    assert causes._fails_in("LSTM", cause, subject, Budget(9)) is False
+    context: Any = SimpleNamespace(run=lambda probes, budget: pytest.fail("a forbidden model is asked for"))
+    assert causes._fails_in("LSTM", cause, context, Budget(9)) is False
 
 
 def test_two_coefficients_are_no_scale_and_zero_point() -> None:

@@ -13,7 +13,8 @@ from onnxspec.cases.operators.extended_lstm.codec import B, R, W, X
 from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.diagnosis.failing_case import FailingCase, failing_case_of
-from onnxspec.conformance.diagnosis.search import Search
+from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import FAULTS, Node
@@ -34,14 +35,13 @@ def failing(spec: Any) -> FailingCase:
 
 def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
     """A sum that wraps where each of its terms is within its bounds: no fault by itself, but others make the terms."""
-    search = Search("standard", 20_000, {})
     beside = ("scales.large-garbage", "pre-activation.terms-saturate", "pre-activation.wraps")
     known = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
-    search.known["ExtendedLSTM"] = [FAULTS[f"extended.{name}"] for name in known]
+    matcher = Matcher(ObservedCases(TargetEvidence("standard")), 0, [FAULTS[f"extended.{name}"] for name in known])
     (large,) = (spec for spec in written_cases("full", "ExtendedLSTM", 1) if spec.about == "large-inputs")
     failing_case = failing(large)
     assert not failing_case.observation("standard").changes(FAULTS["extended.pre-activation.wraps"])
-    explanation = search.by_known(failing_case)
+    explanation = matcher.by_known(failing_case)
     assert explanation is not None
     assert {fault.id for fault in explanation} == {f"extended.{name}" for name in beside}
 

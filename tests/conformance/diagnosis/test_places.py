@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from benchmarks.staging import findings_on
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories.graph_reading import read_model
-from onnxspec.conformance.diagnosis.explainer import diagnose
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
+from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import staged_outcome
@@ -42,7 +43,7 @@ def named(target: Target) -> set[tuple[str, ...]]:
             one = failing_case_of(spec.id, case.trial, outcome, probe.clauses, probe.size)
             failing += [one] if one is not None else []
     assert len(failing) > 4
-    explained = diagnose(failing, "standard", 20_000).of
+    explained = Matcher(ObservedCases(TargetEvidence("standard")), 20_000).names(failing)
     return {explained.get(one.case, ()) for one in failing}
 
 

@@ -7,7 +7,8 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, features_of
 from onnxspec.cases.specs.wrapping import wrap
 from onnxspec.conformance.diagnosis.failing_case import failing_case_of
-from onnxspec.conformance.diagnosis.search import Search
+from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.proof.staged import staged_outcome
@@ -25,4 +26,5 @@ def test_a_fault_of_the_node_is_found_between_levels(name: str) -> None:
     clauses = tuple(clause.id for clause in clauses_of("GRU", 14, features_of(SPEC)))
     case = failing_case_of(SPEC.id, trial, outcome, clauses, SPEC.size)
     assert case is not None
-    assert [each.id for each in Search("standard", 2000).explain(case) or ()] == [name]
+    matcher = Matcher(ObservedCases(TargetEvidence("standard")), 2000)
+    assert matcher.names([case]) == {SPEC.id: (name,)}

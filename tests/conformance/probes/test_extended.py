@@ -30,9 +30,9 @@ from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.cli.explanation import print_explanation
 from onnxspec.conformance.diagnosis import explainer
+from onnxspec.conformance.diagnosis.diagnose import Single
 from onnxspec.conformance.diagnosis.explainer import Explainer
 from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
-from onnxspec.conformance.diagnosis.single import Single
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.naming import UnknownName

@@ -1,4 +1,4 @@
-"""A name must foretell what the target returns in fresh cases."""
+"""A fault is confirmed where it predicts what the target returns in fresh cases."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis.explanations import Explaining, Memory, explains, leaving_open
+from onnxspec.conformance.diagnosis.confirm import Confirmation, FreshCases, confirm, fresh_specs
+from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.diagnosis.findings import titled
-from onnxspec.conformance.diagnosis.foretelling import Foretold, Fresh, foretold, fresh_specs, is_constant
+from onnxspec.conformance.diagnosis.match import Matcher, ObservedCase, ObservedCases
+from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import Tried
 from onnxspec.conformance.proof.staged import staged_outcome
@@ -27,12 +29,20 @@ def _one(probe: SpecProbe, target: Any) -> Tried:
     return Tried(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
 
 
-def _named(target: Any, spec: CaseSpec = SPEC, fixed: Sequence[str] = ()) -> Foretold | None:
+def _observed(one: Tried) -> ObservedCase:
+    case = failing_case_of_tried(one)
+    assert case is not None
+    return ObservedCase(case, TargetEvidence("standard"))
+
+
+def _confirmed(
+    target: Any, spec: CaseSpec = SPEC, fixed: Sequence[str] = (), expected: Fault | None = None
+) -> Confirmation:
     def run(probes: Sequence[SpecProbe]) -> Iterator[Tried]:
         return (_one(probe, target) for probe in probes)
 
-    fresh = Fresh(SpecProbe(spec), run, fixed)
-    return foretold(_one(SpecProbe(spec), target), fresh, lambda m, one: explains((m,), "standard")(one))
+    fresh = FreshCases(_one(SpecProbe(spec), target), run, fixed)
+    return confirm(fresh, Matcher(ObservedCases(TargetEvidence("standard")), 3000), expected, lambda: False)
 
 
 def test_fresh_cases_are_legal_and_have_other_numbers() -> None:
@@ -49,9 +59,9 @@ def test_fresh_cases_are_legal_and_have_other_numbers() -> None:
 def test_a_fault_of_the_table_is_named() -> None:
     fault = fault_named("bias.ignored")
     assert isinstance(fault, Fault)
-    name = _named(fault, CaseSpec("GRU", 14, bias=True))
-    assert name is not None
-    assert name.fault.id == "bias.ignored"
+    confirmation = _confirmed(fault, CaseSpec("GRU", 14, bias=True))
+    assert confirmation.fault is not None
+    assert confirmation.fault.id == "bias.ignored"
 
 
 def test_a_fault_in_one_place_is_named_with_its_place() -> None:
@@ -61,9 +71,9 @@ def test_a_fault_in_one_place_is_named_with_its_place() -> None:
     def target(node: Node, inputs: Arrays) -> Arrays:
         return run_recurrent_fault(fault, node, inputs)
 
-    name = _named(target, CaseSpec("GRU", 14, direction="bidirectional", bias=True))
-    assert name is not None
-    assert name.fault.id in ("bias.ignored@reverse", "bias.backward-ignored")
+    confirmation = _confirmed(target, CaseSpec("GRU", 14, direction="bidirectional", bias=True))
+    assert confirmation.fault is not None
+    assert confirmation.fault.id in ("bias.ignored@reverse", "bias.backward-ignored")
 
 
 def test_what_fits_one_case_and_not_the_next_is_no_name() -> None:
@@ -71,7 +81,7 @@ def test_what_fits_one_case_and_not_the_next_is_no_name() -> None:
         right = evaluate(node, inputs)
         return {name: (0.9 * array + 0.01).astype(inputs["X"].dtype) for name, array in right.items()}
 
-    assert _named(target, CaseSpec("RNN", 14)) is None
+    assert _confirmed(target, CaseSpec("RNN", 14)).fault is None
 
 
 def test_what_holds_at_the_size_in_question_and_at_no_larger_one_is_no_name() -> None:
@@ -85,8 +95,9 @@ def test_what_holds_at_the_size_in_question_and_at_no_larger_one_is_no_name() ->
     spec = CaseSpec("RNN", 14, T=8, lengths="full")
     zero = fault_named("outputs.zero@Y")
     assert isinstance(zero, Fault)
-    assert explains((zero,), "standard")(_one(SpecProbe(spec), target))
-    assert _named(target, spec, ["T"]) is None
+    assert _observed(_one(SpecProbe(spec), target)).fit((zero,)) is not None
+    assert _confirmed(target, spec, ["T"]).fault is None
+    assert _confirmed(target, spec, ["T"], zero) == Confirmation(refuted=True)
 
 
 def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None:
@@ -97,15 +108,10 @@ def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None
     def target(node: Node, inputs: Arrays) -> Arrays:
         return run_recurrent_fault(fault, node, inputs)
 
-    def run(probes: Sequence[SpecProbe]) -> Iterator[Tried]:
-        return (_one(probe, target) for probe in probes)
-
     spec = CaseSpec("LSTM", 14, direction="bidirectional", initial="c")
-    one = _one(SpecProbe(spec), target)
-    thought = fault_named("initial-states.shared-directions")
-    name = foretold(one, Fresh(SpecProbe(spec), run), Explaining(Memory("standard")), first=thought)
-    assert name is not None
-    assert (name.fault.id, name.others, name.cases) == (fault.id, 0, 10)
+    confirmation = _confirmed(target, spec, expected=fault_named("initial-states.shared-directions"))
+    assert confirmation.fault is not None
+    assert (confirmation.fault.id, confirmation.cases) == (fault.id, 10)
 
 
 def test_a_fault_in_one_output_is_known_only_where_others_are_seen() -> None:
@@ -118,9 +124,7 @@ def test_a_fault_in_one_output_is_known_only_where_others_are_seen() -> None:
         return {name: 2 * array for name, array in evaluate(node, inputs).items()}
 
     spec = CaseSpec("RNN", 14, bias=True, outputs=("", "Y_h"))
-    one, fresh = _one(SpecProbe(spec), target), Fresh(SpecProbe(spec), lambda probes: (_one(p, target) for p in probes))
-    holds = Explaining(Memory("standard"))
-    assert foretold(one, fresh, lambda fault, answer: fault is alone and holds(fault, answer), first=alone) is None
+    assert _confirmed(target, spec, expected=alone).fault is not alone
 
 
 def test_a_fault_that_changes_nothing_explains_nothing_beside_another() -> None:
@@ -129,12 +133,11 @@ def test_a_fault_that_changes_nothing_explains_nothing_beside_another() -> None:
     assert isinstance(fault, Fault)
     assert isinstance(other, Fault)
     one = _one(SpecProbe(CaseSpec("GRU", 14, bias=True)), lambda node, inputs: run_recurrent_fault(fault, node, inputs))
-    explained_by = Explaining(Memory("standard"), [fault])
-    assert explained_by(fault, one)
-    assert not explained_by(other, one)
+    assert _observed(one).explained_by(fault, [fault])
+    assert not _observed(one).explained_by(other, [fault])
 
 
-def test_what_a_run_shows_is_a_name_only_once_it_foretold() -> None:
+def test_what_a_run_shows_is_a_fact_only_once_it_is_confirmed() -> None:
     finding: Any = {"what": "Ignores clip", "fault": "clip.ignored", "foretold": 0, "expected": False, "kind": "wrong"}
     assert titled(finding, "", tried=False) == "Consistent with: ignores clip"
     assert titled({**finding, "foretold": 10}, "layout 1", tried=True) == "Ignores clip (with layout 1)"
@@ -153,15 +156,15 @@ def test_a_constant_that_is_written_is_not_memory_as_it_happened_to_be() -> None
     def writing(fill: Any) -> Any:
         def target(node: Node, inputs: Arrays) -> Arrays:
             outputs = {n: a.astype(inputs["X"].dtype) for n, a in evaluate(node, inputs).items()}
-            outputs["Y_h"][:, inputs["sequence_lens"] == 0] = fill
+            states = outputs["Y_h"].swapaxes(0, 1) if node.attributes.get("layout") else outputs["Y_h"]
+            states[:, inputs["sequence_lens"] == 0] = fill
             return outputs
 
         return target
 
     memory = np.frombuffer(b"\x7f" * 4, np.float32)[0]
-    for fill, constant in ((-1.0, True), (0.0, True), (memory, False)):
-        answers = [_one(SpecProbe(s), writing(fill)) for s in fresh_specs(spec)]
-        assert is_constant(fault, answers, leaving_open("standard")) is constant
+    for fill, constant in ((-1.0, True), (7.25, True), (memory, False)):
+        assert _confirmed(writing(fill), spec, expected=fault).refuted is constant
 
 
 def test_cases_whose_weights_have_no_seed_of_their_own_are_drawn_anew() -> None:

@@ -1,0 +1,339 @@
+"""Confirmation: does a fault that explains a smallest case predict what the target returns in fresh cases?
+
+A small case is explained by more than one fault. So whatever explains it must predict fresh cases of the same kind,
+with other numbers and larger sizes, within the bounds of every number. One fault that does is confirmed; of several
+nobody knows which it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cases import Trial, build_case, family_of
+from ...reference import FAULTS, FORMATS, Fault, operator_for, operator_version, versions_of
+from ...reference.faults.scope import base_id, scoped_of
+from ..judging.judgement import FAILING, Verdict
+from ..probes.probe import Probe, SpecProbe
+from ..probes.stream import Tried
+from .conditions import would_show
+from .explainer import failing_case_of_tried
+from .failing_case import FailingCase
+from .match import Matcher, ObservedCase
+
+__all__ = ["ENOUGH", "Confirmation", "FreshCases", "confirm", "fresh_specs"]
+
+FRESH = 10
+"""Fresh cases that a fault must predict."""
+
+ENOUGH = 5
+"""Fresh cases that must fail: of a case that passes a fault predicts little."""
+
+_TIMES = 4
+"""How often so many are drawn until enough of them fail."""
+
+Array = NDArray[Any]
+Run = Callable[[Sequence[SpecProbe]], Iterator[Tried]]
+"""The results of the target on some cases."""
+
+
+@dataclass(frozen=True)
+class FreshCases:
+    """The results of a target on fresh cases of the same kind as a smallest one, which are run when they are asked for.
+
+    fixed
+        Sizes on which the failure was seen to depend, so that few cases change them.
+    without
+        The case without one thing, where it was seen to fail all the same: what explains that, too, is likelier.
+    """
+
+    smallest: Tried
+    run: Run
+    fixed: Collection[str] = field(default=())
+    without: Sequence[Any] = field(default=())
+
+    @property
+    def probe(self) -> SpecProbe:
+        assert isinstance(self.smallest.probe, SpecProbe)
+        return self.smallest.probe
+
+    @cached_property
+    def answers(self) -> list[Tried]:
+        """All of them; more where few fail, as with a clip that seldom bites."""
+        answers: list[Tried] = []
+        for number in range(_TIMES):
+            answers += self.tried(fresh_specs(self.probe.spec, self.fixed, number * FRESH))
+            if sum(answer.judgement.verdict in FAILING for answer in answers) >= ENOUGH:
+                break
+        return answers
+
+    @cached_property
+    def richer(self) -> list[Tried]:
+        """Cases with more in them, in which faults that look alike differ."""
+        return self.tried([*_richer_specs(self.probe.spec), *self.without])
+
+    def tried(self, specs: Sequence[Any]) -> list[Tried]:
+        """Run cases in the same surroundings, those of them that fit there."""
+        probes: list[SpecProbe] = []
+        for spec in specs:
+            with contextlib.suppress(ValueError):  # the surroundings do not fit
+                probes.append(self.probe.like(spec))
+        return list(self.run(probes))
+
+    @property
+    def failing(self) -> list[Tried]:
+        return [answer for answer in self.answers if answer.judgement.verdict in FAILING]
+
+    @property
+    def passing(self) -> list[SpecProbe]:
+        right = (answer.probe for answer in self.answers if answer.judgement.verdict is Verdict.PASS)
+        return [probe for probe in right if isinstance(probe, SpecProbe)]
+
+    @property
+    def kinds(self) -> list[list[Tried]]:
+        """Those that fail, by what is larger in them: nothing, some sizes, or one on which the failure depends."""
+        kinds: dict[tuple[bool, bool], list[Tried]] = {}
+        for answer in self.failing:
+            larger = {name for name in _MORE if _size(answer.probe, name) != _size(self.probe, name)}
+            kinds.setdefault((bool(larger), bool(larger & {*self.fixed})), []).append(answer)
+        return list(kinds.values())
+
+
+def _size(probe: Probe, name: str) -> int:
+    return int(getattr(getattr(probe, "spec", None), name, 0))
+
+
+def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[Any]:
+    """Return cases of the same kind with other numbers; every second of them is larger, each in sizes of its own, as
+    what holds for two rows may hold for no three. None where a case has no seed.
+
+    fixed
+        Sizes that are larger in every fourth case only: what holds at 256 steps may hold at no 257, but it may also
+        show at that size alone.
+    after
+        How many there have been.
+    """
+    names = {own.name for own in fields(spec)}
+    if "seed" not in names:
+        return []
+    fresh = []
+    larger = family_of(spec.op).larger
+    for seed in range(after + 1, after + FRESH + 1):
+        changed = {name: getattr(spec, name) + seed for name in _SEEDS if name in names}
+        if seed % 2:
+            # Nothing at all is what a case is about.
+            free = {name: least for name, least in larger.items() if name not in fixed or seed % 4 == 3}
+            sizes = {name: max(n, least) for name, least in free.items() if (n := getattr(spec, name, 0)) > 0}
+            changed |= {name: size + _MORE[name][seed // 2 % 5] for name, size in sizes.items()}
+        fresh.append(replace(spec, **changed))
+    return fresh
+
+
+_SEEDS: tuple[str, ...] = ("seed", "weights_seed")
+
+_MORE = {"T": (0, 1, 4, 2, 0), "N": (0, 1, 3, 6, 2), "I": (0, 2, 0, 1, 5), "H": (0, 4, 1, 12, 3)}
+"""Steps added to the sizes of larger fresh cases, one after the other."""
+
+
+def _richer_specs(spec: Any) -> Iterator[Any]:
+    for number, change in enumerate(family_of(spec.op).richer(spec)):
+        with contextlib.suppress(ValueError, KeyError, IndexError):  # that version, or that case, has no such thing
+            larger = replace(spec, **change, seed=spec.seed + FRESH + number)
+            SpecProbe(larger).prepare()
+            yield larger
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The verdict of fresh cases on the faults that explain a smallest case.
+
+    fault
+        The one that is confirmed; None where none is.
+    cases
+        Fresh failing cases that it predicted.
+    refuted
+        Whether the fault that was expected predicts something else than what is returned.
+    searched
+        Whether all faults were tried.
+    """
+
+    fault: Fault | None = None
+    cases: int = 0
+    refuted: bool = False
+    searched: bool = True
+
+
+def confirm(fresh: FreshCases, matcher: Matcher, expected: Fault | None, hurry: Callable[[], bool]) -> Confirmation:
+    """Return which fault explains a smallest case and predicts fresh ones.
+
+    matcher
+        With the other faults of the target as the known ones.
+    expected
+        The fault that explains the results from which the smallest case was made.
+    hurry
+        Whether the budget is spent.
+    """
+    return _Confirming(fresh, matcher, expected).result(hurry)
+
+
+class _Confirming:
+    def __init__(self, fresh: FreshCases, matcher: Matcher, expected: Fault | None) -> None:
+        self._fresh, self._matcher, self._expected = fresh, matcher, expected
+        self._cases: dict[int, FailingCase | None] = {}
+
+    def result(self, hurry: Callable[[], bool]) -> Confirmation:
+        smallest = self._observed(self._fresh.smallest)
+        if smallest is None or self._fresh.probe.spec.illegal:
+            return Confirmation()
+        # A look at what was returned costs nothing.
+        if self._expected is not None and self._leaves_open(self._expected) and self._is_constant(self._expected):
+            return Confirmation(refuted=True)
+        expected = [] if self._expected is None else [self._expected]
+        for candidates in self._matcher.candidates(smallest.case, first=expected):
+            fitting = [c.new[0] for c in candidates if self._needed(c.new[0], self._fresh.smallest)]
+            fitting = [fault for fault in fitting if not self._contradicted_arithmetic(fault)]
+            if hurry():
+                return Confirmation(searched=False)
+            if fitting and len(self._fresh.failing) < ENOUGH:
+                break
+            right = self._predicting(fitting)
+            bases = {base_id(fault.id): fault for fault in reversed(right)}
+            alternatives = [fault for id, fault in bases.items() if id != base_id(right[0].id)]
+            if not all(_same_thing(right[0], fault, self._fresh.probe.op) for fault in alternatives):
+                return Confirmation()
+            if right:
+                return Confirmation(min(right[:1] + alternatives, key=_place_of), len(self._fresh.failing))
+        return Confirmation(refuted=self._expected is not None and self._refuted(self._expected))
+
+    def _predicting(self, fitting: Sequence[Fault]) -> list[Fault]:
+        """Return the faults that predict the fresh cases and what the cases with more in them leave of these."""
+        op, failing = self._fresh.probe.spec.op, self._fresh.failing
+        # Each may be made in fewer places than it is thought to be.
+        narrow = [d for d in scoped_of(iter(fitting), seen=True) if d.concerns(op) and d not in fitting]
+        right = [*fitting, *narrow]
+        for answer in (self._fresh.smallest, *failing):
+            right = [fault for fault in right if self._explains(fault, answer)]
+        right = [fault for fault in right if not self._is_constant(fault)]
+        # Beside what the target does anyway much predicts it.
+        shown = {fault.id: sum(self._needed(fault, answer) for answer in failing) for fault in right}
+        most = max(shown.values(), default=0)
+        right = [fault for fault in right if shown[fault.id] == most and 2 * most >= len(failing)]
+        for answer in self._fresh.richer if right else ():
+            # What none of them explains shows something else.
+            if answer.judgement.verdict in FAILING:
+                right = [fault for fault in right if self._needed(fault, answer)] or right
+            # Of several, those that say what is right to be wrong are not the cause.
+            elif answer.judgement.verdict is Verdict.PASS and len(right) > 1:
+                right = [fault for fault in right if not self._contradicts(fault, answer)] or right
+        # Where nothing but an output is asked for nobody sees that the others are right.
+        several = [a for a in (self._fresh.smallest, *failing, *self._fresh.richer) if len(_outputs(a)) > 1]
+        return [d for d in right if not self._of_output(d) or any(self._explains(d, answer) for answer in several)]
+
+    def _observed(self, one: Tried) -> ObservedCase | None:
+        if id(one) not in self._cases:
+            self._cases[id(one)] = failing_case_of_tried(one)
+        case = self._cases[id(one)]
+        return None if case is None else self._matcher.observed[case]
+
+    def _explains(self, fault: Fault, one: Tried) -> bool:
+        observed = self._observed(one)
+        return observed is not None and observed.explained_by(fault, self._matcher.known)
+
+    def _needed(self, fault: Fault, one: Tried) -> bool:
+        observed = self._observed(one)
+        return observed is not None and observed.explained_by(fault, self._matcher.known, needed=True)
+
+    def _contradicts(self, fault: Fault, one: Tried) -> bool:
+        """Return whether a fault predicts something else than what the target returned in a case."""
+        observed = self._observed(one)
+        return observed is not None and observed.affected_by(fault) and observed.fit((fault,)) is None
+
+    def _contradicted_arithmetic(self, fault: Fault) -> bool:
+        """Return whether a passing case would show a fault that is an arithmetic: a kernel has it in every case."""
+        if not fault.within:
+            return False
+        against = self._matcher.observed.evidence.counterexamples(fault, self._fresh.probe.op)
+        return against > 0 or any(would_show(fault, probe) for probe in self._fresh.passing)
+
+    def _refuted(self, fault: Fault) -> bool:
+        """Return whether a fault is not what is wrong: what holds at one size, and at no larger one, is another."""
+        if len(self._fresh.failing) < ENOUGH:
+            return False
+        few = (2 * sum(self._explains(fault, one) for one in kind) < len(kind) for kind in self._fresh.kinds)
+        return self._contradicted_arithmetic(fault) or self._is_constant(fault) or any(few)
+
+    def _leaves_open(self, fault: Fault) -> bool:
+        return any(array.size for array in self._open_elements(fault, (self._fresh.smallest,)))
+
+    def _open_elements(self, fault: Fault, answers: Iterable[Tried]) -> Iterator[Array]:
+        """Yield what was returned where by a fault anything may stand."""
+        for observed in map(self._observed, answers):
+            if observed is not None and observed.affected_by(fault):
+                yield from observed.observation.left_open(fault, observed.interpretations[0])
+
+    def _is_constant(self, fault: Fault) -> bool:
+        """Return whether one number stands wherever by a fault anything may, as memory happened to be: then it was
+        written there. What the worker fills memory with is of equal bytes."""
+        returned = list(self._open_elements(fault, (self._fresh.smallest, *self._fresh.failing)))
+        numbers = {number for array in returned for number in array.astype(np.float64).tolist()}
+        values = {byte for array in returned for byte in array.tobytes()}
+        several = sum(array.size for array in returned) >= ENOUGH
+        return several and len(numbers) == 1 and (len(values) > 1 or values == {0})
+
+    def _of_output(self, fault: Fault) -> bool:
+        spec = self._fresh.probe.spec
+        return fault.id.partition("@")[2] in operator_version(spec.op, spec.version).outputs
+
+
+def _outputs(answer: Tried) -> tuple[str, ...]:
+    return answer.prepared.trials[0].node.outputs if answer.prepared.trials else ()
+
+
+def _place_of(fault: Fault) -> int:
+    """Return the place of a fault in the table; variants come behind."""
+    places = {id: number for number, id in enumerate(FAULTS)}
+    return places.get(base_id(fault.id), len(places))
+
+
+_LARGE = 4000.0
+"""The size of cases beyond which a look costs more than it tells."""
+
+
+def _same_thing(fault: Fault, other: Fault, op: str) -> bool:
+    """Return whether two faults are observationally equal, but for roundings, in all cases of `core` that are not
+    large."""
+    versions = [v for v in reversed(versions_of(op)) if fault.applies(op, v) and other.applies(op, v)]
+    every = (spec for version in versions for spec in family_of(op).profile("core", op, version))
+    specs = (spec for spec in every if not spec.illegal and spec.size[0] <= _LARGE)
+    trials = (build_case(spec).trial.first for spec in specs)
+    return all(itertools.starmap(_close, itertools.chain(*(_pairs(trial, fault, other) for trial in trials))))
+
+
+def _pairs(trial: Trial, *faults: Fault) -> Iterator[tuple[Mapping[str, Array], ...]]:
+    """Yield the outputs of targets with each of the faults, run by run."""
+    memories: list[dict[str, Any]] = [{} for _ in faults]
+    answer = operator_for(trial.node).answer
+    for feed in trial.feeds:
+        yield tuple(
+            answer(trial.node, feed.inputs, (fault,), fed=feed.fed, memory=memory)
+            for fault, memory in zip(faults, memories, strict=True)
+        )
+
+
+def _close(outputs: Mapping[str, Array], others: Mapping[str, Array]) -> bool:
+    if outputs.keys() != others.keys():
+        return False
+    pairs = [(array, others[name]) for name, array in outputs.items()]
+    return all(a.shape == b.shape and a.dtype == b.dtype and _near(a, b) for a, b in pairs)
+
+
+def _near(array: Array, other: Array) -> bool:
+    unit = 4 * FORMATS[array.dtype.name].unit if array.dtype.name in FORMATS else 0.0
+    return np.allclose(array.astype(np.float64), other.astype(np.float64), rtol=unit, atol=unit, equal_nan=True)

@@ -1,0 +1,194 @@
+"""Diagnosis of a run: its findings with their smallest cases, and the faults that fresh cases confirm.
+
+Results are matched with faults, clustered into findings, and the smallest case of each is confirmed on fresh cases.
+Confirmed faults are then tried on the results that are still unexplained, once more. Each finding states the conditions
+that all of its cases meet, and whether passing cases meet them too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from ...reference import Fault, fault_named
+from ..judging.judgement import Verdict
+from ..probes.probe import Probe
+from ..probes.stream import Tried
+from ..results.evidence import Kept
+from ..results.expected.entries import Entry
+from ..results.records import Finding
+from ..results.result import Result, result_of
+from ..targets.target import Target
+from ..workers.job import TargetUnavailable
+from ..workers.process import TargetProcess
+from .causes import Cause, DiagnosisContext, causes_of, experiments_of, is_open
+from .experiments import Budget
+from .explainer import accepting, explained
+from .failing_case import DIAGNOSED
+from .findings import findings_of, joined
+from .stating import beside_others, by_fault, divided, stated_finding
+
+__all__ = ["Single", "diagnosed", "with_causes"]
+
+_MOST = 24
+"""Findings whose causes are looked for."""
+
+_ENOUGH = 3
+"""Cases that two faults explain together, of fewer of which neither is named."""
+
+
+def with_causes(
+    findings: Sequence[Finding], context: DiagnosisContext, budget: Budget
+) -> tuple[list[Finding], list[Result]]:
+    """Return the findings, those that the budget was enough for with their smallest case and what it cannot do without;
+    and those results that are explained otherwise than before."""
+    before = context.results
+    causes: list[Cause] = []
+    asked: set[tuple[str, ...]] = set()
+    for _ in range(_MOST):
+        confirmed = tuple(sorted({cause.fault for cause in causes if cause.foretold}))
+        left = [f for f in findings if is_open(f, context.probes) and _key(f, confirmed) not in asked]
+        if not left or budget.left <= 0:
+            break
+        # With what is confirmed less is left of what nobody knows; what is expected comes last.
+        finding = min(left, key=lambda f: (bool(f["expected"]), not f["fault"], -len(f["cases"])))
+        asked.add(_key(finding, confirmed))
+        # Twice its part: what the others leave over is theirs.
+        new = _guarded_causes(finding, context, budget.part(min(1.0, 2 / len(left))))
+        causes += new
+        if any(cause.foretold or cause.refuted for cause in new):
+            context = context.amended(_assigned(causes, context))
+            findings = findings_of(context.results, dict(context.probes))
+    context = context.amended(_withdrawn(causes, context, {key[0] for key in asked}))
+    findings = findings_of(context.results, dict(context.probes))
+    better = [r for r, old in zip(context.results, before, strict=True) if r is not old]
+    return joined(_stated(findings, causes, context), context.results), better
+
+
+def _key(finding: Finding, confirmed: Sequence[str]) -> tuple[str, ...]:
+    """Return what a search for causes depends on: of what has no name, also the faults that are confirmed."""
+    return finding["fault"], finding["smallest"], *(() if finding["fault"] else confirmed)
+
+
+def _guarded_causes(finding: Finding, context: DiagnosisContext, budget: Budget) -> list[Cause]:
+    causes: list[Cause] = []
+    try:
+        causes.extend(causes_of(finding, context, budget))
+    except (TargetUnavailable, OSError):
+        raise
+    except Exception as error:  # whatever it is, it is ours or the operator's, and costs this finding alone
+        context.mishap(f"experiments on {finding['smallest']}", error)
+    return causes
+
+
+def _stated(findings: Sequence[Finding], causes: Sequence[Cause], context: DiagnosisContext) -> Iterator[Finding]:
+    named, left = by_fault(causes, findings)
+    left = [beside_others(cause, context) for cause in left]
+    for finding in findings:
+        if finding["fault"]:
+            cause = named.get(finding["fault"])
+            yield finding if cause is None else stated_finding(finding, cause, context)
+        elif is_open(finding, context.probes):
+            yield from divided(finding, left, context)
+        else:
+            yield finding
+
+
+def _assigned(causes: Sequence[Cause], context: DiagnosisContext) -> dict[str, Result]:
+    """Return the results that confirmed faults explain otherwise than before, by case: alone, or where nothing or a
+    refuted fault explains a result, beside the others that are known. What a list of known failures expects is left as
+    it is."""
+    confirmed, sure, refuted = _confirmed_and_refuted(causes)
+    open_ = [r for r in context.results if r.verdict in DIAGNOSED and not (r.diagnosis and r.expected)]
+    open_ = [r for r in open_ if not (r.diagnosis and sure >= {*r.diagnosis})]
+    names = {r.case: () if refuted & {*r.diagnosis} else r.diagnosis for r in open_}
+    names |= _explained_by(confirmed, names, context)
+    thought = dict.fromkeys(id for r in context.results for id in r.diagnosis if id not in sure | refuted)
+    faults = [d for d in map(fault_named, thought) if d is not None and not d.accepts]
+    if faults:
+        names |= _explained_by([*confirmed, *faults], [case for case, ids in names.items() if not ids], context)
+    return {r.case: structs.replace(r, diagnosis=names[r.case]) for r in open_ if names[r.case] != r.diagnosis}
+
+
+def _confirmed_and_refuted(causes: Iterable[Cause]) -> tuple[list[Fault], set[str], set[str]]:
+    """Return the faults that are confirmed, their ids, and the ids of those that are refuted."""
+    sure = dict.fromkeys(cause.fault for cause in causes if cause.foretold)
+    confirmed = [d for d in map(fault_named, sure) if d is not None]
+    return confirmed, {*sure}, {cause.finding["fault"] for cause in causes if cause.refuted} - {*sure}
+
+
+def _explained_by(
+    known: Sequence[Fault], cases: Container[str], context: DiagnosisContext
+) -> dict[str, tuple[str, ...]]:
+    chosen = [case for case in context.failing_cases if case.case in cases]
+    return context.matcher(known).names(chosen)
+
+
+def _withdrawn(causes: Sequence[Cause], context: DiagnosisContext, asked: Container[str]) -> dict[str, Result]:
+    """Return the results without names that are doubtful, by case: that are not confirmed, that no case shows alone,
+    and few beside others, as of so many faults some two explain a few cases by chance; that explain what comes and
+    goes, and were asked about; or that as many passing cases would show."""
+    _, sure, _ = _confirmed_and_refuted(causes)
+    named = [r for r in context.results if r.verdict in DIAGNOSED and r.diagnosis and not r.expected]
+    counts = Counter(id for r in named for id in r.diagnosis)
+    alone = {r.diagnosis[0] for r in named if len(r.diagnosis) == 1}
+    comes = (id for r in named if r.verdict is Verdict.UNSTABLE for id in r.diagnosis if id in asked)
+    doubtful = {*comes, *(id for id, count in counts.items() if count < _ENOUGH and id not in alone)}
+    for id in counts:
+        fault = fault_named(id)
+        if fault is not None and not fault.accepts:
+            ops = {r.op for r in named if id in r.diagnosis}
+            if sum(context.evidence.counterexamples(fault, op) for op in ops) > counts[id]:
+                doubtful.add(id)
+    doubtful -= sure
+    return {r.case: structs.replace(r, diagnosis=()) for r in named if doubtful & {*r.diagnosis}}
+
+
+@dataclass(frozen=True)
+class Single:
+    """The explanation of one case.
+
+    faults
+        The ids of the faults that explain it together.
+    foretold
+        Fresh cases, of other sizes and numbers, that each of them predicted.
+    accepts
+        Whether the fault is to take a forbidden model, which one case shows.
+    """
+
+    faults: tuple[str, ...] = ()
+    foretold: int = 0
+    accepts: bool = False
+
+    @property
+    def certain(self) -> bool:
+        """Return whether this is a fact; else one case is all that speaks for it."""
+        return self.accepts or self.foretold > 0
+
+
+def diagnosed(
+    one: Tried, target: Target, process: TargetProcess, repeat: Callable[[Probe], str], entries: Sequence[Entry] = ()
+) -> Single:
+    """Return the explanation of a case, if it fails and anything does, as a run of that case alone finds it.
+
+    entries
+        The target's known failures.
+    """
+    probe, judgement, accuracy = one.probe, one.judgement, target.accuracy
+    if judgement.verdict is Verdict.NOT_REJECTED:
+        return Single(accepting(probe.op, probe.version, judgement.clause), accepts=True)
+    if judgement.verdict not in DIAGNOSED or not one.prepared.trials:
+        return Single()
+    kept, probes = Kept(), {probe.id: probe}
+    kept.offer(one)
+    result = result_of(probe, target.name, judgement, 0.0, None, repeat(probe))
+    names = explained([result], probes, kept, accuracy, entries)
+    results = [structs.replace(result, diagnosis=names.get(probe.id, ()))]
+    context = DiagnosisContext(process, accuracy, repeat, results, probes, kept)
+    findings, better = with_causes(findings_of(results, probes), context, experiments_of(results))
+    confirmed = {f["fault"]: f["foretold"] for f in findings if f["fault"]}
+    faults = next((r.diagnosis for r in better), results[0].diagnosis) or tuple(confirmed)
+    return Single(faults, min((confirmed.get(id, 0) for id in faults), default=0))

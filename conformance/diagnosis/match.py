@@ -1,0 +1,483 @@
+"""Matcher: which faults explain what a target returned in failing cases.
+
+A runtime has its faults in every case: it ignores lengths *and* clip, and a case with both shows both at once. So the
+faults that are known of a target are tried first, all together and then fewer of them; then one more, alone or beside
+these; then one that is made in one place only; then two at once. Hundreds of faults are tried on a case, and some fit
+by chance: so the evidence of a fit must suffice (:attr:`.hypothesis.Fit.evidence`), other failing cases choose between
+faults that fit alike, and passing cases that would show a fault speak against it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...reference import Fault, Interpretations, fault_named, faults_of, operator_of, resolve
+from ...reference.documents.interpretations import asked_anew
+from ...reference.faults.fault import variants_of
+from ...reference.faults.hypothesis import Fit
+from ...reference.faults.scope import base_id, merging, scoped_of
+from ...reference.numbers.accuracy import budget
+from ...reference.operators.observation import Observation
+from .failing_case import FailingCase, Mishap, reraise
+from .target_evidence import TargetEvidence
+
+__all__ = ["Explanation", "Matcher", "ObservedCase", "ObservedCases"]
+
+Explanation = tuple[Fault, ...]
+
+_INTERPRETATIONS = 4
+"""Interpretations that are tried on a case: first those that the target's right results show."""
+
+_HELD = 96
+"""Cases whose numbers are held at a time."""
+
+_PER_CASE = 700.0
+"""Hypotheses that may always be tried on a case, in those of small cases; a tenth of the cap where that is more."""
+
+_AT_ONCE = 4
+"""Faults that one case may show at once: more explain whatever there is."""
+
+_VOTERS = 8
+"""Other failing cases that choose between faults which explain a case equally well."""
+
+_SETS = 48
+"""Sets of known faults that are tried on a case."""
+
+_EXPENSIVE_SETS, _EXPENSIVE = 8, 48.0
+"""As many at least; more as long as all of them cost less than so many hypotheses on a small case."""
+
+_PAIRED = 28
+"""Faults of which any two are tried together: those nearest to what was returned."""
+
+_NEAREST = 6
+"""Faults of several that differ in a number which are tried in each place: those nearest to what was returned."""
+
+_UNEXPLAINED = 2
+"""Unexplained cases with no more clauses than a case has, after which it waits until all others have been tried."""
+
+_GIVEN_UP = 8
+"""Searches for an operator without a result, one after the other, after which there is none any more."""
+
+_EQUAL = 0.02
+"""Evidence that differs by less than this share is equal: radii are no finer."""
+
+
+class ObservedCase:
+    """A failing case with the faults that explain it; each question is answered once.
+
+    interpretations
+        The interpretations that are tried; those that the target's right results show come first.
+    """
+
+    def __init__(self, case: FailingCase, evidence: TargetEvidence) -> None:
+        self.case = case
+        self.observation: Observation = case.observation(evidence.accuracy)
+        self.interpretations = _interpretations(case, evidence.followed.get(case.op, {}))
+        self._accuracies = evidence.accuracy, *evidence.arithmetics.get(case.type, ())
+        self._fits: dict[Explanation, Fit | None] = {}
+
+    def fit(self, faults: Explanation) -> Fit | None:
+        """Return the fit of these faults by one of the first interpretations and one of the target's arithmetics."""
+        if faults not in self._fits:
+            self._fits[faults] = self._fit(faults)
+        return self._fits[faults]
+
+    def _fit(self, faults: Explanation) -> Fit | None:
+        arithmetic = [fault for fault in faults if fault.layer == "arithmetic"]
+        if not all(map(self.case.computed_in, arithmetic)):
+            return None
+        # A kernel's roundings come in an order of its own: where a class bounds them, that class stands for the fault.
+        for fault in faults:
+            if self._bounds(fault):
+                return self._within([d for d in faults if d is not fault], fault.within)
+        for accuracy in self._accuracies[:1] if arithmetic else self._telling:
+            if fit := self._within(faults, accuracy):
+                return fit
+        return None
+
+    def _within(self, faults: Sequence[Fault], accuracy: str) -> Fit | None:
+        fits = (self.observation.fit(faults, choice, accuracy) for choice in self.interpretations)
+        return next((fit for fit in fits if fit is not None), None)
+
+    @cached_property
+    def _telling(self) -> list[str]:
+        """The accuracy classes in which not all is right: of what is, no fault is needed."""
+        first, *wider = self._accuracies
+        return [first, *(accuracy for accuracy in wider if self._within((), accuracy) is None)]
+
+    def _bounds(self, fault: Fault) -> bool:
+        """Return whether the class of a fault bounds the case's numbers: where sums are too long it has no bounds."""
+        if not fault.within or self.case.type not in fault.types or not self.case.computed_in(fault):
+            return False
+        resolved = resolve(self.case.trial.node, self.case.runs[0].inputs)
+        return math.isfinite(budget(fault.within, self.case.type).gamma(resolved.H + resolved.I + 2))
+
+    def affected_by(self, fault: Fault) -> bool:
+        """Return whether a target with the fault would return something else than what is right."""
+        applies = fault.applies(self.case.op, self.case.trial.node.since_version)
+        return applies and (self._bounds(fault) or self.observation.changes(fault, self.interpretations[0]))
+
+    def explained_by(self, fault: Fault, known: Sequence[Fault] = (), *, needed: bool = False) -> bool:
+        """Return whether a fault explains the case, alone or beside known ones.
+
+        needed
+            Whether the known ones alone must not explain it.
+        """
+        groups = (group for group in self.groups(fault, known) if self.fit(group) is not None)
+        return any(not needed or len(group) == 1 or self.fit(group[:-1]) is None for group in groups)
+
+    def groups(self, fault: Fault, known: Sequence[Fault]) -> Iterator[Explanation]:
+        """Yield the fault alone, then beside all known faults that affect the case, then beside each of them."""
+        if not self.affected_by(fault):
+            return
+        yield (fault,)
+        beside = tuple(d for d in known if base_id(d.id) != base_id(fault.id) and self.affected_by(d))
+        if beside:
+            yield *beside, fault
+        if len(beside) > 1:
+            yield from ((other, fault) for other in beside)
+
+
+def _interpretations(case: FailingCase, followed: Mapping[str, str]) -> list[Interpretations]:
+    usual = Interpretations(**followed)
+    asked = [name for name in case.touched if name not in followed or asked_anew(name)]
+
+    def changes(other: Interpretations) -> int:
+        return sum(getattr(other, name) != getattr(usual, name) for name in asked)
+
+    return sorted(usual.alternatives(asked), key=changes)[:_INTERPRETATIONS]
+
+
+class ObservedCases:
+    """Failing cases of one target with the faults that explain them, as many as were asked for last."""
+
+    def __init__(self, evidence: TargetEvidence) -> None:
+        self.evidence = evidence
+        self._held: OrderedDict[int, ObservedCase] = OrderedDict()
+
+    def __getitem__(self, case: FailingCase) -> ObservedCase:
+        if id(case) not in self._held:
+            self._held[id(case)] = ObservedCase(case, self.evidence)
+        self._held.move_to_end(id(case))
+        while len(self._held) > _HELD:
+            self._held.popitem(last=False)
+        return self._held[id(case)]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Faults that explain a case: new ones, and known ones beside them."""
+
+    new: Explanation
+    faults: Explanation
+    fit: Fit
+
+
+@dataclass
+class Matcher:
+    """The faults that are known of a target, and the search for more.
+
+    observed
+        Failing cases; several matchers share what is known of them.
+    known
+        In the order in which they became known.
+    effort
+        Hypotheses that may still be tried, in those of small cases.
+    mishap
+        Called with an exception in the suite's own code or an operator's, which costs a case its names.
+    per_case
+        Hypotheses that may be tried on one case; by default a tenth of the effort.
+    """
+
+    observed: ObservedCases
+    effort: float
+    known: list[Fault] = field(default_factory=list)
+    mishap: Mishap = reraise
+    per_case: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.per_case = max(self.per_case, _PER_CASE, self.effort / 10)
+        self._evidence = self.observed.evidence
+        self._given = frozenset(self.known)
+        self._broken: set[str] = set()
+        self._tried: dict[str, int] = {}
+        self._shown: defaultdict[str, set[Fault]] = defaultdict(set)
+        self._last: dict[tuple[str, frozenset[str]], Explanation] = {}
+
+    def names(self, cases: Sequence[FailingCase]) -> dict[str, tuple[str, ...]]:
+        """Return the ids of the faults that explain each case together, by case."""
+        return {case: tuple(fault.id for fault in faults) for case, faults in self.explanations(cases).items()}
+
+    def explanations(self, cases: Sequence[FailingCase]) -> dict[str, Explanation]:
+        """Return the faults that explain each case together, by case; the simplest cases are explained first."""
+        found: dict[str, Explanation] = {}
+        unexplained: defaultdict[str, list[FailingCase]] = defaultdict(list)
+        waiting = sorted(cases, key=lambda case: case.telling)
+        searched: set[str] = set()
+        while True:
+            found |= {c.case: e for c in waiting if (e := self._guarded(c, self.by_known)) is not None}
+            waiting = [case for case in waiting if case.case not in found and case.case not in self._broken]
+            case = self._next(waiting, searched, unexplained)
+            if case is None:
+                break
+            searched.add(case.case)
+            explanation = self._guarded(case, lambda case: self.by_one_more(case, cases))
+            if explanation is None:
+                unexplained[case.op].append(case)
+            else:
+                unexplained[case.op] = unexplained[case.op][-_UNEXPLAINED:]
+                found[case.case] = explanation
+        return self._reduced(found, {case.case: case for case in cases})
+
+    def _guarded(self, case: FailingCase, explain: Callable[[FailingCase], Explanation | None]) -> Explanation | None:
+        try:
+            return explain(case)
+        except Exception as error:  # whatever it is, it is the suite's or the operator's, and costs this case alone
+            self.mishap(f"diagnosis of {case.case}", error)
+            self._broken.add(case.case)
+            return None
+
+    def _next(
+        self, waiting: Sequence[FailingCase], searched: set[str], unexplained: Mapping[str, Sequence[FailingCase]]
+    ) -> FailingCase | None:
+        """Return the case that promises most: one that has not all clauses of those that nothing explained."""
+
+        def hopeless(case: FailingCase) -> int:
+            return sum(other.topics <= case.topics for other in unexplained.get(case.op, ()))
+
+        left = [c for c in waiting if c.case not in searched and len(unexplained.get(c.op, ())) < _GIVEN_UP]
+        if self.effort <= 0:
+            return None
+        return min(left, key=lambda case: (max(0, hopeless(case) - _UNEXPLAINED + 1), case.telling), default=None)
+
+    def explain(self, case: FailingCase) -> Explanation | None:
+        """Return the faults that explain a case by itself."""
+        return self.by_known(case) or (self.by_one_more(case, ()) if self.effort > 0 else None)
+
+    def by_known(self, case: FailingCase) -> Explanation | None:
+        """Return the known faults that explain a case, as few as do."""
+        if self._tried.get(case.case) == len(self.known):
+            return None
+        observed = self.observed[case]
+        last = self._last.get((case.op, case.topics), ())
+        if last and self._holds(observed, last):
+            return self._minimal(observed, last)
+        active = [fault for fault in self.known if observed.affected_by(fault)]
+        # Some show only where others are.
+        op, version = case.op, case.trial.node.since_version
+        others = [fault for fault in self.known if fault not in active and fault.applies(op, version)]
+        work = observed.observation.work
+        for number, group in enumerate(itertools.islice(_sets(active, others), _SETS)):
+            if number >= _EXPENSIVE_SETS and observed.observation.work - work > _EXPENSIVE:
+                break
+            if self._holds(observed, group):
+                return self._remember(observed, self._minimal(observed, group))
+        self._tried[case.case] = len(self.known)
+        return None
+
+    def by_all(self, case: FailingCase) -> Explanation | None:
+        """Return all known faults that affect a case, in an order in which they explain it; None where none does."""
+        observed = self.observed[case]
+        active = [fault for fault in self.known if observed.affected_by(fault)]
+        orders = itertools.permutations(active) if 0 < len(active) <= _AT_ONCE else ()
+        return next((ordered for ordered in orders if self._holds(observed, ordered)), None)
+
+    def by_one_more(self, case: FailingCase, others: Sequence[FailingCase]) -> Explanation | None:
+        """Return the faults that explain a case with one more that is known then, or two."""
+        observed, least = self.observed[case], operator_of(case.op).evidence
+        work = observed.observation.work
+        candidates = next(self.candidates(case, least.new, least.placed), [])
+        self.effort -= observed.observation.work - work
+        voters = [self.observed[other] for other in _nearest(case, others)]
+        candidates = [c for c in candidates if self._borne_out(c, case, voters)]
+        if not candidates:
+            return None
+        chosen = self._chosen(candidates, case, voters[:_VOTERS])
+        explanation = self._minimal(observed, chosen.faults)
+        self.known += [fault for fault in explanation if fault not in self.known]
+        return self._remember(observed, explanation)
+
+    def _remember(self, observed: ObservedCase, explanation: Explanation) -> Explanation:
+        self._last[observed.case.op, observed.case.topics] = explanation
+        self._shown[observed.case.op].update(explanation)
+        return explanation
+
+    def _holds(self, observed: ObservedCase, faults: Explanation) -> bool:
+        """Return whether known faults explain a case with enough evidence. Slips of precision give little."""
+        fit, least = observed.fit(faults), operator_of(observed.case.op).evidence
+        if fit is None:
+            return False
+        shown = all(fault in self._shown[observed.case.op] or fault in self._given for fault in faults)
+        return fit.evidence >= (least.known if shown else least.new) or not any(d.structural for d in faults)
+
+    def _minimal(self, observed: ObservedCase, faults: Explanation) -> Explanation:
+        """Return faults without those that the case is explained without."""
+        for fault in faults:
+            fewer = tuple(d for d in faults if d is not fault)
+            if fewer and self._holds(observed, fewer):
+                return self._minimal(observed, fewer)
+        return faults
+
+    def candidates(
+        self, case: FailingCase, least: float = 0.0, placed: float = 0.0, first: Sequence[Fault] | None = None
+    ) -> Iterator[list[Candidate]]:
+        """Yield what explains a case, of each stage of the search in which anything does; last what says of some
+        numbers only that anything may stand there.
+
+        least, placed
+            Bits of evidence that it takes, and how many more for a fault in one place only.
+        first
+            Faults that are tried together with the whole table; with None, faults of the case's clauses come first,
+            and two faults at once last.
+        """
+        observed = self.observed[case]
+        known = [fault for fault in self.known if observed.affected_by(fault)]
+        vague: list[Candidate] = []
+        spent = observed.observation.work
+        for stage in self._stages(observed, known, first):
+            found: list[Candidate] = []
+            for new in stage:
+                if observed.observation.work - spent > self.per_case:
+                    break
+                for group in self._beside(observed, new, known):
+                    fit = observed.fit(group)
+                    if fit is None or (fit.vague and len(group) > 1):
+                        continue
+                    bits = least + (placed if any(fault.id != base_id(fault.id) for fault in group) else 0.0)
+                    if fit.least >= bits:
+                        (found if fit.least - fit.vague >= bits else vague).append(Candidate(new, group, fit))
+                        break
+            if found:
+                yield found
+        if vague:
+            yield vague
+
+    def _beside(self, observed: ObservedCase, new: Explanation, known: Sequence[Fault]) -> Iterator[Explanation]:
+        if len(new) > 1:
+            yield new
+            return
+        yield from (group for group in observed.groups(new[0], known) if len(group) <= _AT_ONCE)
+
+    def _stages(
+        self, observed: ObservedCase, known: Sequence[Fault], first: Sequence[Fault] | None
+    ) -> Iterator[Iterable[Explanation]]:
+        case = observed.case
+        asked = case.op, case.trial.node.since_version, case.type
+        table = [d for d in faults_of(*asked) if d.kind not in ("accepts", "bias") and not d.varies]
+        table = [d for d in table if d not in known and not (case.slight and d.structural)]
+        if case.misshapen:
+            yield [(fault,) for fault in (*(first or ()), *table) if fault.layer == "form"]
+            return
+        if first is not None:
+            yield [(fault,) for fault in (*first, *(d for d in table if d not in first))]
+        else:
+            # What is known may be made in fewer places.
+            shown = (fault for fault in known if fault in self._shown[case.op])
+            yield [(fault,) for fault in scoped_of(shown) if fault.concerns(case.op)]
+            topical = [fault for fault in table if fault.clause(case.op) in case.topics]
+            yield [(fault,) for fault in topical]
+            yield [(fault,) for fault in table if fault not in topical]
+        if case.slight:
+            return
+        variants = [fault for fault in variants_of(*asked) if fault not in known]
+        yield [(fault,) for fault in variants]
+        yield from self._placed(observed, table, variants)
+        if first is None:
+            near = self._nearest(observed, (fault for fault in table if observed.affected_by(fault)), _PAIRED)
+            pairs = sorted(itertools.combinations(range(len(near)), 2), key=lambda pair: (sum(pair), pair))
+            yield [(near[a], near[b]) for a, b in pairs]
+
+    def _nearest(self, observed: ObservedCase, faults: Iterable[Fault], most: int) -> list[Fault]:
+        usual = observed.interpretations[0]
+        return sorted(faults, key=lambda fault: -observed.observation.nearness(fault, usual))[:most]
+
+    def _placed(
+        self, observed: ObservedCase, table: Sequence[Fault], variants: Sequence[Fault]
+    ) -> Iterator[Iterable[Explanation]]:
+        """Yield faults in one place only, then a tensor in one direction."""
+        op, usual, observation = observed.case.op, observed.interpretations[0], observed.observation
+        active = [fault for fault in table if observed.affected_by(fault)]
+
+        def scoped(faults: Iterable[Fault], places: Sequence[str]) -> list[Fault]:
+            return [fault for fault in scoped_of(iter(faults), places) if fault.concerns(op)]
+
+        # Some of what is returned is right, and the rest what a fault makes of it, in one place.
+        merges, narrows = merging()
+        changing = [fault for fault in variants if observed.affected_by(fault)]
+        yield [(d,) for d in scoped((d for d in (*active, *changing) if observation.partly(d, usual)), merges)]
+        placed = scoped((*active, *self._nearest(observed, changing, _NEAREST)), narrows)
+        yield [(fault,) for fault in (*placed, *(scoped(active, merges) if self.known else ()))]
+        # A tensor in one direction.
+        changing = [fault for fault in placed if observed.affected_by(fault) and observation.partly(fault, usual)]
+        yield [(fault,) for fault in scoped(self._nearest(observed, changing, _PAIRED), merges)]
+
+    def _borne_out(self, candidate: Candidate, case: FailingCase, voters: Sequence[ObservedCase]) -> bool:
+        """Return whether other cases bear a candidate out. Two faults that no case shows alone must explain most cases
+        that show both; and a kernel has its arithmetic in every case."""
+        if any(fault.within and self._evidence.counterexamples(fault, case.op) for fault in candidate.new):
+            return False
+        if len(candidate.new) < 2:
+            return True
+        both = [v for v in voters[: 2 * _VOTERS] if all(map(v.affected_by, candidate.new))]
+        holding = sum(self._holds(voter, candidate.new) for voter in both)
+        return holding >= 2 and 2 * holding >= len(both)
+
+    def _chosen(self, candidates: Sequence[Candidate], case: FailingCase, voters: Sequence[ObservedCase]) -> Candidate:
+        """Return the candidate that explains most of the nearest cases; of equals the one that fewest passing cases
+        speak against, then one with clearly more evidence, then the plainest: the first one."""
+        if len(candidates) == 1:
+            return candidates[0]
+        votes = [sum(self._explains(voter, candidate) for voter in voters) for candidate in candidates]
+        best = [c for c, count in zip(candidates, votes, strict=True) if count == max(votes)]
+        bits = max(candidate.fit.evidence for candidate in candidates)
+
+        def worth(candidate: Candidate) -> tuple[int, bool]:
+            against = sum(self._evidence.counterexamples(fault, case.op) for fault in candidate.new)
+            return -against, candidate.fit.evidence >= (1 - _EQUAL) * bits
+
+        return max(best, key=worth)
+
+    def _explains(self, observed: ObservedCase, candidate: Candidate) -> bool:
+        return self._holds(observed, candidate.faults)
+
+    def _reduced(self, found: dict[str, Explanation], cases: Mapping[str, FailingCase]) -> dict[str, Explanation]:
+        """Return explanations by fewer faults: without each one, the rarest first, whose cases the others explain, or
+        the same fault made everywhere. What was known before stays."""
+        counts = Counter(fault for explanation in found.values() for fault in explanation)
+        self.known = [fault for fault in self.known if counts[fault] or fault in self._given]
+        found_here = [fault for fault in self.known if fault not in self._given]
+        for fault in sorted(found_here, key=lambda fault: counts[fault]):
+            whole = fault_named(base_id(fault.id)) if fault.id != base_id(fault.id) else None
+            ops = {cases[case].op for case, explanation in found.items() if fault in explanation}
+            wider = whole is not None and not any(self._evidence.counterexamples(whole, op) for op in ops)
+            others = [d for d in self.known if d is not fault]
+            for instead in (others, [*others, whole]) if wider and whole is not None else (others,):
+                known, self.known, self._last, self._tried = self.known, list(instead), {}, {}
+                mine = {case: self.by_known(cases[case]) for case, e in found.items() if fault in e}
+                if all(explanation is not None for explanation in mine.values()):
+                    found |= {case: explanation for case, explanation in mine.items() if explanation is not None}
+                    break
+                self.known = known
+        return found
+
+
+def _nearest(case: FailingCase, others: Iterable[FailingCase]) -> list[FailingCase]:
+    """Return the other cases of its operator, first those that are most alike."""
+    several = [other for other in others if other is not case and other.op == case.op]
+    return sorted(several, key=lambda w: (len(w.topics ^ case.topics), w.size, w.case))[: 2 * _VOTERS]
+
+
+def _sets(active: Sequence[Fault], others: Sequence[Fault]) -> Iterator[Explanation]:
+    """Yield sets of known faults: all that affect a case, as a target has its faults in every case; all but one; then
+    few; then all beside one that shows only where others are, as a sum that wraps where another makes it large."""
+    sizes = dict.fromkeys((len(active), len(active) - 1, 1, 2, 3))
+    for count in sizes:
+        if 0 < count <= min(len(active), _AT_ONCE):
+            yield from itertools.combinations(active, count)
+    if 0 < len(active) < _AT_ONCE:
+        yield from ((*active, other) for other in others)

@@ -1,0 +1,145 @@
+"""Statements of findings whose causes have been tried: conditions, smallest cases and places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from ...reference import fault_named
+from ..probes.probe import Probe
+from ..results.records import Finding
+from .causes import Cause, DiagnosisContext
+from .conditions import would_show
+from .explainer import failing_cases_of
+from .findings import alone, counted, passing_of, titled
+from .findings import beside_others as words_beside_others
+from .needs import Stated, meeting, stated
+from .places import looks_of, places_in_words
+
+__all__ = ["beside_others", "by_fault", "divided", "stated_finding"]
+
+
+def by_fault(causes: Sequence[Cause], findings: Sequence[Finding]) -> tuple[dict[str, Cause], list[Cause]]:
+    """Return the cause that says most of a finding, of each that has a name; and the causes that are left."""
+    names = {finding["fault"] for finding in findings if finding["fault"]}
+    named: dict[str, Cause] = {}
+    left: list[Cause] = []
+    for cause in causes:
+        name = next((id for id in (cause.fault, cause.finding["fault"]) if id in names), "")
+        if name and (name not in named or _rank(cause, name) < _rank(named[name], name)):
+            named[name] = cause
+        # A name that is refuted, or was given up, is no longer that of its cases.
+        if not name and not cause.refuted and (cause.foretold or not cause.finding["fault"]):
+            left.append(cause)
+    return named, left
+
+
+def _rank(cause: Cause, name: str) -> tuple[bool, int, bool, tuple[float, int]]:
+    """Return the order in which what says most of a fault comes first: what is confirmed, and what is small."""
+    return name != cause.fault, -cause.foretold, not cause.said, cause.shrunk.one.probe.size
+
+
+def beside_others(cause: Cause, context: DiagnosisContext) -> Cause:
+    """Return a cause of which no result is with words for that: its name is confirmed on the smallest case and on fresh
+    ones, and in the cases from which that was made other faults show, too."""
+    if not cause.foretold or all(context.kept.get(case) is None for case in cause.finding["cases"]):
+        return cause
+    return replace(cause, what=words_beside_others(cause.what))
+
+
+def divided(finding: Finding, causes: Sequence[Cause], context: DiagnosisContext) -> Iterator[Finding]:
+    """Yield a finding by its causes, each with the cases that have it, and last what is left. A case about which
+    nothing was to be tried has the first cause whose conditions it meets."""
+    left = dict.fromkeys(finding["cases"])
+    by_case = {r.case: r for r in context.results}
+    ordered = sorted(causes, key=lambda cause: not cause.said)
+    sought = {case for cause in ordered if cause.said for case in cause.finding["cases"]}
+    for cause in ordered:
+        members = [case for case in cause.finding["cases"] if case in left]
+        ops = {context.probes[case].op for case in members}
+        rest = (context.probes[case] for case in left if case not in sought)
+        alike = meeting(cause.shrunk.needs, (probe for probe in rest if probe.op in ops)) if cause.said else []
+        results = [by_case[case] for case in (*members, *(probe.id for probe in alike))]
+        if results:
+            for result in results:
+                del left[result.case]
+            yield stated_finding(cast(Finding, {**cause.finding, **counted(results)}), cause, context)
+    if len(left) == len(finding["cases"]):
+        yield finding
+    elif left:
+        yield alone([by_case[case] for case in left], context.results, context.probes)
+
+
+def stated_finding(finding: Finding, cause: Cause, context: DiagnosisContext) -> Finding:
+    """Return a finding with its cause."""
+    shrunk = cause.shrunk
+    probe, judgement = shrunk.one.probe, shrunk.one.judgement
+    finding = cast(Finding, {**finding, **_named(finding, cause)})
+    if probe.id != finding["smallest"]:
+        context.probes[probe.id] = probe
+        context.kept.offer(shrunk.one)
+        smallest = {"smallest": probe.id, "message": judgement.message, "repeat": context.repeat(probe)}
+        finding = cast(Finding, {**finding, **smallest})
+    place = _place(finding, cause, context)
+    if place:
+        finding = cast(Finding, {**finding, "what": f"{finding['what']}, {place}", "place": place})
+    if not cause.said:
+        return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
+    state = _stated(finding, cause, context)
+    conditions = " and ".join(c.words for c in state.conditions if not _mentions(finding["what"], c.words))
+    with_conditions = {
+        **finding,
+        "title": titled(finding, conditions, tried=True, passing=state.passing),
+        "conditions": conditions,
+        "passing": state.passing,
+        "tried": True,
+        "tries": shrunk.tries,
+        "searched": cause.searched,
+        "needs": [
+            {
+                "field": need.field,
+                "value": str(need.value),
+                "instead": [str(other) for other in need.instead],
+                "verdict": need.verdict.value,
+            }
+            for need in shrunk.needs
+        ],
+    }
+    return cast(Finding, with_conditions)
+
+
+def _place(finding: Finding, cause: Cause, context: DiagnosisContext) -> str:
+    """Return where its failures show, in words, as far as that is so in all of its cases; empty where it is nowhere."""
+    places = list(cause.places) if fault_named(finding["fault"]) is None else []
+    members = {*finding["cases"]}
+    chosen = [r for r in context.results if r.case in members] if places else []
+    for case in failing_cases_of(chosen, context.probes, context.kept):
+        looks = looks_of(case, context.evidence)
+        places = [place for place in places if place.holds(looks)]
+    return places_in_words(places)
+
+
+def _named(finding: Finding, cause: Cause) -> dict[str, Any]:
+    """Return what a cause says of the name of its finding."""
+    if finding["fault"] and finding["fault"] == cause.fault:
+        return {"foretold": cause.foretold}
+    own = {"fault": cause.fault, "what": cause.what, "foretold": cause.foretold}
+    return own if cause.foretold or not finding["fault"] else {}
+
+
+def _stated(finding: Finding, cause: Cause, context: DiagnosisContext) -> Stated:
+    members: list[Probe] = [*(context.probes[case] for case in finding["cases"]), cause.shrunk.one.probe]
+    ops = {probe.op for probe in members}
+    passing: list[Probe] = [context.probes[r.case] for r in passing_of(context.results, context.probes) if r.op in ops]
+    fault = fault_named(finding["fault"]) if finding["fault"] else None
+    shows = partial(would_show, fault) if fault is not None else (lambda probe: True)
+    return stated(cause.shrunk.needs, members, [*passing, *cause.passing], shows, cause.shrunk.absent)
+
+
+def _mentions(sentence: str, words: str) -> bool:
+    """Return whether a sentence has some words already, or the input's name that they end with."""
+    name = re.search(r"\b([A-Z])$", words)
+    return words.casefold() in sentence.casefold() or bool(name and re.search(rf"\b{name[1]}\b", sentence))

@@ -1,0 +1,97 @@
+"""Evidence of a whole run: what a target's other results say about how a failing one is to be read."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...reference import Fault, UnknownOperator, operator_of
+from ..judging.judgement import Verdict
+from ..probes.probe import Probe
+from ..results.result import Result
+from .conditions import would_show
+from .failing_case import DIAGNOSED
+
+__all__ = ["TargetEvidence"]
+
+_COUNTEREXAMPLES = 6
+"""Passing cases that are asked whether they would show a fault: the smallest that exercise its clause."""
+
+_TELLING = 2
+"""Right results that must follow an interpretation: a small fault may make one alone right."""
+
+
+@dataclass(frozen=True)
+class TargetEvidence:
+    """What the results of one target say of it; without any, nothing.
+
+    accuracy
+        The accuracy class by which it is judged.
+    """
+
+    accuracy: str
+    results: Sequence[Result] = ()
+    probes: Mapping[str, Probe] = field(default_factory=dict)
+
+    @cached_property
+    def followed(self) -> dict[str, dict[str, str]]:
+        """The interpretations of each operator that most of the target's right results follow."""
+        votes: dict[str, Counter[tuple[str, str]]] = {}
+        for result in self.results:
+            if result.verdict is Verdict.PASS:
+                votes.setdefault(result.op, Counter()).update(result.interpretations.items())
+        return {
+            op: dict(reversed([option for option, count in options.most_common() if count >= _TELLING]))
+            for op, options in votes.items()
+        }
+
+    @cached_property
+    def arithmetics(self) -> dict[str, tuple[str, ...]]:
+        """The wider accuracy classes that results show, by type: arithmetic does not change from case to case, so that
+        at least as many results need one as pass without. Where no result of a type is right, it may be what devices
+        compute in."""
+        classes: dict[str, Counter[str]] = defaultdict(Counter)
+        right: Counter[str] = Counter()
+        wider: dict[str, tuple[str, ...]] = {}
+        for result in self.results:
+            right[result.type] += result.verdict is Verdict.PASS and result.judged > 0
+            if result.verdict is Verdict.INACCURATE and result.accuracy:
+                classes[result.type][result.accuracy] += 1
+            if result.verdict in DIAGNOSED and result.type not in wider:
+                with suppress(UnknownOperator):  # a directory of which no document speaks
+                    known = operator_of(result.op, result.domain).classes(self.accuracy, result.type)
+                    wider[result.type] = known.wider
+        needed = {type: seen for type, seen in classes.items() if seen.total() >= right[type]}
+        return {
+            type: tuple(name for name, _ in needed[type].most_common(2)) if type in needed else others[-1:]
+            for type, others in wider.items()
+            if type in needed or not right[type]
+        }
+
+    @cached_property
+    def passing(self) -> dict[str, list[Probe]]:
+        """Cases of each operator that passed, the smallest first."""
+        passing: defaultdict[str, list[Probe]] = defaultdict(list)
+        for result in self.results:
+            if result.verdict is Verdict.PASS and "unconventional" not in result.flags and result.case in self.probes:
+                passing[result.op].append(self.probes[result.case])
+        return {op: sorted(probes, key=lambda probe: (probe.size, probe.id)) for op, probes in passing.items()}
+
+    def counterexamples(self, fault: Fault, op: str) -> int:
+        """Return how many of the smallest passing cases of its clause the fault would show in. An arithmetic would show
+        in any case."""
+        if (fault, op) not in self._counts:
+            able = (p for p in self.passing.get(op, ()) if p.type in fault.types and fault.applies(op, p.version))
+            exercising: Iterable[Probe] = (p for p in able if fault.within or fault.clause(op) in p.clauses)
+            if not fault.within:
+                exercising = itertools.islice(exercising, _COUNTEREXAMPLES)
+            self._counts[fault, op] = sum(would_show(fault, probe) for probe in exercising)
+        return self._counts[fault, op]
+
+    @cached_property
+    def _counts(self) -> dict[tuple[Fault, str], int]:
+        return {}
