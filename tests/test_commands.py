@@ -35,7 +35,7 @@ FEW = {"--profile": "smoke", "--op": "RNN-14", "--type": "float32"}
 # What stands behind these in a document is for an evening.
 SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2:1"}
 # Whole profiles take minutes; what is left out of these only narrows further.
-NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added", "--jobs": "1"}}
+NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added"}}
 ONE_FAULT = {"RNN": "rnn.state.added", "ExtendedLSTM": "extended.quantization.wraps"}
 FINE = {0, 1}  # 1 is an answer, not a failure of the command
 
