@@ -94,13 +94,6 @@ _WHAT = {
 }
 
 
-def times_radius(ratio: float) -> str:
-    """Return a ratio as it stands in a table."""
-    if math.isnan(ratio) or math.isinf(ratio):
-        return "not a number" if math.isnan(ratio) else "beyond any"
-    return f"{ratio:.3g}" if ratio < 1e5 else f"{ratio:.2g}"
-
-
 def times_words(ratio: float) -> str:
     """Return a ratio as the end of a sentence."""
     if math.isinf(ratio) or math.isnan(ratio):

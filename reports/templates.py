@@ -13,6 +13,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..conformance.judging.divergence import ratio_text
 from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, word
 from ..conformance.text import plural
 from ..reference import document_saying
@@ -20,7 +21,7 @@ from . import presentation
 from .answers import LACKS, SHOWN, target_summary
 from .comparison import KINDS
 from .evidence import first_values, range_text, shape_text, short
-from .finding_page import MOST_LISTED, sized_files, times_radius, times_words
+from .finding_page import MOST_LISTED, sized_files, times_words
 from .findings import Clause
 from .heat import BANDS, by_row, by_unit
 from .refusals import refusals_of
@@ -87,7 +88,7 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "shape": shape_text,
         "first_values": first_values,
         "range": range_text,
-        "times_radius": times_radius,
+        "ratio_text": ratio_text,
         "times_words": times_words,
         "files": sized_files,
         "documents": _documents,

@@ -16,7 +16,7 @@ from ...cases.specs.subject import Bound
 from ...reference import Interpretations, clause_named, document_saying, fault_named
 from ...reference.documents.interpretations import QUESTIONS
 from ..diagnosis.diagnose import Single
-from ..judging.divergence import FAR, ratio_text
+from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.runs import NodeView, node_views, view_of
 from ..judging.vocabulary import STATUS_WORDS
@@ -126,9 +126,7 @@ def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[T
         yield line
         if judgement.elements:
             counted = f"{judgement.judged} of {judgement.elements} elements judged"
-            far = not judgement.worst < FAR
-            ratio = "is far outside its error bound" if far else f"/ error bound: {ratio_text(judgement.worst)}"
-            yield Text(f"{counted}; largest error {ratio}")
+            yield Text(f"{counted}; largest error / error bound: {ratio_text(judgement.worst)}")
         if judgement.flags:
             yield Text("flags: " + ", ".join(judgement.flags))
     else:

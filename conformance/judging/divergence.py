@@ -24,7 +24,7 @@ from .places import OutputAxes, OutputPlace
 __all__ = ["FAR", "Divergence", "apart", "first_divergence", "ratio_text", "right_levels"]
 
 FAR = 1e6
-"""Ratio of |error| to bound beyond which only "far outside" is reported: bounds may be as small as 1e-45."""
+"""Ratio of |error| to bound beyond which only that is reported: bounds may be as small as 1e-45."""
 
 _FEWEST, _MOST = 9, 17  # digits: of float32 and of float64, with which a number can be read back
 
@@ -106,7 +106,7 @@ def apart(got: float, must: float) -> tuple[str, str]:
 def ratio_text(ratio: float) -> str:
     """|error| / bound, short."""
     if not ratio < FAR:
-        return "far outside"
+        return f"> {FAR:.0e}".replace("e+0", "e")
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.3g}"
 
 

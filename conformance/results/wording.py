@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...cases import ABILITIES
 from ...reference import clause_named, fault_named
-from ..judging.divergence import FAR, ratio_text
+from ..judging.divergence import ratio_text
 from ..judging.judgement import Judgement, Verdict
 from ..judging.runs import view_of
 from ..probes.probe import Prepared
@@ -54,11 +54,9 @@ def failure_text(
     """
     rows: list[tuple[str, str]] = []
     if judgement.verdict in _BY_NUMBERS:
-        # `worst` is infinite where no bound allows what is there.
-        ratio = f"at worst |error| is {ratio_text(judgement.worst)} times its error bound"
-        beyond = ratio if judgement.worst < FAR else "at worst |error| is far outside of its error bound"
+        ratio = f"largest error / error bound: {ratio_text(judgement.worst)}"
         rows.append(
-            ("bound", f"{beyond}, by class {accuracy}; {judgement.judged} of {judgement.elements} elements judged")
+            ("bound", f"{ratio}, by class {accuracy}; {judgement.judged} of {judgement.elements} elements judged")
         )
     if judgement.clause is not None:
         clause = clause_named(judgement.clause)

@@ -146,7 +146,7 @@ def test_a_failure_says_what_a_person_needs(project: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         [
             "wrong (value): Y[[]2, 0, 0, 0[]] (step 2, forward, row 0) is *, must be *, error bound * (*equations)*",
-            "  bound     at worst |error| is *e+* times its error bound, by class standard; * of * elements judged",
+            "  bound     largest error / error bound: *e*, by class standard; * of * elements judged",
             "  clause    lstm.equations (stated, Equations): *",
             "  node      LSTM-14(X[[]*[]], W[[]*[]], R[[]*[]], B[[]*[]]) -> Y, Y_h, Y_c, float32; hidden_size=*",
             f"  repeat    PYTHONPATH={project.path} onnxspec explain lstm-14.float32.*bias* --target backend:late",
