@@ -52,6 +52,11 @@ def verdicts(model: Path, folder: Path, fed: dict[str, Any] | None = None) -> tu
         return nodes, {one.probe.id: one.judgement.verdict.value for one in tried(process, probes, "standard")}
 
 
+def of_one_node(nodes: list[NodeCase]) -> list[NodeCase]:
+    """Cases of one node alone: neither of several together nor with what quantizes around it."""
+    return [node for node in nodes if node.case and not node.members and "~qdq" not in node.case]
+
+
 def noise(*shape: int) -> Any:
     return np.random.default_rng(0).normal(size=shape).astype(np.float32) * np.float32(0.1)
 
@@ -84,8 +89,9 @@ def test_a_deployed_model(downloaded: dict[str, Path], tmp_path: Path, name: str
     nodes, drawn = verdicts(downloaded[name], tmp_path / "drawn")
     assert all(node.case for node in nodes)
     assert set(drawn.values()) == {"pass"}
-    _, flowing = verdicts(downloaded[name], tmp_path / "flowing", fed)
-    assert list(flowing.values()) == ["pass"] * running
+    nodes, flowing = verdicts(downloaded[name], tmp_path / "flowing", fed)
+    assert set(flowing.values()) == {"pass"}
+    assert len(of_one_node(nodes)) == running
 
 
 def exported(kind: str, exporter: str, folder: Path, dynamic: bool = False, **options: Any) -> Path:
@@ -119,7 +125,7 @@ def test_what_is_exported_today(tmp_path: Path, exporter: str, kind: str, option
         assert (exporter, kind) == ("dynamo", "RNN")  # which is taken apart
         return
     nodes, by_case = verdicts(model, tmp_path / "cases")
-    assert len(nodes) == options.get("num_layers", 1)
+    assert len(of_one_node(nodes)) == options.get("num_layers", 1)
     assert set(by_case.values()) == {"pass"}
 
 
@@ -145,7 +151,7 @@ def test_quantized_models(downloaded: dict[str, Path], tmp_path: Path) -> None:
     quantize_static(plain, tmp_path / "static.onnx", _Noise(), quant_format=QuantFormat.QDQ)
     for name in ("dynamic", "static"):
         nodes, by_case = verdicts(tmp_path / f"{name}.onnx", tmp_path / name)
-        assert len(nodes) == 2
+        assert len(of_one_node(nodes)) == 2
         assert set(by_case.values()) == {"pass"}
     quantize_dynamic(exported("LSTM", "torchscript", tmp_path), tmp_path / "lstm.onnx", op_types_to_quantize=["LSTM"])
     result = check_model(tmp_path / "lstm.onnx")
