@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from ...reference import CELLS, Node, OperatorVersion, document_of, operator_version, versions_of
-from ..axes import activations, node, numbers, quantized, session, tensors
+from ..axes import activations, lengths, node, numbers, quantized, session, tensors
 from ..axes.axis import Axis, default_of
 
 _CANONICAL = json.JSONEncoder(sort_keys=True)
@@ -26,7 +26,7 @@ MOST_ELEMENTS = 2**26
 RECURRENT_AXES: tuple[Axis, ...] = (
     *(tensors.ELEMENT_TYPE, node.DIRECTION, node.LAYOUT),
     *(tensors.STEPS, tensors.ROWS, tensors.INPUTS, tensors.UNITS),
-    *(node.OPSET, tensors.BIAS, tensors.LENGTHS, tensors.REACH, tensors.ROW_ORDER, tensors.INITIAL, tensors.PEEPHOLES),
+    *(node.OPSET, tensors.BIAS, lengths.LENGTHS, lengths.REACH, lengths.ROW_ORDER, tensors.INITIAL, tensors.PEEPHOLES),
     *(activations.ACTIVATIONS_AXIS, activations.ALPHA, activations.BETA),
     *(node.CLIP, node.INPUT_FORGET, node.LINEAR_BEFORE_RESET),
     *(node.OUTPUT_SEQUENCE, node.HIDDEN_SIZE, node.EXPLICIT, node.OUTPUTS),
