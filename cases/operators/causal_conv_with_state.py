@@ -15,12 +15,18 @@ from ..simple.spec import SimpleSpec
 
 
 @dataclass(frozen=True)
-class CausalConvSpec(SimpleSpec):
-    """Its own fields: sizes, and the attribute."""
+class _ConvSpec(SimpleSpec):
+    """The sizes of both operators."""
 
     batch_size: int = 2
     channels: int = 3
     length: int = 6
+
+
+@dataclass(frozen=True)
+class CausalConvSpec(_ConvSpec):
+    """Its own fields: sizes, and the attribute."""
+
     k: int = 4
     activation: str | None = None
 
@@ -32,7 +38,7 @@ class CausalConvFamily(SimpleFamily):
     """See :class:`..simple.family.SimpleFamily`."""
 
     operators = ("CausalConvWithState",)
-    spec = CausalConvSpec
+    spec: type[SimpleSpec] = CausalConvSpec
     # Lengths below, at and above k - 1 = 3 of models; channels in and beside blocks of 4 and 8.
     axes = MappingProxyType(
         {
@@ -58,12 +64,9 @@ CAUSAL_CONV_FAMILY = CausalConvFamily()
 
 
 @dataclass(frozen=True)
-class DilatedCausalConvSpec(SimpleSpec):
+class DilatedCausalConvSpec(_ConvSpec):
     """The fields of onnxruntime's own: beside sizes and the activation, dilation and channels_last."""
 
-    batch_size: int = 2
-    channels: int = 3
-    length: int = 6
     lag: int = 3
     activation: str | None = None
     dilation: int | None = None
@@ -72,7 +75,7 @@ class DilatedCausalConvSpec(SimpleSpec):
     op = "com.microsoft::CausalConvWithState"
 
 
-class DilatedCausalConvFamily(SimpleFamily):
+class DilatedCausalConvFamily(CausalConvFamily):
     """See :class:`..simple.family.SimpleFamily`."""
 
     operators = ("com.microsoft::CausalConvWithState",)
@@ -97,9 +100,6 @@ class DilatedCausalConvFamily(SimpleFamily):
         {"channels_last": 1, "channels": 6, "dilation": 2, "type": "bfloat16"},
         {"lag": 4, "absent": ("bias",), "type": "bfloat16"},
     )
-    constants = ("weight", "bias")
-    carried = MappingProxyType({"past_state": "present_state"})
-    sequence = "length"
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
         """See :meth:`..simple.family.SimpleFamily.node_features`."""

@@ -46,8 +46,12 @@ def attention_faults(
     """
     prefix = document_of(operators[0]).prefix
     for id, clause, words, change in rows:
-        wrong = partial(changed, change=partial(make, change=change))
+        wrong = partial(changed, change=partial(_made, make=make, how=change))
         fault(f"{prefix}.{id}", clause, words, wrong, operators=operators, types=types)
+
+
+def _made(c: Attention, make: Callable[[Attention, Any], Attention], how: Any) -> Attention:
+    return make(c, how)
 
 
 def attention_family(

@@ -128,12 +128,16 @@ def _of_values(s: Step) -> Written:
     return finished(s, decayed, written)
 
 
+def _has_decays_of_keys(c: Attention) -> bool:
+    return c.decay is not None and int(c.decay.shape[2]) != c.kv_num_heads
+
+
 attention_faults(lambda c, change: with_step(c, change, decays(c.update_rule)), (
     ("decay.after-write", "decay", "Lets the state decay after it writes, what is new included.", _after_write),
     ("decay.after-read", "decay", "Lets the state decay at the end of a step, after it reads.", _after_read),
 ))
 attention_faults(
-    lambda c, change: with_step(c, change, decays(c.update_rule) and c.decay.shape[2] != c.kv_num_heads), (
+    lambda c, change: with_step(c, change, decays(c.update_rule) and _has_decays_of_keys(c)), (
     ("decay.of-values", "decay.per-key", "Lets the columns of the state decay, d_v, instead of its rows, d_k.",
      _of_values),
 ))

@@ -175,7 +175,8 @@ def _undecayed_at(g: Array, length: int) -> Array:
 
 def _left_over(c: Attention, length: int) -> bool:
     """Tell whether there are whole chunks of so many steps, and steps behind the last one."""
-    return c.query.shape[1] > length and c.query.shape[1] % length > 0
+    steps = int(c.query.shape[1])
+    return steps > length and steps % length > 0
 
 
 _LENGTHS = (64, 16, 32, 128, 8, 256)
