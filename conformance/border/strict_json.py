@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Hashable
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 
@@ -53,10 +53,14 @@ def parse(text: str | bytes) -> Any:
     """Return the value of a text. Raise MalformedJson for what is no JSON, for a key that stands twice, for deep
     nesting, and for numbers that are not finite or integers of more than 64 bits."""
     try:
-        value = json.loads(text if isinstance(text, str) else text.decode("utf-8"), object_pairs_hook=_unique)
+        value = _DECODER.decode(text if isinstance(text, str) else text.decode("utf-8"))
     except MalformedJson:
         raise
-    except (ValueError, RecursionError) as error:  # the former also for an integer of thousands of digits
+    except UnicodeDecodeError as error:
+        raise MalformedJson(f"no UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise MalformedJson(f"nested more than {MOST_DEPTH} deep") from None
+    except ValueError as error:  # also for an integer of thousands of digits
         raise MalformedJson(f"no JSON: {error}") from None
     require_bounded(value)
     return value
@@ -92,3 +96,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         raise MalformedJson(f"the key {next(key for key in keys if keys.count(key) > 1)[:80]!a} stands twice")
     return values
+
+
+def _constant(name: str) -> NoReturn:
+    raise MalformedJson(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant)

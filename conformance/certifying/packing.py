@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import re
-import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,11 +72,6 @@ class Records:
     suite: SuiteRecord
     measured: MeasuredRecord
     files: Mapping[str, bytes]
-
-
-def some_nonce() -> str:
-    """Return a new random nonce."""
-    return secrets.token_hex(8)
 
 
 def files_of(replay: Replay, claim: Claim) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypedDict, cast
 from msgspec import Meta, Struct
 
 from ...reference import clause_named
-from ..border.strict_json import MOST_INTEGER, encode
+from ..border.strict_json import MOST_INTEGER
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..probes.probe import Probe
 
@@ -77,10 +77,6 @@ class Result(Struct, frozen=True, gc=False, tag_field="record", tag="result"):
     @property
     def failing(self) -> bool:
         return self.verdict in FAILING
-
-    def to_line(self) -> str:
-        """Return the line of results.jsonl, without its end."""
-        return encode(self)
 
 
 def place_of(where: Mapping[str, Any] | None) -> Place | None:

@@ -15,6 +15,7 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec
+from onnxspec.conformance.border.strict_json import encode
 from onnxspec.conformance.probes.selection import Selection, select
 from onnxspec.conformance.results.folder import read_folder
 
@@ -251,7 +252,7 @@ def descendants(pid: int) -> list[int]:
 
 def read_results(folder: Path) -> list[dict[str, Any]]:
     """The results of a run directory."""
-    return [json.loads(result.to_line()) for result in read_folder(folder).results]
+    return [json.loads(encode(result)) for result in read_folder(folder).results]
 
 
 def pick(count: int, wanted: Callable[[CaseSpec], bool] = lambda spec: True, **selection: Sequence[Any]) -> list[str]:

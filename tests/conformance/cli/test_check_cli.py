@@ -16,6 +16,7 @@ from msgspec import structs
 
 import onnxspec
 from onnxspec.cases import CaseSpec
+from onnxspec.conformance.border.strict_json import encode
 from onnxspec.conformance.checking.rule import rules
 from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
@@ -195,7 +196,7 @@ def test_notes_of_what_was_measured(folder: Path) -> None:
     good = structs.replace(bad, case="other", verdict=Verdict.PASS)
     results = [bad, good, structs.replace(bad, features=("forward", "bias"))]
     (folder / "run").mkdir()
-    (folder / "run" / "results.jsonl").write_text("".join(f"{r.to_line()}\n" for r in results), encoding="utf-8")
+    (folder / "run" / "results.jsonl").write_text("".join(f"{encode(r)}\n" for r in results), encoding="utf-8")
     done = run("right.onnx", "--measured", "run", cwd=folder)
     assert done.returncode == 0
     assert "note  model.measured: gadget: of 2 recorded cases configured like this node" in done.stdout

@@ -69,7 +69,7 @@ def test_options_narrow_given_cases_as_they_narrow_others() -> None:
         ("{", "no case: no JSON: "),
         ('{"op":"LSTM","version":14,"T":1,"T":2}', "no case: the key 'T' stands twice"),
         ('{"op":"LSTM","version":14,"clip":NaN}', "no case: NaN is no JSON"),
-        ('{"op":"LSTM","version":14,"T":' + "9" * 5000 + "}", "no case: the number 9"),
+        ('{"op":"LSTM","version":14,"T":' + "9" * 5000 + "}", "no case: "),
         ('{"a":' * 12000, "no case: nested more than "),
         ('{"op":"LSTM","version":14' + " " * 70000 + "}", "no case: its JSON has 65536 characters at most"),
         ("./nowhere", "nowhere is no folder"),

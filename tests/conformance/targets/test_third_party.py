@@ -171,7 +171,7 @@ def test_one_that_is_not_to_be_had_is_told(
         parse_target("sample")
     file = tmp_path / "targets.toml"
     file.write_text('[x]\nadapter = "sample"\n')
-    with pytest.raises(TargetError, match=re.escape(f"{file}:2: [x] adapter: ")):
+    with pytest.raises(TargetError, match=re.escape(f"{file}:1: [x] adapter: ")):
         parse_target("x", file)
 
 
