@@ -33,10 +33,9 @@ from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.results.records import Finding
 from onnxspec.conformance.results.result import Result
 from onnxspec.conformance.results.writer import RunWriter
-from onnxspec.conformance.running.conclusion import answer_on
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.events import CaseJudged, Event, ResultsUpdated
-from onnxspec.conformance.running.run import Plan, Run, TargetRun
+from onnxspec.conformance.running.run import Plan, TargetRun
 from onnxspec.conformance.targets.target import Target
 
 KERNELS = Path(__file__).parent / "kernels" / "targets.toml"
@@ -173,16 +172,15 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
     remarks += [f"{target.name}: false: {line}" for line in false]
     remarks += _remarks(target.name, ran.results, truth)
     remarks += _beside_words(target.name, ran.findings)
-    return _row(run, ran, parts, len(false))
+    return _row(ran, parts, len(false))
 
 
-def _row(run: Run, target: TargetRun, parts: tuple[float, float, float], false: int) -> Row:
+def _row(target: TargetRun, parts: tuple[float, float, float], false: int) -> Row:
     failing = [r for r in target.results if r.verdict in DIAGNOSED]
     truth = TRUTHS.get(target.target.name)
     verdicts = {verdict.value for verdict in DIAGNOSED}
-    leading = [target.findings[hit.problems[0]] for hit in answer_on(target, run).relied_on]
     described = {case for finding in target.findings if _describes(finding) for case in finding["cases"]}
-    first = next((finding for finding in leading if finding["verdict"] in verdicts), None)
+    first = next((finding for finding in target.findings if finding["verdict"] in verdicts), None)
     return Row(
         target.target.name,
         len(failing),
