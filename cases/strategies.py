@@ -105,6 +105,6 @@ def operator_cases(
 
 
 def _drawn(op: str, version: int, bounds: Bounds) -> SearchStrategy[Any]:
-    """The strategy of an operator's own family."""
+    """Return the strategy of an operator's own family."""
     strategy: SearchStrategy[Any] = family_of(op).cases(op, version, bounds)
     return strategy

@@ -97,7 +97,7 @@ def place_of(tensor: TensorProto, base: Path, folder: Path) -> Place:
 
 
 def is_pointer(content: bytes) -> bool:
-    """Tell whether a file is a Git LFS pointer."""
+    """Return whether a file is a Git LFS pointer."""
     return len(content) <= _LARGEST_POINTER and content.startswith(_POINTER)
 
 

@@ -43,7 +43,7 @@ _SUMMARIES = {
 
 
 def supports(spec: CaseSpec, supported: Supported) -> bool:
-    """Tell whether a case lies in a part of the space."""
+    """Return whether a case lies in a part of the space."""
     return all(within(name, getattr(spec, name, None), values) for name, values in supported.items())
 
 

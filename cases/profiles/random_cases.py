@@ -86,7 +86,7 @@ def _coinciding(directions: int, gates: int, sizes: Mapping[str, int]) -> tuple[
 
 
 def within(name: str, value: Any, values: Collection[Any]) -> bool:
-    """Tell whether a field's value is one of those that are supported."""
+    """Return whether a field's value is one of those that are supported."""
     if name == "activations":
         return value is None or {v.lower() for v in value} <= {v.lower() for v in values}
     return value in values
@@ -376,7 +376,7 @@ def random_stream(
 
 
 def _exists(op: str, versions: Collection[int], types: Collection[str]) -> bool:
-    """Tell whether an operator has one of the versions with one of the types."""
+    """Return whether an operator has one of the versions with one of the types."""
     chosen = [version for version in versions_of(op) if not versions or version in versions]
     return any(not types or set(types) & set(operator_version(op, version).types) for version in chosen)
 

@@ -87,7 +87,7 @@ class CellFamily(Family):
             yield from axis.simplified(spec)
 
     def goes_together(self, spec: CaseSpec) -> bool:
-        """Tell whether the rules of axes leave it as it is."""
+        """Return whether the rules of axes leave it as it is."""
         row = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
         return bool(spec.illegal or settle(row, search=True, axes=spec.axes) == row)
 

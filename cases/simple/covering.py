@@ -47,7 +47,7 @@ def covering_rows(
 
 
 def _filled(pair: Pair, axes: Mapping[str, Sequence[Any]], left: set[Pair], choices: Counter) -> dict[str, Any]:
-    """A row with a pair, and elsewhere values of which one of three covers most."""
+    """Return a row with a pair, and elsewhere values of which one of three covers most."""
     row: dict[str, Any] = dict(pair)
     ranks = {name: rank for rank, name in enumerate(axes)}
     for name in axes:

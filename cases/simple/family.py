@@ -64,7 +64,7 @@ class SimpleFamily(Family):
         return spec
 
     def shape(self, spec: Any, form: TensorForm) -> tuple[int, ...]:
-        """The shape of an input: where the document allows several, a field like ``decay_form`` says which."""
+        """Return the shape of an input: where the document allows several, a field like ``decay_form`` says which."""
         chosen = form.shape(1) if spec.selected_layout else form.shapes[getattr(spec, f"{form.name}_form", 0)]
         return tuple(extent.value(spec.sizes) for extent in chosen)
 
@@ -115,7 +115,7 @@ class SimpleFamily(Family):
         return (*core, *(spec for spec, _ in zip(drawn, range(_RANDOM), strict=False)), *filter(self._breaks, others))
 
     def random_rows(self, op: str, version: int) -> Mapping[str, Sequence[Any]]:
-        """All axes with their values."""
+        """Return all axes with their values."""
         return {**self.axes, **self.shared(op, version)}
 
     def invalid_cases(self, op: str, version: int) -> Iterator[Any]:
@@ -127,7 +127,7 @@ class SimpleFamily(Family):
                 yield spec
 
     def _breaks(self, spec: Any) -> bool:
-        """Tell whether a violation can be made and the document forbids the resulting model."""
+        """Return whether a violation can be made and the document forbids the resulting model."""
         try:
             broken, inputs = self._broken(spec)
         except (KeyError, IndexError, ValueError):
@@ -147,7 +147,7 @@ class SimpleFamily(Family):
         return (*(each for each in of_form if each.clause(op) in clauses), *self.forbidden)
 
     def inputs(self, spec: Any, run: int = 0) -> dict[str, Array]:
-        """The inputs of a run by formal name; the same bytes every time."""
+        """Return the inputs of a run by formal name; the same bytes every time."""
         return _runs(self, replace(spec, illegal=""))[run]
 
     def _lengths(self, spec: Any) -> tuple[int, ...]:
@@ -202,7 +202,7 @@ class SimpleFamily(Family):
         return next(one for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
 
     def _broken(self, spec: Any) -> tuple[Node, Mapping[str, Array]]:
-        """A case's node and inputs with its violation made. Raise KeyError or IndexError where it cannot be."""
+        """Return a case's node and inputs with its violation made. Raise KeyError or IndexError where it cannot be."""
         return commit(self._violation(spec), replace(spec, illegal="").node, self.inputs(spec))
 
     def build(self, spec: Any) -> Case:
@@ -243,8 +243,8 @@ class SimpleFamily(Family):
         return self.node_features(spec.node, self.inputs(spec)) | used | sessions
 
     def node_features(self, node: Node, inputs: Mapping[str, Array]) -> frozenset[str]:
-        """Features of a node with its inputs: its type, optional inputs that are there or not, values of attributes,
-        sizes of 0 and 1. Raises IllegalNode."""
+        """Return features of a node with its inputs: its type, optional inputs that are there or not, values of
+        attributes, sizes of 0 and 1. Raise IllegalNode."""
         c: Any = resolve(node, inputs)
         operator = node.operator
         attributes = {**operator.defaults, **node.attributes}
@@ -328,7 +328,7 @@ def _runs(family: SimpleFamily, spec: Any) -> tuple[dict[str, Array], ...]:
 
 
 def _part(array: Array, shape: Shape, sequence: str, start: int, length: int) -> Array:
-    """The positions of one run."""
+    """Return the positions of one run."""
     axes = [axis for axis, extent in enumerate(shape) if extent.size == sequence]
     for axis in axes:
         array = np.ascontiguousarray(array.take(np.arange(start, start + length), axis))
@@ -336,7 +336,7 @@ def _part(array: Array, shape: Shape, sequence: str, start: int, length: int) ->
 
 
 def _output_type(node: Node, inputs: Mapping[str, Array], name: str) -> np.dtype[Any]:
-    """The type of an output, of an illegal node too: that of the first input of its kind."""
+    """Return the type of an output, of an illegal node too: that of the first input of its kind."""
     version = node.operator
     for kind in (version.kind_of(name), "T"):
         for each in version.inputs:

@@ -102,5 +102,5 @@ def in_places(formal: Sequence[str], own: Collection[str]) -> list[str]:
 
 
 def dtype_named(type: str) -> np.dtype[Any]:
-    """The NumPy type of a type that is called so, bfloat16 included."""
+    """Return the NumPy type of a type that is called so, bfloat16 included."""
     return FORMATS[type].dtype if type in FORMATS else np.dtype(type)

@@ -73,7 +73,7 @@ class SimpleSpec:
         return tuple(name for name in operator.inputs if self.has(operator, name))
 
     def has(self, operator: OperatorVersion, name: str) -> bool:
-        """Tell whether an input is there."""
+        """Return whether an input is there."""
         needed = operator.rules.needed.get(name)
         if needed is not None and needed.refused:
             return self.node_attributes.get(needed.attribute, operator.defaults.get(needed.attribute)) in needed.values
@@ -107,7 +107,7 @@ class SimpleSpec:
         return Node(operator.op_type, self.version, self.node_attributes, operator.outputs, operator.domain)
 
     def type_of(self, name: str) -> str:
-        """The type of an input: that of its kind, which a field ``type_S`` may say (empty: as T)."""
+        """Return the type of an input: that of its kind, which a field ``type_S`` may say (empty: as T)."""
         kind = self.operator.kind_of(name)
         return self.type if kind == "T" else getattr(self, f"type_{kind}", "") or self.type
 
@@ -156,7 +156,7 @@ class SimpleSpec:
         return bool(self.illegal)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that differ from their defaults."""
+        """Return the fields that differ from their defaults."""
         there = {field.name: getattr(self, field.name) for field in fields(self)}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in there.items()}
         return {field.name: plain[field.name] for field in fields(self) if there[field.name] != field.default}

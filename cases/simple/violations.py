@@ -128,8 +128,8 @@ def _shapes(version: OperatorVersion) -> Iterator[Violation]:
 
 
 def _said_elsewhere(version: OperatorVersion, name: str, extent: Extent) -> bool:
-    """Tell whether something else than this input, which is always there, says how long an extent is: what says a size
-    first, or alone, cannot be wrong."""
+    """Return whether something else than this input, which is always there, says how long an extent is: what says a
+    size first, or alone, cannot be wrong."""
     if not extent.size or extent.size in version.rules.sizes:
         return True
     before = version.inputs[: version.inputs.index(name)]

@@ -74,7 +74,7 @@ class Family(ABC):
 
     @abstractmethod
     def features(self, spec: Any) -> frozenset[str]:
-        """Features that a case contains, as clause tables and files of expected failures name it."""
+        """Return features that a case contains, as clause tables and files of expected failures name it."""
 
     @abstractmethod
     def all_features(self, op: str, version: int) -> frozenset[str]:
@@ -86,7 +86,7 @@ class Family(ABC):
 
     @abstractmethod
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """Features that a node contains with its inputs, also one of a model that was made elsewhere. Raises
+        """Return features that a node contains with its inputs, also one of a model that was made elsewhere. Raises
         IllegalNode."""
 
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
@@ -257,7 +257,7 @@ def _made(spec: Any, changes: Mapping[str, Any]) -> Any | None:
 
 
 def is_spec(value: object) -> TypeGuard[Spec]:
-    """Tell whether a value is a case of any operator."""
+    """Return whether a value is a case of any operator."""
     return callable(getattr(value, "to_json", None))
 
 

@@ -74,7 +74,7 @@ class _Further(Struct, frozen=True):
 
 
 def can_join(spec: Spec, name: str) -> bool:
-    """Tell whether a case can have such a graph. Raise KeyError for a name that is not in `GRAPHS`."""
+    """Return whether a case can have such a graph. Raise KeyError for a name that is not in `GRAPHS`."""
     if name not in GRAPHS:
         raise KeyError(name)
     if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.node.domain:

@@ -133,7 +133,7 @@ def finished(model: onnx.ModelProto, opset: int) -> bytes:
 
 
 def announced(spec: RecurrentSpec) -> bool:
-    """Tell whether the document of a case has Y: version 1 has it where ``output_sequence`` says so."""
+    """Return whether the document of a case has Y: version 1 has it where ``output_sequence`` says so."""
     return "output_sequence" not in spec.node.operator.attributes or spec.output_sequence == 1
 
 

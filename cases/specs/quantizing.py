@@ -91,7 +91,7 @@ _SEVERAL: Mapping[str, tuple[str, ...]] = {
 
 
 def _holds(scheme: Scheme, name: str) -> bool:
-    """Tell whether a tensor is quantized."""
+    """Return whether a tensor is quantized."""
     if name == "B" and scheme.bias_type == "float":
         return False
     return name in _SEVERAL.get(scheme.quantized_tensors, (scheme.quantized_tensors,))
@@ -115,7 +115,7 @@ def _scale(scheme: Scheme, name: str, scale: float, largest: float) -> float:
 
 
 def can_quantize(spec: Spec, name: str) -> bool:
-    """Tell whether a case can be quantized so. Raise KeyError for a name that is not in `QUANTIZED`."""
+    """Return whether a case can be quantized so. Raise KeyError for a name that is not in `QUANTIZED`."""
     if name not in QUANTIZED:
         raise KeyError(name)
     if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.type != "float32" or spec.quantized:

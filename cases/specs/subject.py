@@ -94,7 +94,7 @@ class Bound(Struct, frozen=True):
         return {formal: source.of(tensors) for formal, source in self.inputs.items()}
 
     def fed_from(self, fed: Arrays) -> dict[str, Array]:
-        """Inputs, by formal name, that are graph inputs as they are."""
+        """Return inputs, by formal name, that are graph inputs as they are."""
         sources = (self.inputs or {}).items()
         return {formal: fed[s.tensor] for formal, s in sources if not s.moves and s.tensor in fed}
 
@@ -108,7 +108,7 @@ class Bound(Struct, frozen=True):
         return formal if source is None else source.tensor
 
     def is_given(self, tensors: Arrays) -> bool:
-        """Tell whether all inputs come from these tensors."""
+        """Return whether all inputs come from these tensors."""
         return self.inputs is None or all(source.tensor in tensors for source in self.inputs.values())
 
 

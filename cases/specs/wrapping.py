@@ -54,7 +54,7 @@ _TAKES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
 
 
 def can_wrap(spec: Spec, name: str) -> bool:
-    """Tell whether a case can have such a wrap: an opset with the operators, and numbers that pass through them
+    """Return whether a case can have such a wrap: an opset with the operators, and numbers that pass through them
     unchanged.
 
     Raise KeyError for a name that is not in `WRAPS`.

@@ -117,7 +117,7 @@ def _by_document(key: str, read: CaseDirectory) -> Prepared:
 def probe_directories(
     roots: Iterable[Path], complain: Callable[[str], None] = lambda line: None
 ) -> list[DirectoryProbe]:
-    """The test cases at or below folders, in a fixed order.
+    """Return the test cases at or below folders, in a fixed order.
 
     complain
         Called with one line about every directory that cannot be used; the rest goes on.
@@ -172,7 +172,7 @@ def _probe(root: Path, folder: Path, read: CaseDirectory) -> DirectoryProbe:
 
 
 def _documented(plain: DirectoryProbe, model: NodeGraph, read: CaseDirectory) -> DirectoryProbe:
-    """The probe of a model of one recurrent node, or of several. Raises IllegalNode or KeyError where no document
+    """Return the probe of a model of one recurrent node, or of several. Raise IllegalNode or KeyError where no document
     speaks of it, and DirectoryError where judging it would take too long."""
     trial = trials_of(plain.id, read.model, model, [data.inputs for data in read.data_sets])[0]
     weights = model.subject.nodes[0].origin("W")

@@ -22,8 +22,8 @@ _WITH_NONCE = re.compile(r"(.+)-nonce-([A-Za-z0-9_.-]{1,64})")
 
 
 def nonce_profile_name(profile: str, nonce: str) -> str:
-    """The name that a run of a profile and of a nonce's fresh cases has in place of the profile's. Raises UnknownName
-    for a nonce that no file or command can bear."""
+    """Return the name that a run of a profile and of a nonce's fresh cases has in place of the profile's. Raise
+    UnknownName for a nonce that no file or command can bear."""
     name = f"{profile}-nonce-{nonce}"
     if split_nonce(name) != (profile, nonce):
         raise CaseError(f"no nonce: {nonce!r}; a nonce is up to 64 letters, digits, dots, hyphens and underscores")
@@ -31,14 +31,14 @@ def nonce_profile_name(profile: str, nonce: str) -> str:
 
 
 def split_nonce(name: str) -> tuple[str, str]:
-    """A profile's name, and the nonce that stands behind it; the latter empty where there is none."""
+    """Return a profile's name, and the nonce that stands behind it; the latter empty where there is none."""
     match = _WITH_NONCE.fullmatch(name)
     return (match[1], match[2]) if match is not None else (name, "")
 
 
 def challenge_probes(nonce: str, op: str, version: int, types: Sequence[str] = ()) -> list[Probe]:
-    """The fresh cases of a nonce, of an operator version; without types of all. They are the same for everyone, and in
-    no profile."""
+    """Return the fresh cases of a nonce, of an operator version; without types of all. They are the same for everyone,
+    and in no profile."""
     return [
         SpecProbe(spec, True)
         for kind in operator_version(op, version).types
@@ -48,7 +48,7 @@ def challenge_probes(nonce: str, op: str, version: int, types: Sequence[str] = (
 
 
 def fresh_profile_name(count: int, seed: str) -> str:
-    """The name that a run of fresh cases has in place of a profile's: it says how to draw them again. Raises
+    """Return the name that a run of fresh cases has in place of a profile's: it says how to draw them again. Raises
     UnknownName for a seed that no file or command can bear."""
     name = f"random-{count}-seed-{seed}"
     if fresh_profile(name) is None:
@@ -57,13 +57,13 @@ def fresh_profile_name(count: int, seed: str) -> str:
 
 
 def fresh_profile(name: str) -> tuple[int, str] | None:
-    """The count and the seed that such a name stands for; None for any other name."""
+    """Return the count and the seed that such a name stands for; None for any other name."""
     match = _NAME.fullmatch(name)
     return (int(match[1]), match[2]) if match is not None and int(match[1]) <= MOST else None
 
 
 def some_seed() -> str:
-    """A seed that nobody has thought of before."""
+    """Return a seed that nobody has thought of before."""
     return secrets.token_hex(4)
 
 

@@ -63,17 +63,17 @@ class CaseError(UnknownName):
 
 
 def is_portable(word: str) -> bool:
-    """Tell whether a word is the case itself, JSON or the path of a directory, and not its id. No id has a slash."""
+    """Return whether a word is the case itself, JSON or the path of a directory, and not its id. No id has a slash."""
     return word.startswith("{") or "/" in word or os.sep in word or word in (".", "..")
 
 
 def is_folder(word: str) -> bool:
-    """Tell whether a word is the path of a directory, also of one that is not there."""
+    """Return whether a word is the path of a directory, also of one that is not there."""
     return is_portable(word) and not word.startswith("{")
 
 
 def expanded(words: Iterable[str], base: Path | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The words with the lines of a file in the place of each ``@FILE``, and where each of those lines stands.
+    """Return the words with the lines of a file in the place of each ``@FILE``, and where each of those lines stands.
 
     Empty lines and what begins with # are left out. `base` is the folder that relative paths count from; in a file they
     count from that file's folder. Raises CaseError for a file that cannot be read.
@@ -102,7 +102,7 @@ def _matching_folders(word: str) -> list[str]:
 
 
 def _from(base: Path | None, word: str) -> str:
-    """A word whose path, if it is one, counts from the current folder."""
+    """Return a word whose path, if it is one, counts from the current folder."""
     if base is None or word.startswith("{") or not is_portable(word):
         return word
     path = str(base / word)
@@ -124,7 +124,8 @@ def _lines(path: Path) -> Sequence[str]:
 
 
 def portable_probes(words: Iterable[str]) -> list[Probe]:
-    """The probes of several, each once. Raises CaseError, also for two that have the same id and are not the same."""
+    """Return the probes of several, each once. Raise CaseError, also for two that have the same id and are not the
+    same."""
     by_id: dict[str, Probe] = {}
     for word in dict.fromkeys(words):
         for probe in [_of_text(word)] if word.startswith("{") else _of_directory(word):

@@ -83,7 +83,7 @@ repeat(target)
 
 
 def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]:
-    """The description of a node with its inputs: its features in words, its type and its version."""
+    """Return the description of a node with its inputs: its features in words, its type and its version."""
     words = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
     names = node.attributes.get("activations")
     words |= {f"activations {'/'.join(names)}"} if names else set()
@@ -98,24 +98,24 @@ def _words() -> dict[str, str]:
 
 
 def worded(trait: str) -> str:
-    """A trait as a reader is told of it."""
+    """Return a trait as a reader is told of it."""
     return _words().get(trait) or trait.removeprefix("uses ").removeprefix("about ")
 
 
 def job_of(trial: Trial) -> Job:
-    """The job of running a trial."""
+    """Return the job of running a trial."""
     return Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), trial.alone, course=trial.course)
 
 
 def prepared_trials(trials: tuple[Trial, ...], answers: bool = True) -> Prepared:
-    """A trial, and its companion if it has one, to be judged by its document."""
+    """Return a trial, and its companion if it has one, to be judged by its document."""
     broken = trials[0].violation
     forbidden = f"{broken.summary}; it must be refused, due at {broken.due}" if broken is not None else ""
     return Prepared(tuple(map(job_of, trials)), partial(judge, trials, answers=answers), trials, forbidden)
 
 
 def prepared_case(case: Case, answers: bool = True) -> Prepared:
-    """A case, to be judged by its document, with the script that shows it."""
+    """Return a case, to be judged by its document, with the script that shows it."""
     prepared = prepared_trials(case.trials, answers)
     # A script runs one feed after the other.
     return replace(prepared, script=partial(_script, case)) if case.trial.course is None else prepared
@@ -226,7 +226,7 @@ class SpecProbe:
 
 
 def _of_levels(wrap: str) -> frozenset[str]:
-    """Features that a wrap has in common with cases that are quantized themselves."""
+    """Return features that a wrap has in common with cases that are quantized themselves."""
     return features_of_levels(int(wrap.removeprefix("qdq-")[1:]) if wrap in QUANTIZED else 0)
 
 

@@ -114,7 +114,7 @@ def _version_numbers(versions: Iterable[str]) -> tuple[int, ...]:
 
 
 def operator_types() -> list[str]:
-    """Every operator version and type that there are cases for, like ``LSTM-14:float32``."""
+    """Return every operator version and type that there are cases for, like ``LSTM-14:float32``."""
     known = operator_versions(None)
     return [f"{op}-{v}:{t}" for op, v in known for t in FORMATS if t in operator_version(op, v).types]
 
@@ -154,7 +154,7 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
 
 def _challenged(selection: Selection, nonce: str, about: Sequence[str]) -> Iterator[Probe]:
-    """The fresh cases of a nonce, and what stands for those that cannot be drawn."""
+    """Yield the fresh cases of a nonce, and what stands for those that cannot be drawn."""
     for op, version in _versions(selection, about):
         try:
             yield from challenge_probes(nonce, op, version, selection.types)
@@ -171,7 +171,8 @@ def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
 
 
 def _each_once(probes: Sequence[Probe]) -> list[Probe]:
-    """Every probe once. Raises CaseError where two that differ have one id: results would be taken for the other's."""
+    """Return every probe once. Raise CaseError where two that differ have one id: results would be taken for the
+    other's."""
     kept: dict[str, Probe] = {}
     for probe in probes:
         if kept.setdefault(probe.id, probe) != probe:
@@ -191,14 +192,14 @@ def _told_where(selection: Selection) -> Iterator[None]:
 
 
 def meant_for(operators: Sequence[str], selection: Selection, probes: Iterable[Probe]) -> Iterator[Probe]:
-    """The probes that are run on a target that is about these operators: all, where they were asked for by name,
+    """Return the probes that are run on a target that is about these operators: all, where they were asked for by name,
     else what is about them."""
     asked = selection.ops or selection.cases or selection.directories
     return (probe for probe in probes if asked or probe.op in operators)
 
 
 def probes_of_profile(name: str) -> list[Probe]:
-    """All cases of a profile, of every operator. Raises UnknownName."""
+    """Return all cases of a profile, of every operator. Raise UnknownName."""
     return select_probes(Selection(name), operator_names())
 
 
@@ -224,15 +225,15 @@ def _of_profile(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
 
 def _of_opset(opset: int, ops: Sequence[str]) -> str:
-    """The versions that nodes have in a model of that opset."""
+    """Return the versions that nodes have in a model of that opset."""
     of = {op: max((v for v in versions_of(op) if v <= opset), default=0) for op in (ops or operator_names(""))}
     named = ", ".join(f"{op}-{version}" for op, version in of.items() if version)
     return f"a model of opset {opset} holds {named}" if named else ""
 
 
 def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among the directories") -> list[Probe]:
-    """The probes that operators, versions, types and case patterns leave. Raises UnknownName for a name that
-    none of them has; `among` says in words what they are."""
+    """Return the probes that operators, versions, types and case patterns leave. Raise UnknownName for a name that none
+    of them has; `among` says in words what they are."""
     axes: tuple[tuple[str, Sequence[object], Callable[[Probe], object]], ...] = (
         ("operator", selection.ops, lambda p: p.op),
         ("operator version", selection.versions, lambda p: p.version),
@@ -253,13 +254,13 @@ def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among t
 
 
 def _versions(selection: Selection, about: Sequence[str]) -> list[tuple[str, int]]:
-    """The operator versions that are meant."""
+    """Return the operator versions that are meant."""
     ops, versions = selection.ops or about, selection.versions
     return [(op, v) for op, v in operator_versions(None) if op in ops and (not versions or v in versions)]
 
 
 def _listed(selection: Selection, versions: Iterable[tuple[str, int]]) -> Iterator[Probe]:
-    """The cases of a profile of operator versions, in the types that are meant."""
+    """Yield the cases of a profile of operator versions, in the types that are meant."""
     for op, version in versions:
         try:
             specs = profile(selection.profile, op, version)
@@ -270,8 +271,8 @@ def _listed(selection: Selection, versions: Iterable[tuple[str, int]]) -> Iterat
 
 
 def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
-    """The cases that patterns name: of the profile or else of the widest ones, and of operators that are meant or
-    else of others. Raise UnknownName for a pattern without a case."""
+    """Return the cases that patterns name: of the profile or else of the widest ones, and of operators that are meant
+    or else of others. Raise UnknownName for a pattern without a case."""
     meant = _versions(selection, about)
     others = [] if selection.ops else [each for each in _versions(selection, operator_names()) if each not in meant]
 
@@ -307,8 +308,8 @@ Versions = Sequence[tuple[str, int]]
 
 
 def _places(pattern: str, meant: Versions, others: Versions) -> tuple[list[Versions], bool]:
-    """The operator versions whose cases a pattern may name, the likeliest first; and whether it may name those of any
-    profile, since making all cases of all versions takes seconds."""
+    """Return the operator versions whose cases a pattern may name, the likeliest first; and whether it may name those
+    of any profile, since making all cases of all versions takes seconds."""
     every = [*meant, *others]
     for begins in ("{prefix}-{version}.", "{prefix}-"):
         of_name = [

@@ -25,12 +25,12 @@ class Shard(Struct, frozen=True):
         return f"{self.number}/{self.count}"
 
     def of(self, items: Sequence[T]) -> tuple[T, ...]:
-        """Every `count`-th item: neighbours are alike, so that all shards have some of everything."""
+        """Return every `count`-th item: neighbours are alike, so that all shards have some of everything."""
         return tuple(items[self.number - 1 :: self.count])
 
 
 def parse_shard(text: str) -> Shard:
-    """The shard of a text like ``2/8``. Raises UserError."""
+    """Return the shard of a text like ``2/8``. Raise UserError."""
     match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
     if not 1 <= shard.number <= shard.count <= _MOST:

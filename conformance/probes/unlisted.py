@@ -51,7 +51,7 @@ class UnlistedProbe(Struct, frozen=True):
         return ""
 
     def prepare(self) -> Prepared:
-        """Raises what the operator's own code raises."""
+        """Raise what the operator's own code raises."""
         name, nonce = split_nonce(self.profile)
         if nonce:
             challenge_probes(nonce, self.op, self.version)

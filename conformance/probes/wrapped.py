@@ -20,13 +20,13 @@ def wrapped_probes(probes: Iterable[Probe], name: str) -> tuple[SpecProbe, ...]:
 
 
 def split_wrap(name: str) -> tuple[str, str]:
-    """The name of a target without that of the wrap behind it, and the latter; empty where there is none."""
+    """Return the name of a target without that of the wrap behind it, and the latter; empty where there is none."""
     plain, _, last = name.rpartition("+")
     return (plain, last) if plain and last in WRAPS else (name, "")
 
 
 def wrap_lane(target: Target, name: str) -> Target:
-    """The target in the lane of a wrap, its name with that of the wrap behind it.
+    """Return the target in the lane of a wrap, its name with that of the wrap behind it.
 
     onnxruntime's adapter is told, so that it leaves the nodes around the one under test to any provider.
     """

@@ -90,7 +90,7 @@ class Computed(ABC):
         return FORMATS[getattr(self, first).dtype.name]
 
     def dtype_of(self, output: str) -> np.dtype[Any]:
-        """The type of an output's array."""
+        """Return the type of an output's array."""
         return self.format.dtype
 
     @property
@@ -124,13 +124,13 @@ class Computed(ABC):
         return self.operator.outputs[1:]
 
     def shape_of(self, output: str) -> tuple[int, ...]:
-        """The shape of an output, by its form. Raises ShapeError for a size that nothing says."""
+        """Return the shape of an output, by its form. Raise ShapeError for a size that nothing says."""
         sizes = {"hidden_size": self.sizes["input_size"], **self.sizes} if "input_size" in self.sizes else self.sizes
         return shape_of(self.operator.tensors[output], sizes, self.layout)
 
     @abstractmethod
     def bounded(self, accuracy: str, observed: Mapping[str, NDArray[Any]]) -> dict[str, Bounded]:
-        """All outputs by name, with how far a right implementation may be from each number.
+        """Return all outputs by name, with how far a right implementation may be from each number.
 
         observed
             What a target returned: each step starts from what it reported of the step before. Of an output that is
@@ -138,11 +138,11 @@ class Computed(ABC):
         """
 
     def plain(self, observed: Mapping[str, NDArray[Any]] | None = None) -> Outputs:
-        """All outputs in float64."""
+        """Return all outputs in float64."""
         return {name: number.value for name, number in self.bounded("standard", observed or {}).items()}
 
     def direction_axis(self, output: str) -> int:
-        """The axis of an output that has the directions."""
+        """Return the axis of an output that has the directions."""
         sizes = [extent.size for extent in self.operator.tensors[output].shape(self.layout)]
         return sizes.index("num_directions")
 
@@ -153,7 +153,7 @@ class Computed(ABC):
 
 
 def output_type(computation: Any, output: str) -> np.dtype[Any]:
-    """The type of an output's array: that of all tensors, where a computation does not say another one."""
+    """Return the type of an output's array: that of all tensors, where a computation does not say another one."""
     dtype: np.dtype[Any] = getattr(computation, "dtype_of", lambda output: computation.format.dtype)(output)
     return dtype
 
@@ -168,9 +168,9 @@ def answered(
     memory: dict[str, Any] | None = None,
     known: Known | None = None,
 ) -> Outputs:
-    """The outputs that a node asks for, as an implementation with these faults computes them, the first one innermost:
-    rounded to the type of its tensors, except for what a fault gives in another one than float64. What faults leave out
-    is missing.
+    """Return the outputs that a node asks for, as an implementation with these faults computes them, the first one
+    innermost: rounded to the type of its tensors, except for what a fault gives in another one than float64. What
+    faults leave out is missing.
 
     fed
         The arrays that the caller hands over, which a fault may change.
@@ -242,7 +242,7 @@ def left_alone(
     fed: Mapping[str, NDArray[Any]],
     memory: dict[str, Any],
 ) -> bool:
-    """Tell whether faults make of a computation that same one and do not look at its outputs, so that an
+    """Return whether faults make of a computation that same one and do not look at its outputs, so that an
     implementation that has them computes what is right: most faults leave most cases as they are. Nothing is computed
     for that, unless a fault asks for outputs. Arguments are those of :func:`answered`."""
     with np.errstate(all="ignore"):
@@ -260,7 +260,7 @@ def expected(
     observed: Any,
     fed: Mapping[str, NDArray[Any]],
 ) -> dict[str, Bounded]:
-    """The outputs of an implementation with these faults, with bounds; in doubt where nothing is known."""
+    """Return the outputs of an implementation with these faults, with bounds; in doubt where nothing is known."""
     faults = tuple(faults)
     if not faults:
         numbers = computation.bounded(accuracy, observed)

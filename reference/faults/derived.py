@@ -36,7 +36,7 @@ _ANOTHER_TYPE = {"float16": np.float32, "bfloat16": np.float32, "float32": np.fl
 
 
 def in_ids(name: str) -> str:
-    """A name as ids of clauses, faults and features have it."""
+    """Return a name as ids of clauses, faults and features have it."""
     return name.lower().replace("_", "-")
 
 
@@ -64,12 +64,12 @@ def _topics(op: str) -> frozenset[str]:
 
 
 def operator_prefix(op: str) -> str:
-    """The beginning of the ids of an operator's clauses."""
+    """Return the beginning of the ids of an operator's clauses."""
     return op.lower().replace("::", ".")
 
 
 def topic_of_name(op: str, name: str, otherwise: str) -> str:
-    """The topic of the clause on an input, output or attribute; `otherwise` where the table has none."""
+    """Return the topic of the clause on an input, output or attribute; `otherwise` where the table has none."""
     own = in_ids(name)
     return own if own in _topics(op) else otherwise
 
@@ -79,7 +79,8 @@ def _newest(document: Document) -> OperatorVersion:
 
 
 def _own(document: Document, names: Collection[str]) -> Iterator[str]:
-    """Names that the operator which this one extends does not have: what breaks others, that one's faults break."""
+    """Return names that the operator which this one extends does not have: what breaks others, that one's faults
+    break."""
     base = base_of(document.name)
     known: set[str] = set()
     if base is not None:
@@ -194,7 +195,7 @@ def _of_attributes(document: Document) -> None:
 
 
 def _can_be_taken(version: OperatorVersion, name: str, value: str, taken: str) -> bool:
-    """Tell whether a node with one value of an attribute has all inputs that another value needs."""
+    """Return whether a node with one value of an attribute has all inputs that another value needs."""
     needed = (each for each in version.rules.needed.values() if each.attribute == name)
     return all(value in each.values or taken not in each.values for each in needed)
 

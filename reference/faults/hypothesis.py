@@ -143,7 +143,7 @@ class RecurrentObservation:
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """The fit of what was returned to a target with these faults; None where it does not.
+        """Return the fit of what was returned to a target with these faults; None where it does not.
 
         accuracy
             The accuracy class of the target's arithmetic, where that is another one than it is judged by.
@@ -167,19 +167,19 @@ class RecurrentObservation:
         return self._fits[key]
 
     def _alters_outputs(self, fault: Fault, interpretations: Interpretations | None) -> bool:
-        """Tell whether a fault alters what was computed, and not only what is computed from."""
+        """Return whether a fault alters what was computed, and not only what is computed from."""
         self.changes(fault, interpretations)
         return self._alters.get((fault.id, interpretations), False)
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Tell whether a target with that fault would return other numbers than a conforming one: in any run, to any
+        """Return whether a target with that fault would return other numbers than a conforming one: in any run, to any
         output, however little."""
         if (fault.id, interpretations) not in self._nearness:
             self.fit((fault,), interpretations)
         return self._nearness[fault.id, interpretations] >= 0
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
-        """The outputs where by a fault anything may stand, as memory happened to be."""
+        """Return the outputs where by a fault anything may stand, as memory happened to be."""
         shown: list[NDArray[Any]] = []
         sessions = Sessions()
         with np.errstate(all="ignore"):
@@ -216,12 +216,12 @@ class RecurrentObservation:
         return masks
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
-        """The share of what was returned that is about what a target with that fault returns; below 0 for a fault that
-        changes nothing."""
+        """Return the share of what was returned that is about what a target with that fault returns; below 0 for a
+        fault that changes nothing."""
         return self._nearness[fault.id, interpretations] if self.changes(fault, interpretations) else -1.0
 
     def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Tell whether each number that was returned is about what is right, or about what a target with that fault
+        """Return whether each number that was returned is about what is right, or about what a target with that fault
         returns."""
         return self.changes(fault, interpretations) and (fault.id, interpretations) in self._partly
 
@@ -249,7 +249,7 @@ class RecurrentObservation:
         return None
 
     def _scene(self, number: int, interpretations: Interpretations | None, steps: bool, accuracy: str) -> Scene | None:
-        """A run by these interpretations; None where steps are asked for that the target did not report."""
+        """Return a run by these interpretations; None where steps are asked for that the target did not report."""
         # A run that was repeated with the same results is the same run.
         number = next(n for n in range(number + 1) if _repeats(self.runs[number], self.runs[n]))
         key = number, interpretations, steps, accuracy
@@ -281,7 +281,7 @@ class RecurrentObservation:
         return 1 + self.size // _PRODUCTS
 
     def _predicted(self, faults: Sequence[Fault], scene: Scene, run: Run, sessions: Sessions) -> Outputs:
-        """The outputs of a target with these faults, by plain numbers."""
+        """Return the outputs of a target with these faults, by plain numbers."""
         compute = scene.plain_numbers
         before = compute.worked
         compute.fed, compute.attributes = run.fed, self.node.attributes
@@ -292,9 +292,9 @@ class RecurrentObservation:
     def _likely(
         self, faults: Sequence[Fault], scenes: Sequence[Scene | None]
     ) -> tuple[float, bool, bool, Sequence[Outputs]]:
-        """The share of what was returned that is anywhere near what plain numbers, which cost little, predict, below 0
-        where the faults change none; whether they change what was computed, not only what is computed from; whether
-        all that was returned is near that, or near what is right; and these numbers, run by run."""
+        """Return the share of what was returned that is anywhere near what plain numbers, which cost little, predict,
+        below 0 where the faults change none; whether they change what was computed, not only what is computed from;
+        whether all that was returned is near that, or near what is right; and these numbers, run by run."""
         sessions = Sessions()
         changed = altered = False
         shares: list[float] = []
@@ -335,7 +335,7 @@ class RecurrentObservation:
         return self._right_far[key]
 
     def _far(self, name: str, got: NDArray[Any], want: NDArray[Any], scene: Scene) -> NDArray[np.bool_]:
-        """The numbers of an output that are nowhere near what is predicted."""
+        """Return the numbers of an output that are nowhere near what is predicted."""
         reach, w = scene.conforming[1][name], scene.budget
         near = _GROSS * (float(reach.max(initial=0.0)) + w.unit * np.abs(want) + w.floor)
         if w.tensor.precision > _ATTRIBUTE.precision:  # defaults that a fault brings in may be held in float32, or not
@@ -350,7 +350,8 @@ class RecurrentObservation:
     def _compared(
         self, faults: Sequence[Fault], scenes: Sequence[Scene | None], plain: Sequence[Outputs]
     ) -> Fit | None:
-        """The fit of all numbers to these faults, of which plain numbers are known; None where one contradicts them."""
+        """Return the fit of all numbers to these faults, of which plain numbers are known; None where one contradicts
+        them."""
         sessions = Sessions(), Sessions()
         total = Fit(0.0, 0.0)
         self.work += _EXACT * self._cost()
@@ -375,7 +376,7 @@ class RecurrentObservation:
     def _with_radii(
         self, faults: Sequence[Fault], scene: Scene, run: Run, sessions: tuple[Sessions, Sessions]
     ) -> tuple[Outputs, Outputs]:
-        """Outputs of a target with these faults, and the same with its radii."""
+        """Return outputs of a target with these faults, and the same with its radii."""
         given = self._given(scene, run)
         if any(map(_has_rough_bounds, faults)):
             return self._roughly(faults, scene, given, run.memory(sessions[0]))
@@ -395,19 +396,19 @@ class RecurrentObservation:
 
 
 def _has_rough_bounds(fault: Fault) -> bool:
-    """Tell whether the equations of a fault compute with plain numbers alone."""
+    """Return whether the equations of a fault compute with plain numbers alone."""
     return (fault.kind == "bias" and isinstance(fault.wrong, Changing)) or fault.id == _PLAIN
 
 
 def _shown(array: NDArray[Any], computed: NDArray[Any] | None, dtype: np.dtype[Any]) -> bool:
-    """Tell whether an output is what was computed: itself, or as it is shown in the type of the tensors."""
+    """Return whether an output is what was computed: itself, or as it is shown in the type of the tensors."""
     if array is computed or computed is None:
         return array is computed
     return array.dtype == dtype != computed.dtype and np.array_equal(array, computed.astype(dtype), equal_nan=True)
 
 
 def _repeats(run: Run, other: Run) -> bool:
-    """Tell whether a run is another one once more, with the same results."""
+    """Return whether a run is another one once more, with the same results."""
     if run is other:
         return True
     same = run.inputs is other.inputs and run.fed is other.fed and run.outputs.keys() == other.outputs.keys()
@@ -415,7 +416,7 @@ def _repeats(run: Run, other: Run) -> bool:
 
 
 def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
-    """The Y that the target reported, (T, D, N, H), where it has the right shape."""
+    """Return the Y that the target reported, (T, D, N, H), where it has the right shape."""
     c, Y = computation.configuration, run.outputs.get("Y")
     if Y is None or Y.ndim != 4:
         return None
@@ -436,8 +437,8 @@ def _fit_of(
     scene: Scene,
     used: float,
 ) -> Fit | None:
-    """The evidence of an output for the prediction; None where it is not within the used part of its radii and the
-    rounding of what is shown.
+    """Return the evidence of an output for the prediction; None where it is not within the used part of its radii and
+    the rounding of what is shown.
 
     plain
         The prediction by plain numbers, which tells NaN from infinity where bounds tell nothing.

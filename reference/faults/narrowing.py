@@ -52,7 +52,7 @@ def of_input(name: str) -> Narrowing:
 
 
 def of_direction(direction: str) -> Narrowing:
-    """Only what one direction returns is wrong."""
+    """Return only what one direction returns is wrong."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Any) -> Outputs:
@@ -69,7 +69,7 @@ def of_direction(direction: str) -> Narrowing:
 
 
 def of_output(output: str) -> Narrowing:
-    """Only that output is wrong."""
+    """Return only that output is wrong."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Any) -> Outputs:
@@ -112,8 +112,8 @@ _UNITS = {"W": 1, "R": 1, "B": 1, "P": 1, "initial_h": 2, "initial_c": 2}
 
 
 def of_unit_blocks(block: int) -> Narrowing:
-    """Only units behind the last whole block of so many are wrong, all of them where there is no whole one: what a loop
-    over vectors leaves to another one, in the tensors that it reads, in its functions and in what it returns."""
+    """Return only units behind the last whole block of so many are wrong, all of them where there is no whole one: what
+    a loop over vectors leaves to another one, in the tensors that it reads, in its functions and in what it returns."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
@@ -172,7 +172,7 @@ def _other_equations(c: Computation, altered: Computation) -> bool:
 
 
 def _in_equations(c: Computation, altered: Computation, chosen: Array) -> Computation:
-    """The computation in which some units come out of altered equations: no equation has two units in it."""
+    """Return the computation in which some units come out of altered equations: no equation has two units in it."""
     own, other = c.configuration.cell, altered.configuration
 
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
@@ -184,7 +184,7 @@ def _in_equations(c: Computation, altered: Computation, chosen: Array) -> Comput
 
 
 def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float, float], Array]:
-    """The value of a function at an argument, clip included."""
+    """Return the value of a function at an argument, clip included."""
 
     def value(x: Array, alpha: float, beta: float) -> Array:
         return function.kind.value(x if clip is None else np.clip(x, -clip, clip), alpha, beta)

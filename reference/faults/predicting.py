@@ -100,7 +100,7 @@ class Remembering(Compute):
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two computations are of the same numbers by the same equations, as far as that can be seen."""
+    """Return whether two computations are of the same numbers by the same equations, as far as that can be seen."""
     if one is other:
         return True
     if not type(one) is type(other) is Computation:
@@ -147,7 +147,7 @@ class Scene(Struct, frozen=True, dict=True):
         return budget(self.accuracy, self.computation.configuration.format.name)
 
     def bounded(self, computation: Computation) -> dict[str, Bounded]:
-        """The outputs of a computation with radii."""
+        """Return the outputs of a computation with radii."""
         for other, numbers in self._known:
             if same(computation, other):
                 return numbers
@@ -169,7 +169,8 @@ class Scene(Struct, frozen=True, dict=True):
 
 
 def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, Any]) -> Compute:
-    """A computation with all of these faults, each with a memory of its own, the first one nearest to `compute`."""
+    """Return a computation with all of these faults, each with a memory of its own, the first one nearest to
+    `compute`."""
     for fault in faults:
         kept = memory.of(fault.id) if isinstance(memory, Memory) else memory.setdefault(fault.id, {})
         compute.memory = kept

@@ -75,13 +75,13 @@ def _among_forms(chosen: Callable[[str], dict[str, TensorForm]], name: str) -> C
 
 @cache
 def _forms(op: str) -> dict[str, TensorForm]:
-    """The tensors of an operator's document, over all versions."""
+    """Return the tensors of an operator's document, over all versions."""
     return {n: form for v in versions_of(op) for n, form in operator_version(op, v).tensors.items()}
 
 
 @cache
 def _inputs(op: str) -> dict[str, TensorForm]:
-    """The inputs that hold numbers: lengths, scales and zero points are no such."""
+    """Return the inputs that hold numbers: lengths, scales and zero points are no such."""
     names = {name for version in versions_of(op) for name in operator_version(op, version).inputs}
     codecs = [form.codec for form in _forms(op).values()]
     beside = {name for codec in codecs if isinstance(codec, Levels) for name in (codec.scale, codec.zero_point)}
@@ -90,7 +90,7 @@ def _inputs(op: str) -> dict[str, TensorForm]:
 
 @cache
 def _outputs(op: str) -> dict[str, TensorForm]:
-    """The outputs; none where there is but one."""
+    """Return the outputs; none where there is but one."""
     names = {name for version in versions_of(op) for name in operator_version(op, version).outputs}
     return {n: form for n, form in _forms(op).items() if n in names} if len(names) > 1 else {}
 
@@ -127,7 +127,7 @@ _OF_CELLS: dict[str, Scope] = {
 
 
 def scopes() -> dict[str, Scope]:
-    """All scopes, by id: of every operator that is known."""
+    """Return all scopes, by id: of every operator that is known."""
     return _scopes(operator_names())
 
 
@@ -146,13 +146,13 @@ def _scopes(operators: tuple[str, ...]) -> dict[str, Scope]:
 
 
 def merging() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids of scopes that merge what a fault returns with what is right, and those of the others."""
+    """Return the ids of scopes that merge what a fault returns with what is right, and those of the others."""
     known = scopes()
     return tuple(id for id in known if known[id].merges), tuple(id for id in known if not known[id].merges)
 
 
 def _scoped(fault: Fault, scope: Scope) -> Fault:
-    """The fault, made there only."""
+    """Return the fault, made there only."""
     operators = tuple(filter(scope.among, fault.operators))
     summary = _worded(fault.id, fault.summary, scope)
     return replace(
@@ -170,7 +170,7 @@ def _worded(id: str, summary: str, scope: Scope) -> str:
 
 
 def base_id(id: str) -> str:
-    """The id of a fault as it is made everywhere."""
+    """Return the id of a fault as it is made everywhere."""
     return id.partition(_MARK)[0]
 
 
@@ -180,7 +180,7 @@ def _scope(id: str) -> Scope | None:
 
 @cache
 def scoped_named(id: str) -> Fault | None:
-    """The scoped fault of that id; None where there is none."""
+    """Return the scoped fault of that id; None where there is none."""
     inner, mark, place = id.rpartition(_MARK)
     fault, scope = fault_named(inner) if mark else None, _scope(place)
     if fault is None or scope is None or not _goes(fault, scope):
@@ -189,7 +189,7 @@ def scoped_named(id: str) -> Fault | None:
 
 
 def scoped_of(faults: Iterator[Fault], places: Collection[str] = (), *, seen: bool = False) -> Iterator[Fault]:
-    """Every fault in every scope that it may have, or in those of some places, in the order of the table.
+    """Yield every fault in every scope that it may have, or in those of some places, in the order of the table.
 
     seen
         Whether only these places were seen to be wrong, so that any fault may be made there.
@@ -205,12 +205,12 @@ def scoped_of(faults: Iterator[Fault], places: Collection[str] = (), *, seen: bo
 
 
 def _tried(fault: Fault, scope: Scope) -> bool:
-    """Tell whether a fault is tried in a scope though nothing points there."""
+    """Return whether a fault is tried in a scope though nothing points there."""
     return scope.takes(fault) and (_MARK not in fault.id or scope.id in _DIRECTIONS)
 
 
 def _goes(fault: Fault, scope: Scope) -> bool:
-    """Tell whether a scope says something of a fault: what is about codecs, or about nothing but roundings, is made
+    """Return whether a scope says something of a fault: what is about codecs, or about nothing but roundings, is made
     everywhere or nowhere, and what a session keeps is kept of an input or in a direction."""
     if fault.layer == "levels" or not any(map(scope.among, fault.operators)):
         return False
@@ -227,7 +227,7 @@ def _goes(fault: Fault, scope: Scope) -> bool:
 
 
 def fault_named(id: str) -> Fault | None:
-    """The fault of that id, made everywhere or in one place only; None where there is none."""
+    """Return the fault of that id, made everywhere or in one place only; None where there is none."""
     return FAULTS.get(id) or VARIANTS.get(id) or scoped_named(id)
 
 

@@ -10,30 +10,30 @@ Stretch = Callable[[Any, Any], Any]
 
 
 def first(n: Any, size: Any) -> Any:
-    """The first one."""
+    """Return the first one."""
     return n == 0
 
 
 def last(most: int) -> Stretch:
-    """The last ones, so many."""
+    """Return the last ones, so many."""
     return lambda n, size: n >= size - most
 
 
 def beyond(most: int) -> Stretch:
-    """All but the first ones, so many."""
+    """Return all but the first ones, so many."""
     return lambda n, size: n >= most
 
 
 def left_over(block: int) -> Stretch:
-    """Those behind the last whole block."""
+    """Return those behind the last whole block."""
     return lambda n, size: n >= size - size % block
 
 
 def in_whole(block: int) -> Stretch:
-    """Those in whole blocks."""
+    """Return those in whole blocks."""
     return lambda n, size: n < size - size % block
 
 
 def at(place: int, every: int) -> Stretch:
-    """Those at one place of every so many."""
+    """Return those at one place of every so many."""
     return lambda n, size: n % every == place

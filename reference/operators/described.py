@@ -210,7 +210,7 @@ class DescribedOperator(Operator):
             yield Diagnostic(topic, message)
 
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
-        """The sizes that attributes say."""
+        """Return the sizes that attributes say."""
         values = {size: (name, written.chosen(name)) for size, name in written.operator.rules.sizes.items()}
         return {size: Said(n, f"{name} is {n}") for size, (name, n) in values.items() if isinstance(n, int)}
 
@@ -245,5 +245,5 @@ def breaches(
 
 
 def _others(version: OperatorVersion, needed: Needed) -> frozenset[str]:
-    """The values of an attribute with which an input has no meaning: one that there is not is another breach."""
+    """Return the values of an attribute with which an input has no meaning: one that there is not is another breach."""
     return frozenset(version.rules.choices.get(needed.attribute, ())) - {*needed.values}

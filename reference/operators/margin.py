@@ -33,7 +33,8 @@ def kill_margin(
 
 
 def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
-    """Tell whether a fault carries a case's outputs out of their radii: whether its :func:`kill_margin` is above 1."""
+    """Return whether a fault carries a case's outputs out of their radii: whether its :func:`kill_margin` is above
+    1."""
     # Most faults change nothing in most cases, and what the equations give is within its bounds.
     memory: dict[str, Any] = {}
     if not chosen.accepts and all(operator_for(node).leaves(node, inputs, (chosen,), memory) for inputs in feeds):
@@ -46,8 +47,8 @@ def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
 
 
 def _as_given(node: Node, inputs: Arrays, got: Arrays) -> bool:
-    """Tell whether outputs are bit for bit the numbers that the equations give, each rounded once. Of levels nothing is
-    said: they are not rounded by a cast."""
+    """Return whether outputs are bit for bit the numbers that the equations give, each rounded once. Of levels nothing
+    is said: they are not rounded by a cast."""
     resolved = resolve(node, inputs)
     with np.errstate(all="ignore"):
         right = evaluate(node, inputs)

@@ -49,26 +49,27 @@ class Observation(Protocol):
     def size(self) -> int: ...
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
-        """The outputs where by a fault anything may stand, as memory happened to be."""
+        """Return the outputs where by a fault anything may stand, as memory happened to be."""
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """The fit of what was returned to a target with these faults; None where it does not.
+        """Return the fit of what was returned to a target with these faults; None where it does not.
 
         accuracy
             The accuracy class of the target's arithmetic, where that is another one than it is judged by.
         """
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Tell whether a target with that fault would return other numbers than a conforming one."""
+        """Return whether a target with that fault would return other numbers than a conforming one."""
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
-        """The share of what was returned that is about what a target with that fault returns; below 0 for a fault that
-        changes nothing."""
+        """Return the share of what was returned that is about what a target with that fault returns; below 0 for a
+        fault that changes nothing."""
 
     def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Tell whether each number that was returned may be what is right, or what a target with that fault returns."""
+        """Return whether each number that was returned may be what is right, or what a target with that fault
+        returns."""
 
 
 class Predicted:
@@ -148,7 +149,7 @@ class Predicted:
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """The fit of what was returned to a target with these faults; None where it does not."""
+        """Return the fit of what was returned to a target with these faults; None where it does not."""
         if any(fault.accepts for fault in faults):
             return None
         self.work += 1 + self.size // _PRODUCTS
@@ -194,7 +195,7 @@ def _differs(right: Bounded, wrong: Bounded) -> bool:
 
 
 def _bits(must: Expectation, predicted: Expectation, got: Array) -> float | None:
-    """The evidence of an output for the prediction; None where some of it lies outside its bounds."""
+    """Return the evidence of an output for the prediction; None where some of it lies outside its bounds."""
     number = predicted.number
     if number.value.shape != got.shape:
         return None

@@ -49,9 +49,9 @@ def _is_affine(value: Any) -> bool:
 
 
 def _affines(st: Any) -> Any:
-    """The strategy of scales and zero points. Levels of a tensor reach as far as 2**(exponent + 16): in most draws
-    numbers are of a usual size; in the others products of two scales leave what a mantissa of 16 bits and a shift of 32
-    hold."""
+    """Return the strategy of scales and zero points. Levels of a tensor reach as far as 2**(exponent + 16): in most
+    draws numbers are of a usual size; in the others products of two scales leave what a mantissa of 16 bits and a shift
+    of 32 hold."""
     mantissas = st.sampled_from((1.0, 1.5)) | st.floats(1.0, 2.0, width=32, exclude_max=True)
     exponents = st.one_of(st.just(-15), st.integers(-17, -13), st.integers(-30, -6))
     scales = st.builds(lambda m, e: float(np.float32(m * 2.0**e)), mantissas, exponents)
@@ -60,7 +60,7 @@ def _affines(st: Any) -> Any:
 
 
 def numbers(spec: Any, name: str) -> tuple[float, float]:
-    """The middle of what a tensor's numbers are drawn from, and how far they are from it."""
+    """Return the middle of what a tensor's numbers are drawn from, and how far they are from it."""
     (scale, zero_point), fill = getattr(spec, name.lower()), dict(spec.fill).get(name, 1.0)
     low, high = -zero_point * scale * fill, (HIGHEST - zero_point) * scale * fill
     return (low + high) / 2, (high - low) / 2
@@ -173,12 +173,12 @@ OUTPUT_CODEC = Axis(
 
 
 def is_power(scale: float) -> bool:
-    """Tell whether a scale is a power of two, as attributes hold it."""
+    """Return whether a scale is a power of two, as attributes hold it."""
     return math.frexp(float(np.float32(scale)))[0] == 0.5
 
 
 def reach(affine: Affine) -> float:
-    """The largest size of a number that levels stand for."""
+    """Return the largest size of a number that levels stand for."""
     scale, zero_point = affine
     return scale * max(zero_point, HIGHEST - zero_point)
 

@@ -45,12 +45,12 @@ class _Extended(RecurrentFamily):
         return features
 
     def groups(self, spec: Any) -> list[str]:
-        """Every legal case is bidirectional."""
+        """Return every legal case is bidirectional."""
         always = {"bidirectional", *(["bias"] if spec.bias else [])}
         return groups_with(spec.features & {"illegal"} or spec.features | always)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """Features of all cases that there are."""
+        """Return features of all cases that there are."""
         return _all_features()
 
     def content(self, spec: Any) -> Iterator[bytes]:
@@ -61,12 +61,12 @@ class _Extended(RecurrentFamily):
             yield inputs_of(spec, 1)["X"].tobytes()
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """Features of a node, by its axes."""
+        """Return features of a node, by its axes."""
         observed: Any = Observed(node, inputs, resolve(node.attributes, inputs))
         return frozenset(name for name, there in tested(observed, EXTENDED_AXES).items() if there)
 
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
-        """The generator that a tensor came from, within its range."""
+        """Return the generator that a tensor came from, within its range."""
         if name not in ("X", "W", "R", "B"):
             return None
         middle, reach = numbers(spec, name)

@@ -51,11 +51,11 @@ class _Draw:
         self._choose, self._without = choose, without
 
     def one_of(self, *values: Any) -> Any:
-        """One of these, each as often."""
+        """Return one of these, each as often."""
         return self._choose.one_of(values)
 
     def _rare(self, feature: str, of: int) -> bool:
-        """Tell whether a feature is there: once in so many cases, unless it is left out."""
+        """Return whether a feature is there: once in so many cases, unless it is left out."""
         chosen = self._choose.below(of) == 0
         return chosen and feature not in self._without
 
@@ -100,7 +100,8 @@ class _Draw:
         return MIDDLE if kind < 4 else int(self.one_of(8000, 41000) + self._choose.below(16000))
 
     def _affine(self, reach: float) -> Affine:
-        """A scale and a zero point with which numbers reach about so far; a power of two in one case of three."""
+        """Return a scale and a zero point with which numbers reach about so far; a power of two in one case of
+        three."""
         zero_point = self._zero_point()
         scale = float(np.float32(reach / max(zero_point, HIGHEST - zero_point)))
         if self._rare("powers", 3):

@@ -112,15 +112,15 @@ class ExtendedSpec(RecurrentSpec):
         return f"{document_of(OP_TYPE).prefix}-{VERSION}.{self.type}.{subject}.{shape}.{self.digest[:6]}"
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that differ from their defaults; there are one operator and one version."""
+        """Return the fields that differ from their defaults; there are one operator and one version."""
         return {name: value for name, value in super().to_json().items() if name not in ("op", "version")}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Any:
-        """The spec of :meth:`to_json`."""
+        """Return the spec of :meth:`to_json`."""
         return super().from_json({"op": OP_TYPE, "version": VERSION, **value})
 
 
 def extended(about: str, **fields: Any) -> Any:
-    """A case that is about something. Raises ValueError."""
+    """Return a case that is about something. Raise ValueError."""
     return ExtendedSpec(OP_TYPE, VERSION, about=about, **fields)

@@ -15,12 +15,12 @@ Change = Callable[[Draft], None]
 
 
 def broken(id: str, topic: str, feature: str, summary: str, change: Change, spoils: bool = False) -> Violation:
-    """A violation of the clause of a topic, due when the model is loaded."""
+    """Return a violation of the clause of a topic, due when the model is loaded."""
     return Violation(id, "load", summary, change, breaks=topic, feature=feature, spoils=spoils)
 
 
 def each(*changes: Change) -> Change:
-    """Several changes, one after the other."""
+    """Return several changes, one after the other."""
 
     def change(draft: Draft) -> None:
         for one in changes:
@@ -30,12 +30,12 @@ def each(*changes: Change) -> Change:
 
 
 def without(name: str) -> Change:
-    """An attribute left out."""
+    """Return an attribute left out."""
     return lambda draft: draft.attributes.__delitem__(name)
 
 
 def cast(dtype: Any) -> Change:
-    """All inputs in another type."""
+    """Return all inputs in another type."""
     return each(*(changed(name, lambda array: array.astype(dtype)) for name in ("X", "W", "R", "B")))
 
 

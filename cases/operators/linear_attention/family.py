@@ -89,7 +89,8 @@ class LinearAttentionFamily(SimpleFamily):
 
 
 def _exact(spec: LinearAttentionSpec) -> LinearAttentionSpec:
-    """A case of small integers: no decay, which is never exact, and a scale that is written down, a power of two."""
+    """Return a case of small integers: no decay, which is never exact, and a scale that is written down, a power of
+    two."""
     rule = {"gated": "linear", "gated_delta": "delta"}.get(spec.rule, spec.rule)
     scale = spec.scale if spec.scale in (0.25, 1.0) else 0.5
     return replace(
@@ -103,7 +104,7 @@ def _exact(spec: LinearAttentionSpec) -> LinearAttentionSpec:
 
 
 def _lighter(spec: LinearAttentionSpec) -> LinearAttentionSpec:
-    """The case with smaller sizes, where it would take long: those of models are written down (`edges`)."""
+    """Return the case with smaller sizes, where it would take long: those of models are written down (`edges`)."""
 
     def work(one: LinearAttentionSpec) -> int:
         return max(one.seq_length, 1) * max(one.batch_size, 1) * one.q_num_heads * one.d_k * one.d_v

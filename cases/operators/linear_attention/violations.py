@@ -21,7 +21,7 @@ def _each_shape(violations: Iterable[Violation]) -> tuple[Violation, ...]:
 
 
 def _width(name: str, width: Callable[[Draft], int]) -> Callable[[Draft], None]:
-    """An input cut or repeated to another width."""
+    """Return an input cut or repeated to another width."""
 
     def change(draft: Draft) -> None:
         sized(name, draft.inputs[name].ndim - 1, lambda n: width(draft))(draft)
@@ -30,7 +30,7 @@ def _width(name: str, width: Callable[[Draft], int]) -> Callable[[Draft], None]:
 
 
 def _added(name: str, heads: str = "kv_num_heads") -> Callable[[Draft], None]:
-    """An input that the rule does not use, with one element a head."""
+    """Return an input that the rule does not use, with one element a head."""
 
     def change(draft: Draft) -> None:
         query = draft.inputs["query"]
@@ -49,7 +49,7 @@ def _heads(name: str, heads: Callable[[Draft], int]) -> Callable[[Draft], None]:
 
 
 def _without_name(name: str) -> Callable[[Draft], None]:
-    """An output whose name is empty."""
+    """Return an output whose name is empty."""
 
     def change(draft: Draft) -> None:
         draft.outputs[draft.outputs.index(name)] = ""

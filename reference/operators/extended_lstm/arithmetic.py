@@ -76,20 +76,20 @@ class Leveled(Bounding):
         self._fixed, self._wide = kind == "fixed-point", kind != "bfloat16"
 
     def exact(self, value: Array) -> Bounded:
-        """Numbers without error."""
+        """Return numbers without error."""
         return Bounded(value, np.zeros_like(value), self.budget)
 
     def bias(self, b: Operand) -> Bounded:
-        """A bias as it takes part in sums."""
+        """Return a bias as it takes part in sums."""
         rounding = _FRACTION if self._fixed else 0.0
         return Bounded(b.value, b.radius + self.budget.unit * np.abs(b.value) + rounding, self.budget)
 
     def weights(self, matrix: Any) -> Any:
-        """An operand for :meth:`product`."""
+        """Return an operand for :meth:`product`."""
         return matrix
 
     def reported_state(self, value: Array) -> Any:
-        """The state that a target reported, as it goes into the next step."""
+        """Return the state that a target reported, as it goes into the next step."""
         y = self._y
         if y is None:
             # No quantization: the state may be held wider than it is shown.
@@ -108,14 +108,15 @@ class Leveled(Bounding):
         return replace(operand, value=(low + high) / 2, radius=(high - low) / 2)
 
     def concatenate(self, numbers: Sequence[Any], axis: int = 0) -> Any:
-        """Numbers joined along an axis; of operands the state before the first step, and those that were reported."""
+        """Return numbers joined along an axis; of operands the state before the first step, and those that were
+        reported."""
         if not isinstance(numbers[-1], Operand):
             return super().concatenate(numbers, axis)
         initial, reported = numbers
         return self._state(self._started(initial.value).followed_by(reported))
 
     def before(self, initial: Array, reported: Array) -> Operand:
-        """The states before all steps, from the first one and those that were reported."""
+        """Return the states before all steps, from the first one and those that were reported."""
         return self._state(self._started(initial).followed_by(self.reported_state(reported)))
 
     def _started(self, initial: Array) -> Operand:
@@ -129,7 +130,7 @@ class Leveled(Bounding):
         return self._computed(hidden, self.quantized(hidden, saturated))
 
     def _computed(self, hidden: Bounded, shown: Bounded) -> Operand:
-        """The state that goes into the next step, from Ht and what is shown for it."""
+        """Return the state that goes into the next step, from Ht and what is shown for it."""
         y, unit = self._y, self.budget.unit
         if y is None:
             radius = hidden.radius + unit * np.abs(hidden.value)
@@ -174,7 +175,7 @@ class Leveled(Bounding):
         return self._fixed_point(x, weights, product, error)
 
     def _fixed_point(self, x: Operand, w: Operand, product: Sum, error: Array) -> Sum:
-        """The product in fixed point. With levels a and b less 32768, and zero points p and q likewise,
+        """Return the product in fixed point. With levels a and b less 32768, and zero points p and q likewise,
 
             sum (a - p)(b - q) = sum ab - q sum a - p sum b + n p q
 

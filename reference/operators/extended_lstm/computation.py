@@ -67,11 +67,11 @@ class ExtendedComputation(Stages):
         return self.node.directions
 
     def direction_axis(self, output: str) -> int:
-        """The codec of Y."""
+        """Return the codec of Y."""
         return 1
 
     def with_input(self, name: str, altered: Any) -> ExtendedComputation:
-        """The levels of one tensor, as another computation has it."""
+        """Return the levels of one tensor, as another computation has it."""
         own, other = self.quantized, altered.quantized
 
         def quantized(tensor: str, affine: Affine, array: NDArray[Any]) -> Operand:
@@ -124,7 +124,7 @@ class ExtendedComputation(Stages):
         return (in_order(shown, order) if self.realigned else shown)[:, np.newaxis]
 
     def _one_direction(self, d: int) -> Configuration:
-        """One direction of the node, as LSTM's."""
+        """Return one direction of the node, as LSTM's."""
         functions = self.node.activations[0]
         if self.functions != Stages.functions:
             functions = tuple(_activation(name) for name in self.functions)
@@ -136,7 +136,7 @@ class ExtendedComputation(Stages):
         )
 
     def _tensors(self, d: int) -> dict[str, Operand]:
-        """The operands that one direction computes from."""
+        """Return the operands that one direction computes from."""
         node, own = self.node, slice(self.weights[d], self.weights[d] + 1)
         tensors = dict(node.tensors)
         if self.quantized is not Stages.quantized:
@@ -149,7 +149,7 @@ class ExtendedComputation(Stages):
         return tensors
 
     def _added(self, tensors: Mapping[str, Operand], order: Any, arithmetic: Leveled, seen: Array) -> Array:
-        """The terms added to the pre-activations of one direction, in processing order: (T, N, 4H)."""
+        """Return the terms added to the pre-activations of one direction, in processing order: (T, N, 4H)."""
         node, rows = self.node, 4 * self.node.H
         B = np.zeros((2, rows)) if "B" not in tensors else tensors["B"].value.reshape(2, rows)
         if "B" not in tensors:

@@ -104,7 +104,7 @@ class ExtendedLSTM(Configuration):
 
 
 def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -> ExtendedLSTM:
-    """A node with its inputs. Raises IllegalNode, naming the clause, where the document does not allow it."""
+    """Return a node with its inputs. Raise IllegalNode, naming the clause, where the document does not allow it."""
     inputs = {name: array for name, array in inputs.items() if array is not None}
     node = Node(OP_TYPE, 1, attributes, ("Y",), _DOMAIN)
     operator = node.operator

@@ -33,7 +33,7 @@ def _quotient(affine: Affine, array: NDArray[Any]) -> Array:
 
 
 def _with_levels(stages: Stages, levels: Callable[[Affine, Array], Array]) -> Stages:
-    """The stages with other levels of numbers: levels(affine, number / scale)."""
+    """Return the stages with other levels of numbers: levels(affine, number / scale)."""
 
     def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
         return Operand.from_levels(affine, levels(affine, _quotient(affine, array)))
@@ -42,7 +42,7 @@ def _with_levels(stages: Stages, levels: Callable[[Affine, Array], Array]) -> St
 
 
 def _with_operands(stages: Stages, change: Callable[[Operand, Affine, Array], Operand]) -> Stages:
-    """The stages with other operands of products: change(operand, affine, numbers)."""
+    """Return the stages with other operands of products: change(operand, affine, numbers)."""
     below = stages.quantized
 
     def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
@@ -90,7 +90,7 @@ of("extended.quantization.bytes", "quantization", "Keeps the upper eight bits of
 
 
 def _for_one(tensor: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The change, for one tensor's levels only."""
+    """Return the change, for one tensor's levels only."""
     return lambda c: c.with_input(tensor, change(c))
 
 
@@ -107,8 +107,8 @@ for _tensor in "XWRB":
 
 
 def _parts(x: Operand, w: Operand) -> tuple[Array, Array, Array]:
-    """A product's parts, exact: sum ab and -q sum a in units of the scales; and all that does not change from step to
-    step, as a number."""
+    """Return a product's parts, exact: sum ab and -q sum a in units of the scales; and all that does not change from
+    step to step, as a number."""
     unit, terms = x.scale * w.scale, x.value.shape[-1]
     products = x.centred @ w.centred.T
     tilt = -w.centre * x.centred.sum(-1, keepdims=True)
@@ -130,7 +130,7 @@ def _kind(factor: Factor, terms: int = 0) -> str:
 
 
 def _by_factors(sums: Sums, kind: str) -> Array:
-    """The error of products with factors of that kind in the shipped kernel's arithmetic."""
+    """Return the error of products with factors of that kind in the shipped kernel's arithmetic."""
     total = np.zeros_like(sums.total)
     for x, w in ((sums.x, sums.w), (sums.h, sums.r)):
         if not x.scale or not x.value.size:
@@ -154,7 +154,7 @@ def _by_factors(sums: Sums, kind: str) -> Array:
 
 
 def shift_too(stages: Stages, more: Callable[[Sums], Any]) -> Stages:
-    """The stages with more added to pre-activations."""
+    """Return the stages with more added to pre-activations."""
     below = stages.shift
     return replace(stages, shift=lambda sums: below(sums) + more(sums))
 

@@ -24,7 +24,7 @@ def _power_shift(count: int) -> int:
 
 
 def _ceil_log2(x: float) -> int | None:
-    """The least integer e with |x| <= 2^e; None where there is none, at 0, infinity and NaN.
+    """Return the least integer e with |x| <= 2^e; None where there is none, at 0, infinity and NaN.
 
     The kernel asks log2, whose error is too small to matter: nothing it asks about has more than 41 bits.
     """
@@ -65,7 +65,7 @@ class Factor(Struct, frozen=True):
 
     @classmethod
     def of(cls, x: float) -> Factor:
-        """The kernel's form of a number."""
+        """Return the kernel's form of a number."""
         exponent = _ceil_log2(x)
         power = NO_POWER if exponent is None else 15 - exponent
         return cls(_int16(_power_shift(power) * float(x)), power)

@@ -48,8 +48,8 @@ _LONGEST, _LARGEST = 16, 1200  # steps, and weights of a gate: larger cases show
 
 
 def arithmetic_of(accuracy: str) -> str:
-    """The kind of arithmetic by which a target of an accuracy class is judged first: fixed point, but for classes of
-    narrow floats bfloat16."""
+    """Return the kind of arithmetic by which a target of an accuracy class is judged first: fixed point, but for
+    classes of narrow floats bfloat16."""
     return accuracy if accuracy in ARITHMETICS else "bfloat16" if accuracy in _NARROW else "fixed-point"
 
 
@@ -78,8 +78,8 @@ class _ExtendedLSTM(Operator):
         return frozenset({"state_quantization"} if resolve(node.attributes, inputs).y is not None else ())
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        """The document says bfloat16 in its summary and uint16 in its attributes: whoever declares nothing may take
-        either for float32 or for fixed point."""
+        """Return the document says bfloat16 in its summary and uint16 in its attributes: whoever declares nothing may
+        take either for float32 or for fixed point."""
         declared = arithmetic_of(accuracy)
         right = (declared, "float32") if declared == "fixed-point" and accuracy not in ARITHMETICS else (declared,)
         return Classes(right, tuple(name for name in ARITHMETICS if name not in right), telling=True)
@@ -97,7 +97,7 @@ class _ExtendedLSTM(Operator):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """Values that Y must have. The clause is that of the first step that fails: each one starts from the Y
+        """Return values that Y must have. The clause is that of the first step that fails: each one starts from the Y
         before."""
         (must,) = super().expect(node, inputs, observed, arithmetic_of(accuracy), interpretations, faults)
         resolved, number, Y = self.resolve(node, inputs), must.number, observed.get("Y")
@@ -163,7 +163,7 @@ class _ExtendedLSTM(Operator):
         return diagnostics(written.operator, written.attributes, written.given)
 
     def topic_of_kind(self, attribute: str, kind: str) -> str:
-        """A scale that is a list has a clause of its own."""
+        """Return a scale that is a list has a clause of its own."""
         return "scales" if attribute.endswith("_scale") and kind == "FLOATS" else "attributes.types"
 
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
@@ -195,7 +195,7 @@ class _ExtendedLSTM(Operator):
         return ("state-as-computed",) if interpretations.get("state_quantization") == "as-computed" else ()
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
-        """The part of long and large cases that other sizes do not show."""
+        """Return the part of long and large cases that other sizes do not show."""
         c = self.resolve(node, inputs)
         return c.T <= _LONGEST and c.I * c.H <= _LARGEST and c.H * c.H <= _LARGEST
 
@@ -204,7 +204,7 @@ class _ExtendedLSTM(Operator):
 
 
 def _only_levels(states: Bounded, y: Affine) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The numbers of levels that alone lie in intervals, and where there is not one alone."""
+    """Return the numbers of levels that alone lie in intervals, and where there is not one alone."""
     low, high = _levels_within(states, y)
     unknown = low != high
     if states.doubt is not None:
@@ -213,7 +213,7 @@ def _only_levels(states: Bounded, y: Affine) -> tuple[NDArray[np.float64], NDArr
 
 
 def _among_levels(number: Bounded, y: Affine) -> Bounded:
-    """A number that is that of a level: from the least to the greatest that it may be."""
+    """Return a number that is that of a level: from the least to the greatest that it may be."""
     low, high = (y.dequantized(level) for level in _levels_within(number, y))
     some = low <= high
     value = np.where(some, (low + high) / 2, number.value)
@@ -229,7 +229,7 @@ def _levels_within(number: Bounded, y: Affine) -> tuple[NDArray[np.int64], NDArr
 
 
 def _undefined(node: ExtendedLSTM) -> NDArray[np.bool_]:
-    """Elements that depend on a NaN, for which no level is defined."""
+    """Return elements that depend on a NaN, for which no level is defined."""
     mask = np.zeros(node.shape_of("Y"), bool)
     X = np.asarray(np.isnan(node.given["X"]).any(axis=2, keepdims=True))
     mask[:, 0] |= np.logical_or.accumulate(X, axis=0)
@@ -242,7 +242,7 @@ def _undefined(node: ExtendedLSTM) -> NDArray[np.bool_]:
 
 
 def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
-    """The clause, without the operator, that says what the worst element of the first wrong step must be."""
+    """Return the clause, without the operator, that says what the worst element of the first wrong step must be."""
     assert number.doubt is not None
     got = Y.astype(np.float64)
     error = np.where(number.doubt, 0.0, np.where(np.isfinite(got), got - number.value, np.inf))

@@ -62,7 +62,7 @@ Shown = Callable[[Affine, Array], Array]
 
 
 def _with_shown(stages: Stages, change: Callable[[Shown, Affine, Array], Array]) -> Stages:
-    """The stages with another way to show Ht as numbers of levels: change(the right way, affine, Ht)."""
+    """Return the stages with another way to show Ht as numbers of levels: change(the right way, affine, Ht)."""
     return replace(stages, shown=partial(change, stages.shown))
 
 

@@ -46,7 +46,7 @@ class Operand:
 
     @classmethod
     def of(cls, affine: Affine, array: NDArray[Any]) -> Operand:
-        """A tensor quantized as documented."""
+        """Return a tensor quantized as documented."""
         radius = np.where(affine.undecided(array), affine.scale, 0.0)
         return cls.from_levels(affine, affine.levels(array), radius)
 
@@ -54,14 +54,14 @@ class Operand:
     def from_levels(
         cls, affine: Affine, levels: NDArray[Any], radius: Array | None = None, known: bool = True
     ) -> Operand:
-        """A tensor of these levels, whether or not they are within the type's range."""
+        """Return a tensor of these levels, whether or not they are within the type's range."""
         half = 2 ** (affine.bits - 1)
         centred = levels.astype(np.float64) - half
         radius = np.zeros_like(centred) if radius is None else radius
         return cls(affine.dequantized(levels), radius, centred, affine.zero_point - half, affine.scale, known)
 
     def each(self, change: Callable[..., Array], *others: Operand) -> Operand:
-        """The operand with every array changed, by those of others too."""
+        """Return the operand with every array changed, by those of others too."""
         arrays = ((getattr(one, name) for one in (self, *others)) for name in ("value", "radius", "centred"))
         value, radius, centred = (change(*several) for several in arrays)
         return replace(self, value=value, radius=radius, centred=centred)
@@ -70,7 +70,7 @@ class Operand:
         return self.each(lambda array: array[index])
 
     def followed_by(self, rest: Operand) -> Operand:
-        """The operand, with another one behind it along the first axis."""
+        """Return the operand, with another one behind it along the first axis."""
         return self.each(lambda *both: np.concatenate(both), rest)
 
     def started(self, level: float | Array, number: float | Array) -> Operand:
@@ -116,7 +116,7 @@ def _nothing(sums: Sums) -> Array | float:
 
 
 def saturated(y: Affine, hidden: Array) -> Array:
-    """The number nearest to Ht that some level stands for, not yet rounded to one."""
+    """Return the number nearest to Ht that some level stands for, not yet rounded to one."""
     return np.clip(hidden, y.least, y.greatest)
 
 

@@ -100,8 +100,8 @@ class Costs(Struct, frozen=True):
 
 
 def costs_of(accuracy: str, type: str) -> Costs:
-    """The costs of an accuracy class, or of the classes joined by :func:`..numbers.accuracy.any_of`, for tensors of a
-    type. Raises ValueError for an unknown class."""
+    """Return the costs of an accuracy class, or of the classes joined by :func:`..numbers.accuracy.any_of`, for tensors
+    of a type. Raise ValueError for an unknown class."""
     if len(_names(accuracy)) > 1:
         joined = [costs_of(name, type) for name in _names(accuracy)]
         relative = ("sums", "held", "operands", "floor", "flushed")
@@ -364,7 +364,7 @@ def _carried(operands: Operands, local: _Local, lengths: int) -> tuple[Array, Ar
 
 
 def is_exact(attention: Attention, operands: Operands, costs: Costs) -> bool:
-    """Tell whether no conforming implementation rounds any number of a node.
+    """Return whether no conforming implementation rounds any number of a node.
 
     There is no decay, since no exponential is exact; scale is written down, since a root or its reciprocal need not be
     exact either, and it is a power of two. All other numbers are integers, and sums of their absolute values, whatever
@@ -403,7 +403,7 @@ def returned_radius(value: Array, radius: Array, accuracy: str, type: str) -> Ar
 
 
 def _flushes(accuracy: str) -> bool:
-    """Tell whether a class, or one of several joined, takes subnormal numbers for zero."""
+    """Return whether a class, or one of several joined, takes subnormal numbers for zero."""
     return any(name in ACCURACY_CLASSES and ACCURACY_CLASSES[name].flushes for name in _names(accuracy))
 
 

@@ -24,7 +24,7 @@ Change = Callable[[Attention], Attention]
 
 
 def changed(c: Described, change: Change) -> Described:
-    """The computation of a node with a change; itself where that changes nothing."""
+    """Return the computation of a node with a change; itself where that changes nothing."""
     node = attention_of(c)
     if change(node) is node:
         return c
@@ -73,7 +73,7 @@ def with_operands(
 
 
 def with_exponents(c: Attention, change: Callable[[Array], Array]) -> Attention:
-    """The node with other exponents of its decay, (B, T, H, d_k)."""
+    """Return the node with other exponents of its decay, (B, T, H, d_k)."""
     if not decays(c.update_rule):
         return c
     changed = with_operands(c, exponent=lambda o: change(o.exponent))
@@ -81,17 +81,17 @@ def with_exponents(c: Attention, change: Callable[[Array], Array]) -> Attention:
 
 
 def with_factors(c: Attention, change: Callable[[Array], Array]) -> Attention:
-    """The node with decays that are another function of the exponents."""
+    """Return the node with decays that are another function of the exponents."""
     return with_operands(c, decay=lambda o: change(o.exponent)) if decays(c.update_rule) else c
 
 
 def with_rates(c: Attention, change: Callable[[Array], Array]) -> Attention:
-    """The node with another beta, (B, T, H)."""
+    """Return the node with another beta, (B, T, H)."""
     return with_operands(c, beta=lambda o: change(o.beta)) if corrects(c.update_rule) else c
 
 
 def shifted(array: Array, by: int) -> Array:
-    """An array (B, T, ...) with every step's elements a step later (1) or earlier (-1); the edge stays."""
+    """Return an array (B, T, ...) with every step's elements a step later (1) or earlier (-1); the edge stays."""
     steps = array.shape[1]
     return array[:, np.clip(np.arange(steps) - by, 0, max(steps - 1, 0))]
 
@@ -103,7 +103,7 @@ def interleaved(array: Array) -> Array:
 
 
 def first_of(array: Array, axis: int) -> Array:
-    """An array with the first element along an axis in place of all."""
+    """Return an array with the first element along an axis in place of all."""
     return np.repeat(array.take([0] if array.shape[axis] else [], axis), array.shape[axis], axis)
 
 
@@ -114,17 +114,17 @@ def unit_rows(rows: Array) -> Array:
 
 
 def by_rule(c: Attention, rule: str, other: str) -> Attention:
-    """The node with one rule taken for another, which makes do with the inputs that are there."""
+    """Return the node with one rule taken for another, which makes do with the inputs that are there."""
     return replace(c, update_rule=other) if c.update_rule == rule else c
 
 
 def with_step(c: Attention, change: Advance, applies: bool = True) -> Attention:
-    """The node with other equations of a step."""
+    """Return the node with other equations of a step."""
     return replace(c, advance=change) if applies else c
 
 
 def finished(step: Step, decayed: Array, written: Array) -> Written:
-    """A step that writes, and reads after that, as it should."""
+    """Return a step that writes, and reads after that, as it should."""
     state = decayed + outer(step.key, written)
     return Written(state, read(state, step), written)
 
@@ -134,7 +134,7 @@ def rate(step: Step) -> Any:
 
 
 def scanned(c: Attention, change: Callable[[Array, Array, Operands], tuple[Array, Array]]) -> Attention:
-    """The node with its results changed before they are packed."""
+    """Return the node with its results changed before they are packed."""
     before = c.scan
 
     def scan(o: Operands, step: Advance) -> tuple[Array, Array]:
@@ -144,6 +144,6 @@ def scanned(c: Attention, change: Callable[[Array, Array, Operands], tuple[Array
 
 
 def some_steps(o: Operands, chosen: slice) -> Operands:
-    """The operands of some steps."""
+    """Return the operands of some steps."""
     taken = {name: getattr(o, name)[:, chosen] for name in ("query", "key", "value", "exponent", "decay")}
     return replace(o, beta=None if o.beta is None else o.beta[:, chosen], **taken)

@@ -26,12 +26,12 @@ RULES = ("linear", "gated", "delta", "gated_delta")
 
 
 def decays(rule: str) -> bool:
-    """Tell whether a rule has a decay."""
+    """Return whether a rule has a decay."""
     return rule in ("gated", "gated_delta")
 
 
 def corrects(rule: str) -> bool:
-    """Tell whether a rule writes the difference between the value and what the state holds for the key."""
+    """Return whether a rule writes the difference between the value and what the state holds for the key."""
     return rule in ("delta", "gated_delta")
 
 

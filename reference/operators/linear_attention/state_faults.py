@@ -174,7 +174,7 @@ def _undecayed_at(g: Array, length: int) -> Array:
 
 
 def _left_over(c: Attention, length: int) -> bool:
-    """Tell whether there are whole chunks of so many steps, and steps behind the last one."""
+    """Return whether there are whole chunks of so many steps, and steps behind the last one."""
     steps = int(c.query.shape[1])
     return steps > length and steps % length > 0
 
