@@ -1,4 +1,4 @@
-"""Parts that only one operator has: a folder each."""
+"""Operators: what they have in common, and a sub-package for each."""
 
 # Documented in docs/operators.md.
 from .described import Described as Described

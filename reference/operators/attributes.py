@@ -1,4 +1,4 @@
-"""Values that attributes of ONNX's recurrent operators cannot have, whatever else a node has."""
+"""Invalid attribute values of ONNX's recurrent operators, independent of the rest of the node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
 def diagnostics(written: Written, cell: Cell) -> Iterator[Diagnostic]:
-    """Yield the breaches of a node's attributes, each of its kind."""
+    """Yield the violations in a node's attributes."""
     direction = written.given("direction")
     if direction is not None and direction not in _DIRECTIONS:
         yield Diagnostic("direction", f"direction is {direction!r}, none of forward, reverse and bidirectional")
@@ -30,25 +30,25 @@ def diagnostics(written: Written, cell: Cell) -> Iterator[Diagnostic]:
 
 def _activations(written: Written, cell: Cell) -> Iterator[Diagnostic]:
     names = written.given("activations")
-    each, directions = len(cell.activations), _DIRECTIONS.get(written.chosen("direction"))
+    per_direction, directions = len(cell.activations), _DIRECTIONS.get(written.chosen("direction"))
     count = len(names) if names is not None else None
-    if count is not None and directions is not None and count != each * directions:
+    if count is not None and directions is not None and count != per_direction * directions:
         need = "both directions need" if directions == 2 else "one direction needs"
-        yield Diagnostic("activations", f"activations are {count} names; {need} {each * directions}")
+        yield Diagnostic("activations", f"activations are {count} names; {need} {per_direction * directions}")
     for name in dict.fromkeys(names or ()):
         if kind_named(name) is None:
-            what = f"activations name {name!r}, none of the functions that the document defines"
-            yield Diagnostic("activations", what)
+            message = f"activations name {name!r}, none of the functions that the document defines"
+            yield Diagnostic("activations", message)
     for coefficient in ("activation_alpha", "activation_beta"):
         values = written.given(coefficient) or ()
-        there = count if count is not None else each * (directions or 2)
-        if len(values) > there:
-            what = f"{coefficient} has {len(values)} entries for {there} activations"
-            yield Diagnostic(coefficient.replace("_", "-"), what)
+        expected = count if count is not None else per_direction * (directions or 2)
+        if len(values) > expected:
+            message = f"{coefficient} has {len(values)} entries for {expected} activations"
+            yield Diagnostic(coefficient.replace("_", "-"), message)
 
 
 def sizes_said(written: Written) -> Mapping[str, Said]:
-    """Return the number of directions, where direction is one that there is."""
+    """Return the number of directions, where the direction is valid."""
     directions = _DIRECTIONS.get(written.chosen("direction"))
     if directions is None:
         return {}

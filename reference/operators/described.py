@@ -1,8 +1,8 @@
-"""Operators that follow from their description: no scan, no cell, no state but what inputs and outputs carry.
+"""Base of operators that are derived from a description: no scan over steps, no state except in inputs and outputs.
 
-Their document (names, types, shapes with sizes by name, rules) says which nodes are legal, and ``equations`` and
-``radii`` what they compute. What breaks the form, the faults of optional inputs, outputs and enumerated attributes
-(:mod:`..faults.derived`) and most cases (``onnxspec.cases.simple``) are derived.
+The document (names, types, shapes with named sizes, rules) says which nodes are legal. ``equations`` and ``radii``
+compute the outputs and their error bounds. Violations of the form, most cases (``onnxspec.cases.simple``) and the
+faults of optional inputs, outputs and enumerated attributes (:mod:`..faults.derived`) are derived.
 """
 
 from __future__ import annotations
@@ -37,26 +37,25 @@ _KINDS: Mapping[str, Any] = {
     "INT": (int, np.integer), "FLOAT": (int, float, np.number), "STRING": (str, bytes),
     "INTS": (list, tuple), "FLOATS": (list, tuple), "STRINGS": (list, tuple),
 }  # fmt: skip
-"""By the kind of an attribute the classes of its values."""
+"""Classes of an attribute's value, by the attribute's type."""
 
 
 @dataclass(frozen=True)
 class Described(Computed):
-    """A node with its inputs, resolved.
+    """A resolved node with its inputs.
 
     operator
         The version of the node.
     inputs
-        Arrays by formal name, those that are there.
+        Arrays by formal name; absent inputs are left out.
     attributes
-        Values by name; of those that the node leaves out the defaults.
+        Values by name, defaults included.
     interpretations
-        The meanings that open questions have.
+        The chosen meanings of ambiguous clauses.
     equations
-        From this computation to all outputs in float64. A fault replaces it, or inputs, or attributes.
+        Function from this computation to all outputs in float64. A fault replaces it, or inputs, or attributes.
     bounds
-        From this computation, its outputs and the name of an accuracy class to the radius of each number. Infinite
-        where nothing can be said.
+        Function from this computation, its outputs and the name of an accuracy class to the radius of each number. An infinite radius means that there is no bound.
     """
 
     operator: OperatorVersion
@@ -69,26 +68,26 @@ class Described(Computed):
     @cached_property
     def sizes(self) -> Mapping[str, int]:
         """All sizes by name."""
-        said = {size: self.attributes[name] for size, name in self.operator.rules.sizes.items()}
+        sizes = {size: self.attributes[name] for size, name in self.operator.rules.sizes.items()}
         shapes = {name: array.shape for name, array in self.inputs.items()}
-        said = {size: int(n) for size, n in said.items()}
-        return sizes_of_shapes(self.operator.tensors, shapes, said, self.layout)
+        sizes = {size: int(n) for size, n in sizes.items()}
+        return sizes_of_shapes(self.operator.tensors, shapes, sizes, self.layout)
 
     @property
     def layout(self) -> int:  # type: ignore[override]
-        """1 where an attribute selects the second shape of tensors."""
+        """1 where an attribute selects the second layout of tensors, else 0."""
         return int(self.attributes.get(self.operator.rules.layout) == 1)
 
     def wide(self, name: str) -> NDArray[np.float64] | None:
-        """Return an input in float64; None for one that is not there."""
+        """Return an input in float64; None for an absent input."""
         array = self.inputs.get(name)
         return None if array is None else array.astype(np.float64)
 
     def format_of(self, name: str) -> Format:
-        """Return the format of an input or output: that of its kind, or of T where no input has that kind."""
+        """Return the format of an input or output: that of the inputs with the same type variable, else that of T."""
         kind = self.operator.kind_of(name)
-        there = [array for each, array in self.inputs.items() if self.operator.kind_of(each) == kind]
-        return FORMATS[there[0].dtype.name] if there else self.format
+        arrays = [array for other, array in self.inputs.items() if self.operator.kind_of(other) == kind]
+        return FORMATS[arrays[0].dtype.name] if arrays else self.format
 
     @property
     def format(self) -> Format:
@@ -97,33 +96,33 @@ class Described(Computed):
         return FORMATS[self.inputs[first].dtype.name]
 
     def dtype_of(self, output: str) -> np.dtype[Any]:
-        """See :meth:`Computed.dtype_of`."""
+        """Return the type of an output's array."""
         return self.format_of(output).dtype
 
     def plain(self, observed: Any = None) -> Outputs:
-        """See :meth:`Computed.plain`."""
+        """Return all outputs in float64; ``observed`` is not used."""
         return self.equations(self)
 
     def bounded(self, accuracy: str, observed: Arrays) -> dict[str, Bounded]:
-        """See :meth:`Computed.bounded`: nothing here starts from what was reported."""
+        """Return all outputs with their radii; ``observed`` is not used, because there are no steps."""
         outputs = self.equations(self)
         radii = self.bounds(self, outputs, accuracy)
         numbers = {}
         for name, value in outputs.items():
             allowed = budget(accuracy, self.format_of(name).name)
-            open_ones = ~(np.isfinite(value) & np.isfinite(radii[name]))
-            value, radius = (np.where(open_ones, 0.0, each) for each in (value, radii[name]))
-            doubt = open_ones if open_ones.any() else None
-            numbers[name] = Bounded.in_range(value, radius, doubt, np.abs(value) + radius, allowed)
+            unbounded = ~(np.isfinite(value) & np.isfinite(radii[name]))
+            value, radius = (np.where(unbounded, 0.0, array) for array in (value, radii[name]))
+            undefined = unbounded if unbounded.any() else None
+            numbers[name] = Bounded.in_range(value, radius, undefined, np.abs(value) + radius, allowed)
         return numbers
 
     def with_input(self, name: str, altered: Described) -> Described:
-        """See :meth:`Computed.with_input`."""
+        """Return the computation with one input taken from another computation."""
         return with_inputs(self, **{name: altered.inputs.get(name)})
 
 
 def with_inputs(c: Described, **changed: Array | None) -> Described:
-    """Return the computation with some inputs replaced; None takes one away."""
+    """Return the computation with some inputs replaced; None removes an input."""
     inputs = {**c.inputs, **changed}
     return replace(c, inputs={name: array for name, array in inputs.items() if array is not None})
 
@@ -139,7 +138,7 @@ def with_equations(c: Described, equations: Callable[[Described], Outputs]) -> D
 
 
 class DescribedOperator(Operator):
-    """An operator that follows from its description; see :class:`.operator.Operator`."""
+    """Base class of operators that are derived from a description."""
 
     def __init__(self) -> None:
         self.conforming = {"float64": Conforming(lambda node, inputs: self.answer(node, inputs))}
@@ -150,34 +149,34 @@ class DescribedOperator(Operator):
 
     @abstractmethod
     def radii(self, c: Described, outputs: Outputs, accuracy: str) -> Outputs:
-        """Return how far a right implementation may be from each number of `outputs`; infinity where nothing can be
-        said."""
+        """Return how far a correct implementation may be from each number of `outputs`; infinity where there is no
+        bound."""
 
     def check(self, c: Described) -> None:
-        """Raise IllegalNode for what the document forbids beyond its form; see :meth:`illegal`."""
+        """Raise IllegalNode for a node that breaks rules beyond the document's form; use :meth:`illegal`."""
 
     def illegal(self, topic: str, message: str) -> IllegalNode:
-        """Return the error that names a clause by its topic."""
+        """Return the error for the clause of a topic."""
         return IllegalNode(f"{self.document.prefix}.{topic}", f"{self.document.title}: {message}")
 
     def registered(self) -> None:
-        """Register the derived faults, once faults are asked for."""
+        """Register the derived faults as soon as faults are needed."""
         await_derived(self.document)
 
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Described:
-        """See :meth:`.operator.Operator.resolve`."""
+        """Return the resolved node. Raise IllegalNode or UnknownOperator."""
         version = node.operator
-        there = {name: array for name, array in inputs.items() if array is not None}
-        self._check_inputs(version, there)
+        present = {name: array for name, array in inputs.items() if array is not None}
+        self._check_inputs(version, present)
         for name, value in node.attributes.items():
             if not isinstance(value, _KINDS[version.attributes[name]]):
                 raise self.illegal("attributes", f"attribute {name} is {value!r}, not {version.attributes[name]}")
         attributes = {**version.defaults, **node.attributes}
         if unjudged := version.unjudged(attributes.get):
             raise UnknownOperator(f"{self.document.title}: {unjudged}")
-        for topic, message in breaches(version, attributes.get, node.attributes, there):
+        for topic, message in breaches(version, attributes.get, node.attributes, present):
             raise self.illegal(topic, message)
-        c = Described(version, there, attributes, interpretations or Interpretations(), self.equations, self.radii)
+        c = Described(version, present, attributes, interpretations or Interpretations(), self.equations, self.radii)
         try:
             c.sizes  # noqa: B018 - worked out to see that they agree
         except ShapeError as error:
@@ -188,7 +187,7 @@ class DescribedOperator(Operator):
         return c
 
     def _check_inputs(self, version: OperatorVersion, inputs: Arrays) -> None:
-        """Raise IllegalNode for inputs that the document does not have, lacks, or has in other types."""
+        """Raise IllegalNode for unknown inputs, missing inputs and inputs of a wrong type."""
         for name in inputs:
             if name not in version.inputs:
                 raise self.illegal("inputs", f"no input {name!r} is defined")
@@ -205,12 +204,12 @@ class DescribedOperator(Operator):
                 raise self.illegal("types", f"{name} is {type} while {other} is {inputs[other].dtype.name}")
 
     def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
-        """See :meth:`.operator.Operator.diagnostics`."""
+        """Yield the violations in the attributes and inputs of a written node."""
         for topic, message in breaches(written.operator, written.chosen, written.attributes, written.inputs):
             yield Diagnostic(topic, message)
 
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
-        """Return the sizes that attributes say."""
+        """Return the sizes that attributes set."""
         values = {size: (name, written.chosen(name)) for size, name in written.operator.rules.sizes.items()}
         return {size: Said(n, f"{name} is {n}") for size, (name, n) in values.items() if isinstance(n, int)}
 
@@ -218,12 +217,12 @@ class DescribedOperator(Operator):
 def breaches(
     version: OperatorVersion, chosen: Callable[[str], Any], written: Any, inputs: Any
 ) -> Iterator[tuple[str, str]]:
-    """Yield what breaks the rules of a version: the topic of a clause, and a message.
+    """Yield the broken rules of a version, as (topic of a clause, message).
 
     chosen
-        From an attribute to its value, its default where it is left out.
+        Function from an attribute to its value or its default.
     written, inputs
-        The attributes that are written down, and the inputs that are there, by name.
+        The attributes that are written in the node, and the inputs that are present, by name.
     """
     op = version.known_as
     for name, values in version.rules.choices.items():
@@ -245,5 +244,6 @@ def breaches(
 
 
 def _others(version: OperatorVersion, needed: Needed) -> frozenset[str]:
-    """Return the values of an attribute with which an input has no meaning: one that there is not is another breach."""
+    """Return the attribute values with which an input has no meaning. Unknown values are another violation and left
+    out."""
     return frozenset(version.rules.choices.get(needed.attribute, ())) - {*needed.values}

@@ -1,6 +1,6 @@
-"""Every operator that comes with this package, and every table of faults: importing this module registers them.
+"""Registration of every operator and every fault table of this package, done when this module is imported.
 
-An operator of one's own is registered with :func:`.operator.register` as these are.
+User-defined operators are registered with :func:`.operator.register` in the same way.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ from .linear_attention import LinearAttention, OnnxruntimeLinearAttention
 from .operator import register
 from .recurrent import RecurrentOperator
 
-# Described operators, without those whose schemas the installed onnx lacks and what extends them.
+# Described operators whose schema the installed onnx has; an operator that extends one comes with it.
 DESCRIBED: tuple[DescribedOperator, ...] = tuple(
     operator
     for family in (
@@ -28,7 +28,7 @@ DESCRIBED: tuple[DescribedOperator, ...] = tuple(
 )
 
 UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM"), *(("", name) for name in MISSING)})
-"""Operators for which there is no document here: of other domains, or without a schema in the installed onnx."""
+"""Operators without a document here: those of other domains, and those without a schema in the installed onnx."""
 
 
 def _load_faults() -> None:

@@ -27,7 +27,7 @@ Hidden = Callable[[Parameters, Gates, Gates, Number, Number, Number], Number]
 
 
 def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
-    """Return the computation with another hidden gate."""
+    """Return the computation with another equation of the hidden gate."""
 
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
         z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
@@ -113,7 +113,7 @@ gru_run("gru.linear-before-reset.one-only", "linear-before-reset.any-value",
 
 
 def _moved(c: Computation, source: int, target: int) -> Computation:
-    """Return the computation with one of the hidden gate's biases added to the other: 0 for Wbh, 1 for Rbh."""
+    """Return the computation with one of the hidden gate's biases added to the other; 0 is Wbh, 1 is Rbh."""
     H = c.configuration.H
 
     def change(B: Array) -> Array:
@@ -150,7 +150,7 @@ def clip_on_recurrent_part(c: Computation) -> Computation:
     return _with_hidden(c, hidden)
 
 
-# No float64 case of core shows it.
+# No float64 case of core detects this fault.
 @gru("gru.linear-before-reset.bias-late", "linear-before-reset.bias",
     "With linear_before_reset and without initial_h leaves Rbh out of the first step, together with the product.",
     types=("float16", "float32"), layer="operands")

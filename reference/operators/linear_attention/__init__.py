@@ -26,7 +26,8 @@ _HEADS, _D_K, _D_V = Extent("kv_num_heads"), Extent("d_k"), Extent("d_v")
 _KEYS, _VALUES = (Extent(size, factor="kv_num_heads") for size in ("d_k", "d_v"))
 
 _SHORT, _LARGE = 20, 1 << 20
-"""Steps, and elements of keys times elements of values over all steps, up to which a proof tries faults on a case."""
+"""Limits of cases on which a proof tries faults: number of steps, and key elements times value elements over all
+steps."""
 
 FORMS = by_name([
     TensorForm("query", ((_B, _T, Extent("d_k", factor="q_num_heads")),), axes=("row", "step", "element")),
@@ -50,7 +51,7 @@ NODE_RULES = NodeRules(
 
 
 class Changed(Struct, frozen=True):
-    """Equations of a node that faults have changed, the innermost first."""
+    """Equations of a node that faults have changed; the innermost change comes first."""
 
     changes: tuple[Callable[[Attention], Attention], ...]
 
@@ -59,7 +60,7 @@ class Changed(Struct, frozen=True):
 
 
 def attention_of(c: Described) -> Attention:
-    """Return the node of a computation, with what faults change of it."""
+    """Return the node of a computation, with the changes of its faults."""
     inputs, attributes = c.inputs, c.attributes
     node = Attention(
         query=inputs["query"],
@@ -80,7 +81,7 @@ def attention_of(c: Described) -> Attention:
 
 
 class LinearAttention(DescribedOperator):
-    """See :class:`..described.DescribedOperator`."""
+    """Operator LinearAttention of ONNX."""
 
     document = Document(
         "LinearAttention", "", Path(__file__).with_name("clauses.toml"), tensors=FORMS, rules=NODE_RULES
@@ -93,7 +94,7 @@ class LinearAttention(DescribedOperator):
     def evaluate_in_order(
         self, node: Node, inputs: Mapping[str, Array], interpretations: Interpretations | None = None
     ) -> dict[str, Array]:
-        """See :meth:`..operator.Operator.evaluate_in_order`."""
+        """Return the outputs computed in a fixed order of operations, so that every machine gives the same digits."""
         attention = attention_of(self.resolve(node, inputs, interpretations))
         outputs = replace(attention, advance=partial(advance, retrieve=retrieve_in_order)).run()
         return {name: outputs[name] for name in node.outputs}
@@ -111,14 +112,15 @@ class LinearAttention(DescribedOperator):
         return Classes((accuracy,), wider, widest=any_of(wider) if len(wider) > 1 else "")
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Mapping[str, Array]) -> bool:
-        """Faults that need many steps are tried on all cases, others on short ones: these show what longer ones do."""
+        """Return whether a fault is tried on a case. Faults of many steps are tried on all but huge cases, others on
+        short cases, which show the same as long ones."""
         batch, steps, _ = inputs["query"].shape
         sizes = inputs["key"].shape[2] * inputs["value"].shape[2]
         needs_steps = any(part in fault.id for part in (".chunks.", ".state.", ".tails."))
         return bool(batch * steps * sizes <= _LARGE and (needs_steps or steps <= _SHORT))
 
     def uneven(self, queries: int, keys: int) -> str:
-        """Return what is wrong with numbers of heads beside each other; empty where that is nothing."""
+        """Return an error message for two numbers of heads that do not fit; empty where they fit."""
         return f"q_num_heads {queries} is no multiple of kv_num_heads {keys}" if queries % keys else ""
 
     def check(self, c: Described) -> None:
@@ -137,7 +139,7 @@ class LinearAttention(DescribedOperator):
 
 def _version_of_onnxruntime() -> OperatorVersion:
     output = Extent("d_v", factor="q_num_heads", or_factor="kv_num_heads")
-    own = (
+    forms = (
         TensorForm("key", ((_B, _T, Extent("k_num_heads", factor="d_k")),), axes=FORMS["key"].axes),
         TensorForm("output", ((_B, _T, output),), axes=FORMS["output"].axes),
     )
@@ -155,7 +157,7 @@ def _version_of_onnxruntime() -> OperatorVersion:
         required_outputs=frozenset({"output", "present_state"}),
         types=types,
         kinds={"S": types},
-        tensors={**FORMS, **by_name(own)},
+        tensors={**FORMS, **by_name(forms)},
         rules=structs.replace(
             NODE_RULES,
             needed={name: structs.replace(needed, refused=False) for name, needed in NODE_RULES.needed.items()},
@@ -165,8 +167,8 @@ def _version_of_onnxruntime() -> OperatorVersion:
 
 
 class OnnxruntimeLinearAttention(LinearAttention):
-    """onnxruntime's own, where key-value heads may share queries and keys, and inputs that a rule does not use may be
-    there."""
+    """LinearAttention of onnxruntime's contrib domain. Key-value heads may share queries and keys, and inputs that the
+    rule does not use are allowed."""
 
     document = Document(
         "LinearAttention",
@@ -176,7 +178,7 @@ class OnnxruntimeLinearAttention(LinearAttention):
     )
 
     def uneven(self, queries: int, keys: int) -> str:
-        """See :meth:`LinearAttention.uneven`: either may be the multiple."""
+        """Return an error message where neither number of heads is a multiple of the other."""
         if queries % keys == 0 or keys % queries == 0:
             return ""
         return f"neither of q_num_heads {queries} and kv_num_heads {keys} is a multiple of the other"

@@ -1,45 +1,45 @@
 """Error bounds of LinearAttention: how far a conforming implementation may be from the equations.
 
-Only the outputs and the last state are visible, so a node is judged by a *free run*: the local errors of every step,
-carried to the end. An implementation may compute step by step, fused (it reads before it writes and adds the
-difference), or in chunks of any length: within a chunk, the written values w come from a triangular system, outputs
-and the state at the chunk's end from matrix products (the WY form). All of these solve the same equations, so each
-differs from the next by roundings of the same three quantities only. With u the rounding of a sum, h of a stored
-number (both float32 in most classes), and p the operand rounding of matrix products:
+Only the outputs and the last state are visible. So a node is judged by a *free run*: the local errors of every step are
+carried to the end. An implementation may compute step by step, or fused (it reads before it writes and adds the
+difference), or in chunks of any length. Within a chunk, the written values w come from a triangular system; outputs and
+the state at the chunk's end come from matrix products (the WY form). All of these solve the same equations, so they
+differ only by roundings of the same three quantities. Let u be the rounding of a sum, h the rounding of a stored number
+(both float32 in most classes), and p the operand rounding of matrix products:
 
     in w_t           |beta| [ ((d_k + n + 6) u + 4 p + E) |k|'P + (3 h + 2 p) (|v| + |P'k|) ] + 2 h |w|
     in S, at an end  ((n + 2) u + 2 h + 3 p) M + E P
     in o_t           |scale| [ ((d_k + n + 6) u + 4 p) |q|'M + E |q|'P ] + 2 h |o|
 
 **Local errors.** n counts the steps since the chunk began. M bounds every partial sum of the state: it starts from |S|
-at the beginning of each chunk, and M = P + |k| |w|', P = exp(g) M before it. So a sum in any order, of d_k products of
-which each is a sum of n terms of its own, costs at most d_k + n roundings of |k|'P or |q|'M; six more cover the
-products with decays, scale and beta. Sequential and fused kernels are chunks of one step. E is the relative error of a
-decay: exp itself, the rounding of its argument, and the sum of the exponents g since the chunk began, each of whose
-partial sums G is rounded, in order or as a tree. WGSL allows exp 3 + 2|x| units in the last place, the most that is in
-use.
+at the beginning of each chunk, and M = P + |k| |w|', with P = exp(g) M before it. A sum in any order of d_k products,
+each a sum of n terms, costs at most d_k + n roundings of |k|'P or |q|'M. Six more roundings cover the products with
+decays, scale and beta. Sequential and fused kernels are chunks of one step. E is the relative error of a decay. It
+covers exp itself, the rounding of its argument, and the sum of the exponents g since the chunk began; each partial sum
+G is rounded, in order or as a tree. WGSL allows exp 3 + 2|x| units in the last place, the largest error of the
+implementations in use.
 
-**Carried errors.** The equations are linear in S: an error e in w_s enters the state as k_s e, an error in S as itself,
-and what it has become at a later step is the exact product Phi of the matrices A = (I - beta k k') exp(g) in between.
-A row x' of the later result (scale q_t', or a row of the identity for the last state) sees |x' Phi k_s| of the first
-and |x' Phi| of the second. Rows are carried backwards exactly and absolute values are taken of the result alone: of
-the matrices themselves they would grow without end, where the delta rule contracts.
+**Carried errors.** The equations are linear in S. An error e in w_s enters the state as k_s e, and an error in S enters
+as itself. A later step sees the error multiplied by Phi, the exact product of the matrices A = (I - beta k k') exp(g)
+in between. A row x' of the later result (scale q_t', or a row of the identity for the last state) sees |x' Phi k_s| of
+the first error and |x' Phi| of the second. Rows are carried backwards exactly, and absolute values are taken of the
+result only. Absolute values of the matrices themselves would grow without end where the delta rule contracts.
 
 **Every chunk length.** The bound is the greatest over chunks of 1, 16, 32, 64, 128, chunk_size and T steps. M and n
-only grow when two chunks become one. So the errors of w and o are greatest for one chunk of T steps, which covers them
-for every length and for uneven chunks. In S, longer chunks have fewer ends with a greater share each: chunks of c steps
-add (c + 4) M at every c-th step, single steps add 5 M at every step. Where M changes little within c steps that is
-1 + 4 / c beside 5, so single steps cover every length with a factor of three to spare. Where M changes fast, the next
-greater length of the list covers it. The latter is an argument and no proof; tests run chunks of 7 and 48 steps.
+only grow when two chunks become one. So the errors of w and o are greatest for one chunk of T steps, which covers every
+length and uneven chunks. In S, longer chunks have fewer ends, each with a greater share: chunks of c steps add (c + 4)
+M at every c-th step, single steps add 5 M at every step. Where M changes little within c steps, the ratio is 1 + 4 / c
+to 5, so single steps cover every length with a factor of three to spare. Where M changes fast, the next greater length
+of the list covers it. The last sentence is an argument, not a proof; tests run chunks of 7 and 48 steps.
 
-**Triangular systems** are solved by substitution, whose error has the form above, or by an inverse that is made by
-substitution, in blocks or not, which tests find as good. An inverse by repeated squaring is not: where keys are alike
-it is wrong by thousands of bounds.
+**Triangular systems** are solved by substitution, whose error has the form above, or by an inverse that is computed by
+substitution, in blocks or not; in tests the inverse is as good. An inverse by repeated squaring is not: where keys are
+similar, its error is thousands of bounds.
 
 **Exact cases.** Where every number is a small integer, no conforming implementation rounds at all (:func:`is_exact`).
 
 Measured with fourteen implementations (``tests/reference/operators/linear_attention``): at most 0.2 of the bound in
-float32, and 0.97 in half types, where rounding the result is most of it.
+float32, and 0.97 in half types, where most of the error is the rounding of the result.
 """
 
 from __future__ import annotations
@@ -60,29 +60,29 @@ CHUNKS = (1, 16, 32, 64, 128)
 _SINGLE = FORMATS["float32"]
 
 _SLACK = 1.01
-"""For errors of the second order, which the formulas leave out, and for roundings of the bound itself."""
+"""Margin for second-order errors, which the formulas leave out, and for roundings of the bound itself."""
 
 _LEAST_SINGLE = 1 << 16
-"""Elements of all states of a node from which on error bounds are computed in float32, which takes half the time."""
+"""Number of state elements of a node from which error bounds are computed in float32, which takes half the time."""
 
 
 class Costs(Struct, frozen=True):
-    """What operations may cost in an accuracy class, relative to their results.
+    """Largest errors of operations in an accuracy class, relative to their results.
 
     sums
         One rounding in a sum of products.
     held
-        One rounding of a number that is kept: w, the state, an exponent.
+        One rounding of a stored number: w, the state, an exponent.
     operands
         Rounding an operand of a matrix product.
     floor
-        What one rounding may cost beside that, absolutely: below the normal range.
+        Additional absolute error of one rounding, below the normal range.
     flushed
-        Inputs below this may be taken for zero.
+        Smaller inputs may be treated as zero.
     largest
-        Beyond this an intermediate number may be infinite.
+        Larger intermediate numbers may become infinite.
     exponentials
-        (a, b): exp(x) may be off by (a + b|x|) roundings.
+        (a, b): the error of exp(x) is at most (a + b|x|) roundings.
     """
 
     sums: float
@@ -95,13 +95,15 @@ class Costs(Struct, frozen=True):
 
     @property
     def exact_below(self) -> float:
-        """Integers up to this are never rounded."""
+        """Integers up to this value are never rounded."""
         return 0.25 / max(self.sums, self.held, self.operands)
 
 
 def costs_of(accuracy: str, type: str) -> Costs:
-    """Return the costs of an accuracy class, or of the classes joined by :func:`..numbers.accuracy.any_of`, for tensors
-    of a type. Raise ValueError for an unknown class."""
+    """Return the costs of an accuracy class for tensors of a type.
+
+    The class may be several, joined by :func:`..numbers.accuracy.any_of`. Raise ValueError for an unknown class.
+    """
     if len(_names(accuracy)) > 1:
         joined = [costs_of(name, type) for name in _names(accuracy)]
         relative = ("sums", "held", "operands", "floor", "flushed")
@@ -134,14 +136,16 @@ def costs_of(accuracy: str, type: str) -> Costs:
 
 
 def chunk_lengths(steps: int, chunk_size: int) -> list[int]:
-    """Return the chunk lengths of which the bound is the greatest."""
+    """Return the chunk lengths whose bounds are computed; the bound is the greatest of them."""
     longest = max(steps, 1)
     return sorted({min(length, longest) for length in (*CHUNKS, chunk_size, longest) if length >= 1})
 
 
 class Radii(Struct, frozen=True):
-    """Values and error bounds of both outputs, before they are rounded to their types: (B, T, R * d_v) and
-    (B, H, d_k, d_v). An infinite or undefined bound says nothing."""
+    """Values and error bounds of both outputs before they are rounded to their types.
+
+    Shapes are (B, T, R * d_v) and (B, H, d_k, d_v). An infinite or NaN bound means that there is no bound.
+    """
 
     output: Array
     state: Array
@@ -150,8 +154,11 @@ class Radii(Struct, frozen=True):
 
 
 class _Local(Struct, frozen=True):
-    """Local errors of every step: in w (C, B, T, H, d_v) and o (C, B, T, R, d_v), C chunk lengths, and in S
-    {step: [(index of a chunk length, (B, H, d_k, d_v))]}."""
+    """Local errors of every step.
+
+    Errors of w have the shape (C, B, T, H, d_v) and errors of o (C, B, T, R, d_v), for C chunk lengths. Errors of S are
+    {step: [(index of a chunk length, (B, H, d_k, d_v))]}.
+    """
 
     written: Array
     outputs: Array
@@ -159,8 +166,11 @@ class _Local(Struct, frozen=True):
 
 
 class _Sizes(Struct, frozen=True):
-    """Absolute values of one step's operands: |q| (B, R, d_k), |k|, |beta| (B, H, 1), |w|, |v| + |P'k|, |o|, and what a
-    flushing device may take from them; None where it takes nothing."""
+    """Absolute values of one step's operands, and errors from flushed operands.
+
+    The values are |q| (B, R, d_k), |k|, |beta| (B, H, 1), |w|, |v| + |P'k| and |o|. ``flushed`` is None where no
+    operand is flushed to zero.
+    """
 
     query: Array
     key: Array
@@ -172,7 +182,7 @@ class _Sizes(Struct, frozen=True):
 
 
 class _Flushed(Struct, frozen=True):
-    """Errors of w, o / scale and S that come of operands taken for zero."""
+    """Errors of w, o / scale and S that come from operands flushed to zero."""
 
     written: Array
     output: Array
@@ -180,8 +190,7 @@ class _Flushed(Struct, frozen=True):
 
 
 def bound(attention: Attention, costs: Costs) -> Radii:
-    """Return the values of a node's outputs and how far an implementation may be from them that rounds at these
-    costs."""
+    """Return the values of a node's outputs, and the greatest errors of an implementation with these rounding costs."""
     operands = attention.operands()
     with np.errstate(all="ignore"):
         lengths = chunk_lengths(operands.steps, attention.chunk_size)
@@ -202,7 +211,7 @@ def _run(operands: Operands, lengths: list[int], costs: Costs) -> tuple[_Local, 
         np.zeros((len(lengths), batch, steps, heads, d_v)), np.zeros((len(lengths), batch, steps, reads, d_v)), {}
     )
     state = operands.past
-    # Of each chunk length M, and the greatest of its elements in every head (B, H).
+    # For each chunk length: M, and its greatest element in every head (B, H).
     majorants: list[tuple[Array, Array]] = [(np.abs(state).astype(dtype), _greatest(state)) for _ in lengths]
     exponents = _exponent_errors(operands, lengths, costs)
     for t in range(steps):
@@ -244,7 +253,7 @@ def _greatest(states: Array) -> Array:
 
 
 def _exponent_errors(operands: Operands, lengths: list[int], costs: Costs) -> list[Array]:
-    """Return the relative error of the decay since the chunk's beginning, (B, T, H, d_k) for each chunk length."""
+    """Return the relative error of the decay since the chunk began: (B, T, H, d_k) for each chunk length."""
     errors = []
     constant, slope = costs.exponentials
     sizes = np.abs(operands.exponent)
@@ -294,7 +303,7 @@ def _step_errors(
     position: int,
     costs: Costs,
 ) -> None:
-    """Fill in the local errors of one step, of w and of o."""
+    """Store the local errors of w and o of one step in `local`."""
     index, t = place
     step, sizes = operands
     d_k = sizes.key.shape[-1]
@@ -317,17 +326,17 @@ def _step_errors(
 
 
 def _of_heads(states: Array, heads: NDArray[np.int64]) -> Array:
-    """Return every output head's state; the array itself where each has one of its own."""
+    """Return the state of every output head; `states` itself where the heads correspond one to one."""
     return states if len(heads) == states.shape[1] and (np.diff(heads) == 1).all() else states[:, heads]
 
 
 def _carried(operands: Operands, local: _Local, lengths: int) -> tuple[Array, Array]:
-    """Return the error bounds of the outputs (B, T, R, d_v) and of the last state, of local errors that later steps
-    carry on."""
+    """Return the error bounds of the outputs (B, T, R, d_v) and of the last state, with local errors carried through
+    later steps."""
     batch, steps, reads, d_k = operands.query.shape
     heads = operands.heads
     states, d_v = operands.past.shape[1], operands.past.shape[3]
-    # Rows q_t' of the outputs and unit rows of the last state, each multiplied by the steps behind it so far.
+    # Rows q_t' of the outputs and unit rows of the last state, multiplied by the steps processed so far (from the end).
     rows = np.zeros((batch, reads, steps, d_k))
     unit = np.broadcast_to(np.eye(d_k), (batch, states, d_k, d_k)).copy()
     rows_seen = np.zeros((batch, reads, steps, steps))  # |q_t' Phi k_s|
@@ -366,11 +375,11 @@ def _carried(operands: Operands, local: _Local, lengths: int) -> tuple[Array, Ar
 def is_exact(attention: Attention, operands: Operands, costs: Costs) -> bool:
     """Return whether no conforming implementation rounds any number of a node.
 
-    There is no decay, since no exponential is exact; scale is written down, since a root or its reciprocal need not be
-    exact either, and it is a power of two. All other numbers are integers, and sums of their absolute values, whatever
-    the order and the chunks, are below the integers that the narrowest format holds. For the delta rules every key has
-    one entry 1 or -1 at most, and beta is 0, 1 or 2. Then the triangular matrix I + tril(beta K K') holds integers up
-    to 2, and so does its inverse: beta times factors 1 - beta, each of which is -1, 0 or 1.
+    The node has no decay, because no exponential is exact. Its scale is written in the node and is a power of two,
+    because a root or its reciprocal need not be exact. All other numbers are integers. Sums of their absolute values,
+    in any order and any chunks, are below the integers that the narrowest format holds. For the delta rules every key
+    has at most one entry 1 or -1, and beta is 0, 1 or 2. Then the triangular matrix I + tril(beta K K') holds integers
+    up to 2, and so does its inverse: beta times factors 1 - beta, each of which is -1, 0 or 1.
     """
     if not attention.scale or operands.exponent.any() or attention.update_rule in ("gated", "gated_delta"):
         return False
@@ -383,14 +392,17 @@ def is_exact(attention: Attention, operands: Operands, costs: Costs) -> bool:
     if operands.beta is not None:
         if not np.isin(operands.beta, (0, 1, 2)).all() or size["key"] > 1 or (np.abs(operands.key).sum(-1) > 1).any():
             return False
-        # A written value is a sum over the steps before, each with a factor of the inverse, beta and value up to 2.
+        # A written value is a sum over the earlier steps, each with a factor of the inverse, beta and value up to 2.
         state = 4 * (operands.steps + 1) * (size["past"] + size["value"])
     return bool((1 + operands.query.shape[-1] * size["query"]) * state <= costs.exact_below)
 
 
 def returned_radius(value: Array, radius: Array, accuracy: str, type: str) -> Array:
-    """Return the error bound of an output as it is returned in its type: rounded once more, if that is narrower than
-    float32. Infinite where a conforming implementation may have left the type's range."""
+    """Return the error bound of an output in its own type.
+
+    The result is rounded once more if that type is narrower than float32. The bound is infinite where a conforming
+    implementation may have left the type's range.
+    """
     form = FORMATS[type]
     least = form.least_normal if _flushes(accuracy) else form.least_subnormal
     with np.errstate(all="ignore"):
@@ -403,10 +415,10 @@ def returned_radius(value: Array, radius: Array, accuracy: str, type: str) -> Ar
 
 
 def _flushes(accuracy: str) -> bool:
-    """Return whether a class, or one of several joined, takes subnormal numbers for zero."""
+    """Return whether a class, or one of several joined classes, flushes subnormal numbers to zero."""
     return any(name in ACCURACY_CLASSES and ACCURACY_CLASSES[name].flushes for name in _names(accuracy))
 
 
 def _names(accuracy: str) -> list[str]:
-    """Return the names of the classes that one name stands for."""
+    """Return the names of the classes that are joined in one name."""
     return accuracy.removeprefix("any-of-").split("+") if accuracy.startswith("any-of-") else [accuracy]

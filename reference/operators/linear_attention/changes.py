@@ -1,4 +1,4 @@
-"""Changes of a node of LinearAttention, of which its faults are made, and how they are registered."""
+"""Changes of a LinearAttention node that faults are made of, and functions that register these faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Change = Callable[[Attention], Attention]
 
 
 def changed(c: Described, change: Change) -> Described:
-    """Return the computation of a node with a change; itself where that changes nothing."""
+    """Return the computation with a changed node; the same computation where the change has no effect."""
     node = attention_of(c)
     if change(node) is node:
         return c
@@ -37,17 +37,17 @@ def attention_faults(
     operators: tuple[str, ...] = ("LinearAttention",),
     types: tuple[str, ...] = TYPES,
 ) -> None:
-    """Register faults of this operator, whose name their ids begin with.
+    """Register faults of this operator. Their ids begin with its name.
 
     make
-        From a node and the last part of a row to the wrong node.
+        Function from a node and the last part of a row to the faulty node.
     rows
-        Id, topic of the clause, words, and the change.
+        Id, topic of the clause, description, and the change.
     """
     prefix = document_of(operators[0]).prefix
     for id, clause, words, change in rows:
-        wrong = partial(changed, change=partial(_made, make=make, how=change))
-        fault(f"{prefix}.{id}", clause, words, wrong, operators=operators, types=types)
+        faulty = partial(changed, change=partial(_made, make=make, how=change))
+        fault(f"{prefix}.{id}", clause, words, faulty, operators=operators, types=types)
 
 
 def _made(c: Attention, make: Callable[[Attention, Any], Attention], how: Any) -> Attention:
@@ -57,7 +57,7 @@ def _made(c: Attention, make: Callable[[Attention, Any], Attention], how: Any) -
 def attention_family(
     id: str, numbers: tuple[int, ...], clause: str, words: str, change: Callable[[Attention, int], Attention]
 ) -> None:
-    """Register changes of a node that differ in a number as faults."""
+    """Register faults that differ only in a number."""
 
     def numbered(c: Described, number: int) -> Described:
         return changed(c, partial(lambda node, number: change(node, number), number=number))
@@ -68,12 +68,12 @@ def attention_family(
 def with_operands(
     c: Attention, change: Mapping[str, Callable[[Operands], Any]] = MappingProxyType({}), **changes: Any
 ) -> Attention:
-    """Return the node with some of its unpacked operands replaced, each by a function of all of them."""
+    """Return the node with some unpacked operands replaced, each by a function of all operands."""
     return c.prepared(lambda o: replace(o, **{name: made(o) for name, made in {**change, **changes}.items()}))
 
 
 def with_exponents(c: Attention, change: Callable[[Array], Array]) -> Attention:
-    """Return the node with other exponents of its decay, (B, T, H, d_k)."""
+    """Return the node with changed exponents of its decay, (B, T, H, d_k)."""
     if not decays(c.update_rule):
         return c
     changed = with_operands(c, exponent=lambda o: change(o.exponent))
@@ -81,50 +81,50 @@ def with_exponents(c: Attention, change: Callable[[Array], Array]) -> Attention:
 
 
 def with_factors(c: Attention, change: Callable[[Array], Array]) -> Attention:
-    """Return the node with decays that are another function of the exponents."""
+    """Return the node whose decay factors are another function of the exponents."""
     return with_operands(c, decay=lambda o: change(o.exponent)) if decays(c.update_rule) else c
 
 
 def with_rates(c: Attention, change: Callable[[Array], Array]) -> Attention:
-    """Return the node with another beta, (B, T, H)."""
+    """Return the node with changed values of beta, (B, T, H)."""
     return with_operands(c, beta=lambda o: change(o.beta)) if corrects(c.update_rule) else c
 
 
 def shifted(array: Array, by: int) -> Array:
-    """Return an array (B, T, ...) with every step's elements a step later (1) or earlier (-1); the edge stays."""
+    """Return an array (B, T, ...) moved by one step: later (1) or earlier (-1). The edge is repeated."""
     steps = array.shape[1]
     return array[:, np.clip(np.arange(steps) - by, 0, max(steps - 1, 0))]
 
 
 def interleaved(array: Array) -> Array:
-    """Heads (B, T, H, d), unpacked as if the packed axis were (d, H)."""
+    """Return heads (B, T, H, d) unpacked as if the packed axis were (d, H)."""
     batch, steps, heads, width = array.shape
     return array.reshape(batch, steps, width, heads).swapaxes(2, 3)
 
 
 def first_of(array: Array, axis: int) -> Array:
-    """Return an array with the first element along an axis in place of all."""
+    """Return an array whose elements along an axis are all the first one."""
     return np.repeat(array.take([0] if array.shape[axis] else [], axis), array.shape[axis], axis)
 
 
 def unit_rows(rows: Array) -> Array:
-    """Rows divided by their norm."""
+    """Return rows divided by their norm."""
     lengths: Array = np.linalg.norm(rows, axis=-1, keepdims=True)
     return np.asarray(rows / np.maximum(lengths, 1e-6))
 
 
 def by_rule(c: Attention, rule: str, other: str) -> Attention:
-    """Return the node with one rule taken for another, which makes do with the inputs that are there."""
+    """Return the node computed by rule `other` where its rule is `rule`."""
     return replace(c, update_rule=other) if c.update_rule == rule else c
 
 
 def with_step(c: Attention, change: Advance, applies: bool = True) -> Attention:
-    """Return the node with other equations of a step."""
+    """Return the node with other equations of a step, where `applies`."""
     return replace(c, advance=change) if applies else c
 
 
 def finished(step: Step, decayed: Array, written: Array) -> Written:
-    """Return a step that writes, and reads after that, as it should."""
+    """Return the results of a step that writes `written` and then reads, as documented."""
     state = decayed + outer(step.key, written)
     return Written(state, read(state, step), written)
 

@@ -1,5 +1,7 @@
-"""Faults of LinearAttention's heads, decay, delta rule and scale, and those that only onnxruntime's own operator can
-have. Those of states and chunks are in :mod:`.state_faults`."""
+"""Faults of LinearAttention's heads, decay, delta rule and scale, and of onnxruntime's own operator.
+
+Faults of states and chunks are in :mod:`.state_faults`.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +172,7 @@ attention_faults(lambda c, change: change(c), (
 
 
 def _delta(c: Attention, change: Callable[[Step, Array], Array]) -> Attention:
-    """Return the node with another w, made of the step and P."""
+    """Return the node with another w, computed from the step and P."""
 
     def step(s: Step) -> Written:
         decayed = s.decay[..., None] * s.state
@@ -225,15 +227,18 @@ def scale_zero(compute: Compute, c: Described) -> Outputs:
     return compute(changed(c, lambda node: with_operands(node, scale=lambda o: 0.0)) if written else c)
 
 
-# onnxruntime's own operator
+# Operator of onnxruntime's contrib domain
 
 
 def _inverse(c: Attention, change: Callable[[Array, int], Array]) -> Attention:
-    """Give every head of an inverse group another query head, made of heads' numbers and the number of query heads."""
+    """Return the node with another query head for every head of an inverse group.
+
+    ``change`` takes the numbers of the heads and the number of query heads.
+    """
 
     def queries(o: Operands) -> Array:
-        given = o.query[:, :, :: len(o.heads) // c.q_num_heads]
-        return given[:, :, change(np.arange(len(o.heads)), c.q_num_heads)]
+        query = o.query[:, :, :: len(o.heads) // c.q_num_heads]
+        return query[:, :, change(np.arange(len(o.heads)), c.q_num_heads)]
 
     return with_operands(c, query=queries) if c.kv_num_heads > c.q_num_heads else c
 

@@ -1,13 +1,13 @@
-"""The equations of LinearAttention, as its document prints them, in float64.
+"""Equations of LinearAttention, as printed in its document, in float64.
 
-Each key-value head has a state S (d_k, d_v). A step lets it decay to P = exp(g) S, writes, and then reads:
+Each key-value head has a state S (d_k, d_v). In a step the state decays to P = exp(g) S, then it is written, then read:
 
     w = v, or beta (v - P' k) for the delta rules
     S = P + k w'
     o = scale q' S
 
-A query head reads the state of the key-value head of its group. Faults change the packed inputs, the unpacked
-operands, or one step.
+A query head reads the state of the key-value head of its group. Faults change the packed inputs, the unpacked operands,
+or one step.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ def decays(rule: str) -> bool:
 
 
 def corrects(rule: str) -> bool:
-    """Return whether a rule writes the difference between the value and what the state holds for the key."""
+    """Return whether a rule writes the difference between the value and the state's value for the key."""
     return rule in ("delta", "gated_delta")
 
 
 @dataclass(frozen=True)
 class Operands:
-    """What the equations need of a node, unpacked, in float64.
+    """Unpacked operands of the equations, in float64.
 
     query
         (B, T, R, d_k), one for each of the R heads of the output.
     key, value
-        (B, T, H, d_k) and (B, T, H, d_v), H key-value heads.
+        (B, T, H, d_k) and (B, T, H, d_v), for H key-value heads.
     decay
-        (B, T, H, d_k), the factor exp(g) of every row of the state; ``exponent`` is g. 1 and 0 for rules without.
+        (B, T, H, d_k), the factor exp(g) of every row of the state; ``exponent`` is g. 1 and 0 for rules without decay.
     beta
-        (B, T, H); None for rules without.
+        (B, T, H); None for rules without beta.
     past
         (B, H, d_k, d_v).
     heads
@@ -69,7 +69,7 @@ class Operands:
 
 
 class Step(NamedTuple):
-    """The operands of one step: those of :class:`Operands` without the axis of time, and the state before it."""
+    """Operands of one step: those of :class:`Operands` without the time axis, and the state before the step."""
 
     state: Array
     query: Array
@@ -82,7 +82,7 @@ class Step(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What one step makes: the state after it, the output (B, R, d_v), and w (B, H, d_v)."""
+    """Results of one step: the state after it, the output (B, R, d_v), and w (B, H, d_v)."""
 
     state: Array
     output: Array
@@ -99,7 +99,7 @@ def retrieve(state: Array, key: Array) -> Array:
 
 
 def retrieve_in_order(state: Array, key: Array) -> Array:
-    """Return the same, one product after the other: the same digits on every machine."""
+    """Return S' k of every head, summed in a fixed order, so that every machine gives the same digits."""
     total = np.zeros((*key.shape[:-1], state.shape[-1]))
     for i in range(key.shape[-1]):
         total += key[..., i, None] * state[..., i, :]
@@ -113,13 +113,13 @@ def outer(key: Array, written: Array) -> Array:
 
 
 def read(state: Array, step: Step, retrieve: Callable[[Array, Array], Array] = retrieve) -> Array:
-    """Return scale q' S, (B, R, d_v), of a state that each output head reads for its group."""
+    """Return scale q' S, (B, R, d_v); each output head reads the state of its group."""
     output: Array = step.scale * retrieve(state[:, step.heads], step.query)
     return output
 
 
 def advance(step: Step, retrieve: Callable[[Array, Array], Array] = retrieve) -> Written:
-    """Return what one step makes, by the document's equations."""
+    """Return the results of one step by the document's equations."""
     decayed = step.decay[..., None] * step.state
     written = step.value
     if step.beta is not None:
@@ -129,7 +129,7 @@ def advance(step: Step, retrieve: Callable[[Array, Array], Array] = retrieve) ->
 
 
 def step_of(operands: Operands, t: int, state: Array) -> Step:
-    """Return the operands of step t, and the state before it."""
+    """Return the operands of step t, with `state` as the state before it."""
     beta = None if operands.beta is None else operands.beta[:, t]
     return Step(
         state,
@@ -163,7 +163,7 @@ def unpack(packed: Array, heads: int) -> Array:
 
 
 def default_scale(d_k: int) -> float:
-    """Return the scale of a node that has none, or 0."""
+    """Return the scale of a node whose scale is absent or 0."""
     return float(1 / np.sqrt(d_k))
 
 
@@ -210,7 +210,7 @@ class Attention:
         return int(self.value.shape[2]) // self.kv_num_heads
 
     def _keys(self) -> Array:
-        """Return the key of every key-value head: neighbours share one where there are fewer."""
+        """Return the key of every key-value head; adjacent heads share a key where there are fewer keys."""
         heads = self.key.shape[2] // self.d_k if self.d_k else self.kv_num_heads
         keys = unpack(self.key, heads)
         return keys if heads == self.kv_num_heads else np.repeat(keys, self.kv_num_heads // heads, axis=2)
@@ -225,8 +225,8 @@ class Attention:
             exponent = np.broadcast_to(unpack(self.decay, H), exponent.shape)
         beta = None
         if corrects(self.update_rule):
-            given = np.ones(1) if self.beta is None else self.beta.astype(np.float64)
-            beta = np.broadcast_to(given, (batch, steps, H))
+            values = np.ones(1) if self.beta is None else self.beta.astype(np.float64)
+            beta = np.broadcast_to(values, (batch, steps, H))
         past = np.zeros((batch, H, d_k, self.d_v))
         if self.past_state is not None:
             past = self.past_state.astype(np.float64)
@@ -242,7 +242,7 @@ class Attention:
         return {"output": pack(outputs), "present_state": state}
 
     def prepared(self, change: Callable[[Operands], Operands]) -> Attention:
-        """Return this node with its unpacked operands changed once more."""
+        """Return this node with one more change of its unpacked operands."""
         before = self.prepare
         return replace(self, prepare=lambda operands: change(before(operands)))
 

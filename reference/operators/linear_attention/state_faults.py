@@ -1,4 +1,4 @@
-"""Faults of LinearAttention's states, of what a step reads, of chunks, tails, rules, batch and time."""
+"""Faults of LinearAttention's states, reads, chunks, tails, rules, batch and time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .recurrence import (
 
 
 def _transposed(state: Array) -> Array:
-    """Return each head's state, read as if it were (d_v, d_k)."""
+    """Return each head's state, read as if its shape were (d_v, d_k)."""
     batch, heads, d_k, d_v = state.shape
     return state.reshape(batch, heads, d_v, d_k).swapaxes(2, 3)
 
@@ -66,7 +66,7 @@ attention_faults(lambda c, change: scanned(c, lambda outputs, state, o: (outputs
 
 
 def _state_after(c: Attention, steps: int) -> Attention:
-    """Return the node whose last state is that after so many steps."""
+    """Return the node whose last state is the state after `steps` steps."""
     return scanned(c, lambda outputs, _, o: (outputs, run_steps(some_steps(o, slice(0, steps)), c.advance)[1]))
 
 
@@ -80,8 +80,8 @@ def _from_row_to_row(o: Operands, step: Advance) -> tuple[Array, Array]:
     names = ("query", "key", "value", "exponent", "decay", "beta")
     for row in range(len(o.query)):
         arrays = {n: a[row : row + 1] for n in names if (a := getattr(o, n)) is not None}
-        made, past = run_steps(replace(o, **arrays, past=past), step)
-        outputs.append(made)
+        outputs_of_row, past = run_steps(replace(o, **arrays, past=past), step)
+        outputs.append(outputs_of_row)
         states.append(past)
     return np.concatenate(outputs), np.concatenate(states)
 
@@ -114,7 +114,7 @@ attention_faults(lambda c, change: with_step(c, change, decays(c.update_rule)), 
 
 
 def _in_chunks(c: Attention, scan: Callable[[int], Scan], length: int) -> Attention:
-    """Return the node with a loop over chunks; itself where all steps are in one."""
+    """Return the node with a loop over chunks of `length` steps; the same node where one chunk holds all steps."""
     return replace(c, scan=scan(length)) if c.query.shape[1] > length else c
 
 
@@ -123,8 +123,8 @@ def _restarting(length: int) -> Scan:
         outputs, state = [], o.past
         for begin in range(0, o.steps, length):
             past = np.zeros_like(state) if begin else state
-            made, state = run_steps(replace(some_steps(o, slice(begin, begin + length)), past=past), step)
-            outputs.append(made)
+            chunk, state = run_steps(replace(some_steps(o, slice(begin, begin + length)), past=past), step)
+            outputs.append(chunk)
         return np.concatenate(outputs, axis=1), state
 
     return scan
@@ -159,10 +159,10 @@ def _correcting_by_starts(length: int) -> Scan:
         start = state = o.past
         outputs = np.zeros((*o.query.shape[:3], o.value.shape[3]))
         for t in range(o.steps):
-            one = step_of(o, t, state)
-            start = one.decay[..., None] * (state if t % length == 0 else start)
-            written = rate(one) * (one.value - retrieve(start, one.key))
-            state, outputs[:, t], _ = finished(one, one.decay[..., None] * state, written)
+            operands = step_of(o, t, state)
+            start = operands.decay[..., None] * (state if t % length == 0 else start)
+            written = rate(operands) * (operands.value - retrieve(start, operands.key))
+            state, outputs[:, t], _ = finished(operands, operands.decay[..., None] * state, written)
         return outputs, state
 
     return scan
@@ -174,7 +174,7 @@ def _undecayed_at(g: Array, length: int) -> Array:
 
 
 def _left_over(c: Attention, length: int) -> bool:
-    """Return whether there are whole chunks of so many steps, and steps behind the last one."""
+    """Return whether there is a whole chunk of `length` steps, and a step after the last whole chunk."""
     steps = int(c.query.shape[1])
     return steps > length and steps % length > 0
 
@@ -204,21 +204,22 @@ attention_family("chunks.present-of-whole-{}", (64, 16, 32, 128), "chunks",
 
 
 def _keys_up_to(c: Attention, width: int) -> Attention:
-    """Return the node with sums over the first elements of d_k alone; itself where these are all, or none."""
+    """Return the node with sums over the first `width` elements of d_k only; the same node where `width` is 0 or
+    all."""
 
-    def kept(array: Array) -> Array:
+    def cut(array: Array) -> Array:
         return np.where(np.arange(array.shape[-1]) < width, array, 0.0)
 
-    return with_operands(c, key=lambda o: kept(o.key), query=lambda o: kept(o.query)) if 0 < width < c.d_k else c
+    return with_operands(c, key=lambda o: cut(o.key), query=lambda o: cut(o.query)) if 0 < width < c.d_k else c
 
 
 def _values_up_to(c: Attention, width: int) -> Attention:
-    """Return the node with zeros behind the first elements of d_v; itself where these are all, or none."""
+    """Return the node with zeros after the first `width` elements of d_v; the same node where `width` is 0 or all."""
 
-    def kept(array: Array) -> Array:
+    def cut(array: Array) -> Array:
         return np.where(np.arange(array.shape[-1]) < width, array, 0.0)
 
-    return scanned(c, lambda outputs, state, o: (kept(outputs), kept(state))) if 0 < width < c.d_v else c
+    return scanned(c, lambda outputs, state, o: (cut(outputs), cut(state))) if 0 < width < c.d_v else c
 
 
 _BLOCKS = (4, 8, 16, 32, 64, 2)
@@ -229,7 +230,7 @@ attention_family("tails.values-{}", _BLOCKS, "sizes", "Leaves the rest of d_v af
 attention_family("tails.keys-beyond-{}", (128, 64, 256, 32), "sizes",
     "Leaves out of sums over d_k what is beyond the first {0}.", _keys_up_to)
 
-# Rules taken for each other
+# Rules confused with each other
 
 _RULES = (("gated_delta", "gated"), ("gated_delta", "delta"), ("gated", "linear"), ("delta", "linear"))
 attention_faults(lambda c, change: by_rule(c, *change), [
@@ -251,7 +252,7 @@ def _time_major(array: Array) -> Array:
 
 
 def _of_operands(c: Attention, change: Callable[[Array], Array], names: tuple[str, ...]) -> Attention:
-    """Return the node with some operands changed, each by itself."""
+    """Return the node with each of the named operands changed separately."""
     return with_operands(c, {name: partial(lambda o, name: change(getattr(o, name)), name=name) for name in names})
 
 
