@@ -55,7 +55,8 @@ class Described(Computed):
     equations
         Function from this computation to all outputs in float64. A fault replaces it, or inputs, or attributes.
     bounds
-        Function from this computation, its outputs and the name of an accuracy class to the radius of each number. An infinite radius means that there is no bound.
+        Function from this computation, its outputs and the name of an accuracy class to the radius of each number. An
+        infinite radius means that there is no bound.
     """
 
     operator: OperatorVersion

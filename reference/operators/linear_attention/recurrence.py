@@ -169,14 +169,14 @@ def default_scale(d_k: int) -> float:
 
 @dataclass(frozen=True)
 class Attention:
-    """A node with its inputs, resolved.
+    """A resolved node with its inputs.
 
     query, key, value, past_state, decay, beta
-        The inputs as they are given; None for those that are left out.
+        The inputs as given; None for absent inputs.
     q_num_heads, kv_num_heads, update_rule, scale, chunk_size
         The attributes, with their defaults.
     prepare, advance, scan
-        Changes of the unpacked operands, the equations of one step, and the loop over steps: what faults replace.
+        The change of the unpacked operands, the equations of one step, and the loop over steps. Faults replace these.
     """
 
     query: Array

@@ -207,19 +207,19 @@ def _keys_up_to(c: Attention, width: int) -> Attention:
     """Return the node with sums over the first `width` elements of d_k only; the same node where `width` is 0 or
     all."""
 
-    def cut(array: Array) -> Array:
+    def kept(array: Array) -> Array:
         return np.where(np.arange(array.shape[-1]) < width, array, 0.0)
 
-    return with_operands(c, key=lambda o: cut(o.key), query=lambda o: cut(o.query)) if 0 < width < c.d_k else c
+    return with_operands(c, key=lambda o: kept(o.key), query=lambda o: kept(o.query)) if 0 < width < c.d_k else c
 
 
 def _values_up_to(c: Attention, width: int) -> Attention:
     """Return the node with zeros after the first `width` elements of d_v; the same node where `width` is 0 or all."""
 
-    def cut(array: Array) -> Array:
+    def kept(array: Array) -> Array:
         return np.where(np.arange(array.shape[-1]) < width, array, 0.0)
 
-    return scanned(c, lambda outputs, state, o: (cut(outputs), cut(state))) if 0 < width < c.d_v else c
+    return scanned(c, lambda outputs, state, o: (kept(outputs), kept(state))) if 0 < width < c.d_v else c
 
 
 _BLOCKS = (4, 8, 16, 32, 64, 2)
