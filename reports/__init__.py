@@ -1,1 +1,1 @@
-"""Pages for people, made from run directories. Nothing here decides a verdict."""
+"""HTML, JSON, Markdown and XML reports, made from run directories. No verdict is decided here."""

@@ -1,4 +1,4 @@
-"""Summaries of targets, as the terminal shows them, each tied to the findings of the page."""
+"""Summaries of targets, as the terminal shows them, each linked to the findings of the page."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .findings import Finding
 from .subject import Subject
 
 SHOWN = 8
-"""Groups of failures on the first screen; the others are a click away."""
+"""Maximum number of failure groups on the first screen; a click shows the others."""
 
 LACKS = 12
-"""The unsupported, on the first screen; the rest is a click away."""
+"""Maximum number of unsupported features on the first screen; a click shows the others."""
 
 _TONES = {
     "conforms": ("check", "pass"),
@@ -28,9 +28,9 @@ _TONES = {
 
 
 class TargetSummary(Struct, frozen=True):
-    """The summary of one target; ``findings`` are those that its indices mean.
+    """The summary of one target. Its indices point into ``findings``.
 
-    ``undecided`` says why cases are inconclusive: (why, how many, in which operators and types).
+    ``undecided`` says why cases are inconclusive: (reason, number of cases, their operators and types).
     """
 
     summary: Summary
@@ -39,33 +39,33 @@ class TargetSummary(Struct, frozen=True):
 
     @property
     def badge(self) -> tuple[str, str, str]:
-        """(icon, tone, words)."""
+        """(icon, tone, text)."""
         return (*_TONES[self.summary.state], self.summary.badge)
 
     @property
     def lacks(self) -> list[tuple[str, Finding | None]]:
-        """Features that are not supported, each with the finding that says more."""
+        """Unsupported features, each with the finding that explains it."""
         return [(k.what, None if k.problem is None else self.findings[k.problem]) for k in self.summary.lacks]
 
     @property
     def failures(self) -> list[tuple[FailureGroup, Finding]]:
-        """Groups of failures, each with the first finding that says more."""
+        """Groups of failures, each with the first finding that explains it."""
         return [(group, self.findings[group.problems[0]]) for group in self.summary.failures]
 
     @property
     def validation(self) -> list[tuple[FailureGroup, Finding]]:
-        """Models that ran though they must be rejected, in the same way."""
+        """Groups of models that ran although they must be rejected, each with the first finding that explains it."""
         return [(group, self.findings[group.problems[0]]) for group in self.summary.validation]
 
 
 def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSummary:
-    """Return the summary of a target; ``findings`` are those of the page."""
-    own = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
+    """Return the summary of a target; ``findings`` are the findings of the page."""
+    shown = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
     info = subject.run.info
     chosen = [*info["selection"]["case"], *info["selection"].get("directories", [])]
     summary = summary_of(
         subject.results,
-        [member.record for _, member in own],
+        [member.record for _, member in shown],
         stale=len(subject.info["stale"]),
         unlisted=len(subject.info.get("unlisted", [])),
         lists_used=info["expected_failures"],
@@ -73,7 +73,7 @@ def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSumma
         chosen=bool(chosen),
     )
     reasons = []
-    for words, some in undecided(subject.results):
-        operators, types = sorted({r.op for r in some}), sorted({r.type for r in some})
-        reasons.append((words, len(some), f"{listed(operators)}; {', '.join(types)}"))
-    return TargetSummary(summary, tuple(finding for finding, _ in own), tuple(reasons))
+    for reason, results in undecided(subject.results):
+        operators, types = sorted({r.op for r in results}), sorted({r.type for r in results})
+        reasons.append((reason, len(results), f"{listed(operators)}; {', '.join(types)}"))
+    return TargetSummary(summary, tuple(finding for finding, _ in shown), tuple(reasons))

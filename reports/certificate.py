@@ -1,4 +1,4 @@
-"""The certificate: one page for whoever buys a runtime, made from what a package states and from nothing else."""
+"""Certificate of a package: one HTML page for the buyers of a runtime, made only from the statements of the package."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")  # keys that TOML takes without quotes
 
 @dataclass(frozen=True)
 class Line:
-    """Rows of a statement that say the same, as one line: which operators, versions and types."""
+    """Rows of a statement with the same text, as one line: their operators, versions and types."""
 
     level: str
     rows: tuple[str, ...]
@@ -48,8 +48,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Repeating:
-    """Commands that do the same on a device of one's own: the target's table, where its name alone says too little,
-    and the commands."""
+    """Commands that repeat the measurement on the reader's device. ``table`` is the target's TOML table, empty where
+    the target's name is enough."""
 
     table: str
     commands: tuple[str, ...]
@@ -82,14 +82,14 @@ class Certificate:
 def write_certificate(
     out: Path, run: Path, statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord
 ) -> None:
-    """Write the page of a package to ``out``/certificate.html, and the report of its run beside it. Raise OSError."""
+    """Write ``out``/certificate.html, the page of a package, and the report of its run beside it. Raise OSError."""
     write_report([run], out / "report", warn=lambda line: None)
     text = render_certificate(certificate_of(statement, suite, measured))
     (out / "certificate.html").write_bytes(text.encode("utf-8", errors="backslashreplace"))
 
 
 def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Certificate:
-    """The content of a statement's page."""
+    """Return the content of a statement's page."""
     rows = statement.rows
     certified = [row for row in rows if row.status == "certified"]
     excepted = [row for row in rows if row.status == "exceptions"]
@@ -128,7 +128,7 @@ def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: Mea
 
 
 def _digest(digests: Mapping[str, str]) -> str:
-    """One digest of several."""
+    """Return one digest over several named digests."""
     return hashlib.sha256("\n".join(f"{name} {digests[name]}" for name in sorted(digests)).encode()).hexdigest()
 
 
@@ -147,7 +147,7 @@ def _lead(statement: StatementRecord, trial: bool) -> str:
 
 
 def _quantized(statement: StatementRecord, measured: MeasuredRecord) -> str:
-    """What is certified of quantized nodes; nothing of others."""
+    """Return a sentence on certified quantized nodes; empty for other nodes."""
     if measured.wrap not in QUANTIZED:
         return ""
     kind = measured.wrap.rpartition("-")[2]
@@ -162,53 +162,55 @@ def _quantized(statement: StatementRecord, measured: MeasuredRecord) -> str:
 
 
 def _levels_of(rows: Iterable[RowRecord]) -> dict[str, str]:
-    """The levels that are reached, each with what it comes to, narrowest first."""
-    told: dict[str, str] = {}
+    """Return the levels that are reached, each with its description, narrowest first."""
+    descriptions: dict[str, str] = {}
     for row in rows:
-        # The narrower ones too, since a level is told in terms of those.
-        told |= {level.name: level.about for level in family_of(row.op).levels(row.op, row.version)[: _height(row) + 1]}
-    return told
+        # Include the narrower levels: the description of a level refers to them.
+        descriptions |= {
+            level.name: level.about for level in family_of(row.op).levels(row.op, row.version)[: _height(row) + 1]
+        }
+    return descriptions
 
 
 def _declined(row: RowRecord) -> bool:
-    """Tell whether nothing of a row ran."""
+    """Return whether the target ran no case of a row."""
     return not set(row.verdicts) - {"unsupported", "fallback"}
 
 
 def _lines(rows: Iterable[RowRecord], told: Callable[[RowRecord], str]) -> tuple[Line, ...]:
-    """Rows that say the same, together, the highest level first."""
+    """Return rows with the same text as one line each, the highest level first."""
     grouped: dict[tuple[str, str], list[RowRecord]] = {}
     for row in rows:
         grouped.setdefault((row.level, told(row)), []).append(row)
     ordered = sorted(grouped.items(), key=lambda each: -_height(each[1][0]))
-    return tuple(Line(level, tuple(_named(some)), text) for (level, text), some in ordered)
+    return tuple(Line(level, tuple(_named(members)), text) for (level, text), members in ordered)
 
 
 def _height(row: RowRecord) -> int:
-    """The place of a row's level among those of its operator."""
+    """Return the index of a row's level among the levels of its operator; -1 without a level."""
     names = [level.name for level in family_of(row.op).levels(row.op, row.version)]
     return names.index(row.level) if row.level in names else -1
 
 
 def _named(rows: Iterable[RowRecord]) -> Iterator[str]:
-    """Rows by operator: ``LSTM 7 and 14 in float16 and float32, 22 in float32``."""
+    """Yield rows by operator: ``LSTM 7 and 14 in float16 and float32, 22 in float32``."""
     by_op: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         by_op.setdefault(row.op, {}).setdefault(row.type, []).append(str(row.version))
     for op, by_type in by_op.items():
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for kind, versions in by_type.items():
-            alike.setdefault(tuple(versions), []).append(kind)
-        yield f"{op} {'; '.join(f'{listed(versions)} in {listed(kinds)}' for versions, kinds in alike.items())}"
+        by_versions: dict[tuple[str, ...], list[str]] = {}
+        for type_name, versions in by_type.items():
+            by_versions.setdefault(tuple(versions), []).append(type_name)
+        yield f"{op} {'; '.join(f'{listed(versions)} in {listed(types)}' for versions, types in by_versions.items())}"
 
 
 def _beyond(row: RowRecord) -> str:
-    """Requirements of higher levels that a row does not meet."""
+    """Return the requirements of higher levels that a row does not meet."""
     return "; ".join(_missing(row))
 
 
 def _why(row: RowRecord) -> str:
-    """The reason for which a row has no level, as its statement has it; the cases are named there."""
+    """Return why a row has no level, from its statement, without the names of cases."""
     kept = [level.level for level in row.levels if level.status != "denied"]
     if kept:
         return f"only a trial, whose cases would reach {kept[-1]}"
@@ -217,7 +219,7 @@ def _why(row: RowRecord) -> str:
 
 
 def _missing(row: RowRecord) -> Iterator[str]:
-    """Features that levels require and a row lacks: declined for themselves, or in no case that passes."""
+    """Yield the features that a level requires and a row lacks: unsupported, or not shown by any passing case."""
     if row.lacks:
         yield f"does not support {_words(row.lacks)}"
     if row.unshown:
@@ -239,13 +241,13 @@ def _signature(statement: StatementRecord) -> str:
 
 
 def _verifying(statement: StatementRecord) -> str:
-    """The command that verifies the package, with what whoever verifies it must bring along."""
+    """Return the command that verifies the package, with placeholders for the nonce and the key."""
     number = " --nonce NUMBER" if statement.challenge.nonce else ""
     return f"onnxspec verify PACKAGE.zip{number}{' --signer PUB.pem' if statement.signer else ''}"
 
 
 def _given(statement: StatementRecord) -> str:
-    """A sentence on where the number and the key in that command come from."""
+    """Return a sentence on the source of the nonce and the key in the verify command."""
     number = "the number is the one that you have given" if statement.challenge.nonce else ""
     key = "the key is the one that you have from the vendor" if statement.signer else ""
     words = ", and ".join(words for words in (number, key) if words)
@@ -257,7 +259,7 @@ def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: Measure
     if measured.options or statement.accuracy != ACCURACY:
         settings = {"adapter": name, "accuracy": statement.accuracy, **dict(_flat("options", measured.options))}
         name, table = "device", "\n".join(["[device]", *(f"{key} = {json.dumps(v)}" for key, v in settings.items())])
-    given = "--targets-file targets.toml " if table else ""
+    targets_option = "--targets-file targets.toml " if table else ""
     target = f"{name}+{measured.wrap}" if measured.wrap else name
     ops = " ".join(f"--op {op}" for op in dict.fromkeys(row.op for row in statement.rows))
     profile = "" if suite.profile == "core" else f"--profile {suite.profile} "
@@ -265,7 +267,7 @@ def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: Measure
         table,
         (
             f"python -m pip install .    # in a clone of onnxspec {suite.onnxspec}: it is on no package index yet",
-            f"onnxspec run {given}--target {shlex.quote(target)} {ops} {profile}--nonce NUMBER --out mine",
+            f"onnxspec run {targets_option}--target {shlex.quote(target)} {ops} {profile}--nonce NUMBER --out mine",
             f"onnxspec certify mine --product {shlex.quote(statement.product)} --vendor me --out mine.zip",
             "onnxspec verify mine.zip --nonce NUMBER --since PACKAGE.zip",
         ),
@@ -273,13 +275,13 @@ def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: Measure
 
 
 def _flat(prefix: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Options as TOML has them, nested ones by dotted keys."""
+    """Yield options as pairs of TOML key and value; nested options have dotted keys."""
     for key, value in options.items():
-        place = f"{prefix}.{key if _BARE.fullmatch(key) else json.dumps(key)}"
+        name = f"{prefix}.{key if _BARE.fullmatch(key) else json.dumps(key)}"
         if isinstance(value, dict):
-            yield from _flat(place, value)
+            yield from _flat(name, value)
         else:
-            yield place, value
+            yield name, value
 
 
 def _challenge(statement: StatementRecord) -> str:

@@ -1,7 +1,7 @@
 """Two runs of one target: new failures, fixes and other changes.
 
-Cases are compared by their ids, which stand for the same model and the same bytes as long as the digests agree. What
-one run has not tried is not compared.
+Cases are compared by id: an id stands for the same model and bytes as long as the digests agree. Cases that one of the
+runs did not try are not compared.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .text import flattened
 BROKE, LOST, MENDED, GAINED, CHANGED = "broke", "lost", "mended", "gained", "changed"
 
 _NOT_THERE = UNTRIED | {Verdict.NOT_TRIED}
-"""Verdicts that say nothing of the target, so that nothing is compared with them."""
+"""Verdicts without information on the target; they are not compared."""
 
 _MOVED = 0.05
-"""Part of the larger one by which two largest errors among passes must differ to be told as a move. Errors of the same
-code are the same bits; other thread counts or instruction sets move them by less than that, rarely by more."""
+"""Smallest relative change of the largest error of passing cases that is reported. Errors of the same code are
+identical to the bit. Other thread counts or instruction sets usually change them by less than this."""
 
 
 class Kind(NamedTuple):
@@ -49,14 +49,14 @@ KINDS = {
     GAINED: Kind("Newly supported", "newly supported", "newly supported", "check", "pass"),
     CHANGED: Kind("Other changes", "other change", "other changes", "wave", "known"),
 }
-"""The kinds of changes, what matters most first."""
+"""The kinds of changes, the most important first."""
 
 
 class Change(Struct, frozen=True):
     """A case with its verdicts in both runs.
 
-    Message, command and the title of the finding are those of the run in which it does not pass, of the new one where
-    both do not.
+    Message, command and title of the finding come from the run in which the case does not pass; from the new run where
+    it passes in neither.
     """
 
     case: str
@@ -70,12 +70,12 @@ class Change(Struct, frozen=True):
 
     @property
     def how(self) -> str:
-        """Both verdicts, in words."""
+        """Both verdicts as text."""
         return f"{self.was} to {self.now}" if self.was != self.now else f"{self.was}, with another diagnosis"
 
 
 class Moved(Struct, frozen=True):
-    """The move of accuracy in one element type. ``wider`` is whether the grade is one that allows more."""
+    """A change of accuracy in one element type. ``wider``: the new grade allows larger errors."""
 
     type: str
     grade_was: str
@@ -86,7 +86,7 @@ class Moved(Struct, frozen=True):
 
 
 class Changes(Struct, frozen=True):
-    """The differences on one target: by kind the changed cases, and how many have the same verdict in both runs."""
+    """The differences on one target: the changed cases by kind, and the number of cases with the same verdict."""
 
     name: str
     old: Subject
@@ -98,7 +98,7 @@ class Changes(Struct, frozen=True):
     accuracy: tuple[Moved, ...]
 
     def groups(self, kind: str) -> list[list[Change]]:
-        """Return the changes of a kind by finding, the largest group first; in each the shortest id comes first."""
+        """Return the changes of a kind by finding, the largest group first; each group starts with its shortest id."""
         groups: dict[str, list[Change]] = {}
         for change in sorted(self.changed[kind], key=lambda change: (len(change.case), change.case)):
             groups.setdefault(change.finding, []).append(change)
@@ -106,7 +106,7 @@ class Changes(Struct, frozen=True):
 
     @property
     def worse(self) -> bool:
-        """Whether a case broke, one is no longer supported, or accuracy has a wider grade."""
+        """Whether a case broke, lost support, or accuracy has a wider grade."""
         return bool(self.changed[BROKE] or self.changed[LOST] or any(moved.wider for moved in self.accuracy))
 
     @property
@@ -119,20 +119,20 @@ class Changes(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The target with its versions; two targets where they are not the same."""
+        """The target with its versions; both targets where their names differ."""
         if self.old.name == self.new.name:
             return f"{self.name} {self.versions}".strip()
         return ", then ".join(f"{subject.name} {subject.version}".strip() for subject in (self.old, self.new))
 
     @property
     def versions(self) -> str:
-        """The versions of the runtime, as one word where they are the same."""
+        """The runtime's version; "old to new" where the versions differ."""
         was, now = self.old.version, self.new.version
         return now if was == now else f"{was or 'unknown'} to {now or 'unknown'}"
 
     @property
     def verdict(self) -> str:
-        """The answer in a line."""
+        """The result of the comparison in one line."""
         if not self.compared:
             return "unknown: the runs have no case in common"
         parts = [plural(n, kind.one, kind.many) for name, kind in KINDS.items() if (n := len(self.changed[name]))]
@@ -146,7 +146,7 @@ class Changes(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, target by target. ``warnings`` say what makes them less than comparable, one line each."""
+    """Two runs, compared target by target. ``warnings`` list differences that limit the comparison, one line each."""
 
     old: Run
     new: Run
@@ -161,7 +161,7 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """The answer in a word or two: whether something got worse."""
+        """The answer in a word or two: whether a target got worse."""
         worse = [changes for changes in self.targets if changes.worse]
         if worse:
             return "Yes" if len(worse) == len(self.targets) else f"Yes, {len(worse)} of {len(self.targets)} targets"
@@ -169,7 +169,7 @@ class Comparison:
 
 
 def compare(old: Run, new: Run) -> Comparison:
-    """Compare two runs, target by target of the same name; where each has but one, these two, whatever their names."""
+    """Compare two runs by targets of the same name. If each run has a single target, compare these two."""
     olds, news = subjects_of([old]), subjects_of([new])
     comparison = compare_subjects(old, new, olds, news, [*findings_of(olds), *findings_of(news)])
     return replace(comparison, warnings=(*old.problems, *new.problems, *comparison.warnings))
@@ -178,7 +178,7 @@ def compare(old: Run, new: Run) -> Comparison:
 def compare_subjects(
     old: Run, new: Run, olds: Sequence[Subject], news: Sequence[Subject], findings: Sequence[Finding]
 ) -> Comparison:
-    """Compare the targets of two runs like `compare`; ``findings`` are those of all targets."""
+    """Compare the targets of two runs like `compare`; ``findings`` are the findings of all targets."""
     if len(olds) == len(news) == 1:
         pairs = [(olds[0], news[0])]
     else:
@@ -201,7 +201,7 @@ def compare_subjects(
 
 
 def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> Iterator[str]:
-    """Differences between the runs beside their targets' answers."""
+    """Yield differences between the runs other than the results of their targets."""
     for key, words in (("profile", "profile"), ("onnxspec", "release of onnxspec")):
         values = [dict(run.info)[key] if run.described else "unknown" for run in (old, new)]
         if values[0] != values[1]:
@@ -210,8 +210,8 @@ def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> I
         return
     selections = [dict(flattened(run.info["selection"])) for run in (old, new)]
     if selections[0] != selections[1]:
-        chosen = ["; ".join(f"{k} {v}" for k, v in each.items() if v) or "everything" for each in selections]
-        yield f"They differ in what was selected: {chosen[0]}, then {chosen[1]}."
+        described = ["; ".join(f"{k} {v}" for k, v in each.items() if v) or "everything" for each in selections]
+        yield f"They differ in what was selected: {described[0]}, then {described[1]}."
     digests = [run.info["digests"] for run in (old, new)]
     changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
     if changed:
@@ -265,7 +265,7 @@ def _changes(old: Subject, new: Subject, titles: Mapping[tuple[int, str], str]) 
 
 
 def _difference(before: Result, after: Result) -> str | None:
-    """Return how a case changed; None where it did not, or where nobody can tell."""
+    """Return how a case changed; None where it did not, or where a verdict has no information."""
     was, now = before.verdict, after.verdict
     if was in _NOT_THERE or now in _NOT_THERE:
         return None
@@ -291,13 +291,13 @@ def _moves(old: Subject, new: Subject) -> Iterator[Moved]:
         was, now = before[row.type].passing_grade, row.passing_grade
         wider = was in order and now in order and order.index(now) > order.index(was)
         largest = [before[row.type].worst or 0.0, row.worst or 0.0]
-        known = None not in (before[row.type].worst, row.worst)
-        if was != now or (known and abs(largest[0] - largest[1]) > _MOVED * max(largest)):
+        both_known = None not in (before[row.type].worst, row.worst)
+        if was != now or (both_known and abs(largest[0] - largest[1]) > _MOVED * max(largest)):
             yield Moved(row.type, was, now, before[row.type].worst, row.worst, wider)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Return the comparison as JSON holds it; the keys are in docs/results.md."""
+    """Return the comparison as JSON data; docs/results.md documents the keys."""
     ends = {
         name: {"folder": str(run.path), "started": run.info["started"], "onnxspec": run.info["onnxspec"]}
         for name, run in (("old", comparison.old), ("new", comparison.new))

@@ -1,4 +1,4 @@
-"""The evidence of a case, read from a run folder that may hold anything; nothing outside the folder is read."""
+"""Evidence of a case, read from an untrusted run folder. Nothing outside the folder is read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LARGEST_FILE = 64 << 20
 MOST_FILES = 64
 MOST_VALUES = 10
 
-# The files that a reader may take away. Others in the folder are nobody's business here.
+# Files that a reader may download. Other files of the folder are never offered.
 _FILES = re.compile(r"(?:evidence\.json|script\.py|model\.onnx|test_data_set_\d{1,3}/(?:in|out)put_\d{1,3}\.pb)")
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One case on one target: its evidence, and ``files``, paths inside ``folder``, that may be taken away."""
+    """One case on one target: its evidence, and ``files`` for download, as paths inside ``folder``."""
 
     folder: Path
     evidence: Evidence
@@ -30,7 +30,7 @@ class Exhibit:
 
 
 def read_exhibit(run: Path, name: str) -> Exhibit | None:
-    """Return the exhibit in the folder of that name inside the run folder; None where none can be read."""
+    """Return the exhibit in folder ``name`` of the run folder; None where it cannot be read."""
     if not name:
         return None
     try:
@@ -47,11 +47,11 @@ def read_exhibit(run: Path, name: str) -> Exhibit | None:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Yield the files to take away, in the order in which a reader wants them."""
+    """Yield the files for download, the most useful first."""
     names = ["script.py", "model.onnx"]
-    for place in sorted(folder.glob("test_data_set_*")):
-        if not place.is_symlink() and place.is_dir():
-            names += sorted(path.relative_to(folder).as_posix() for path in place.iterdir())
+    for data_set in sorted(folder.glob("test_data_set_*")):
+        if not data_set.is_symlink() and data_set.is_dir():
+            names += sorted(path.relative_to(folder).as_posix() for path in data_set.iterdir())
     for name in [*names, "evidence.json"][:MOST_FILES]:
         path = folder / name
         if _FILES.fullmatch(name) and not path.is_symlink() and path.is_file() and path.stat().st_size <= LARGEST_FILE:
@@ -59,24 +59,24 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def shape_text(sizes: Sequence[int]) -> str:
-    """Return a shape as a table shows it, e.g. ``4 x 3 x 2``."""
+    """Return a shape as text for a table, e.g. ``4 x 3 x 2``."""
     return " \N{MULTIPLICATION SIGN} ".join(map(str, sizes[:8])) if sizes else "scalar"
 
 
 def short(value: float | None, digits: int = 6) -> str:
-    """Return a number as a table shows it; nothing for None."""
+    """Return a number as text for a table; an empty text for None."""
     return "" if value is None else f"{value:.{digits}g}"
 
 
 def first_values(input: Input) -> str:
-    """Return the first values of an input, with dots where there are more."""
+    """Return the first values of an input, with dots where more follow."""
     values = [short(value) for value in (input.values or [])[:MOST_VALUES] if value is not None]
     more = ", ..." if values and math.prod(input.shape or ()) > len(values) else ""
     return ", ".join(values) + more
 
 
 def range_text(input: Input) -> str:
-    """Return the range of an input, and how many of its values are not finite."""
+    """Return the range of an input, and its number of non-finite values."""
     low, high = input.low, input.high
     finite = f"{short(low)} to {short(high)}" if isinstance(low, float) and isinstance(high, float) else ""
     odd = f"{input.nonfinite} not finite" if input.nonfinite else ""

@@ -1,4 +1,4 @@
-"""The pages of findings: one file each beside the report's page, with the case's own files to take away."""
+"""Pages of findings: one file each beside the report's page, with the files of the case for download."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .findings import ASIDE, REFUSED, Finding
 
 FOLDER = "findings"
 MOST_PAGES = 200
-"""Findings beyond that have no page of their own; a run with so many is broken in one way or another."""
+"""Maximum number of findings with their own page. A run with more findings is broken as a whole."""
 
 MOST_LISTED = 1000
 
@@ -27,7 +27,7 @@ def paged(findings: Sequence[Finding]) -> frozenset[int]:
 
 
 def places_of(finding: Finding) -> list[tuple[str, str]]:
-    """Return where the files of each member's smallest and larger case are, seen from the finding's page."""
+    """Return, for each member, the folders of its smallest and its larger case, relative to the finding's page."""
     return [
         (f"files/{finding.number:02d}-{k}", f"files/{finding.number:02d}-{k}-larger")
         for k in range(1, len(finding.members) + 1)
@@ -35,9 +35,9 @@ def places_of(finding: Finding) -> list[tuple[str, str]]:
 
 
 def write_pages(out: Path, pages: Iterator[tuple[Finding, str]]) -> None:
-    """Write the pages and the files that they link to into ``out``/findings, in place of those of an earlier report.
+    """Write the pages and the files that they link to into ``out``/findings, replacing those of an earlier report.
 
-    Raises OSError where that cannot be written, or where a folder of that name holds something else.
+    Raise OSError where that cannot be written, or where a folder of that name has other content.
     """
     folder, unfinished = out / FOLDER, out / f".{FOLDER}.{os.getpid()}"
     if folder.is_symlink() or (folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file()):
@@ -59,7 +59,7 @@ def write_pages(out: Path, pages: Iterator[tuple[Finding, str]]) -> None:
 
 
 def _copy(exhibit: Exhibit | None, place: Path) -> None:
-    """Copy the files of a case, so that a report can be sent to somebody without its run."""
+    """Copy the files of a case, so that a report can be sent without its run."""
     for name in exhibit.files if exhibit is not None else ():
         assert exhibit is not None
         (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def _copy(exhibit: Exhibit | None, place: Path) -> None:
 
 
 def means(finding: Finding) -> str:
-    """Return what the verdict of a finding means, and whether it is one that decides, in a few sentences."""
+    """Return a few sentences on the verdict of a finding: its meaning, and whether it fails the run."""
     if finding.section == ASIDE:
         return f"{NO_FAILURE.get(finding.kind, finding.word.meaning)} This is not a failure."
     meaning = finding.word.meaning
@@ -79,7 +79,7 @@ def means(finding: Finding) -> str:
 
 
 def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:
-    """Return (path, size, what it is) of each file of a case."""
+    """Return (path, size, description) of each file of a case."""
     files = []
     for name in exhibit.files:
         size = (exhibit.folder / name).stat().st_size

@@ -1,4 +1,4 @@
-"""Findings of runs, in the words of their ``run.json``, each with its results."""
+"""Findings of runs, with the texts of their ``run.json`` and with their results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .subject import Subject, command_of, place_of, version_of
 from .text import slug
 
 NEW, KNOWN, VALIDATION, ASIDE, REFUSED = "new", "known", "validation", "aside", "unsupported"
-"""The sections of the page. An invalid model that ran, what fails no case, and a refusal are no wrong results and stand
-apart."""
+"""The sections of the page. Accepted invalid models, observations that fail no case, and refusals are not wrong
+results; they have sections of their own."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """One statement of an operator's document, as ``run.json`` gives it; ``status`` is empty where it gives none."""
+    """One statement of an operator's document, from ``run.json``; ``status`` is empty where the run has none."""
 
     id: str
     status: str
@@ -36,11 +36,11 @@ class Clause:
 
 
 class Member(Struct, frozen=True, dict=True):
-    """A finding as one target shows it.
+    """A finding on one target.
 
-    ``results`` are those of its ``cases`` that the run holds; ``smallest`` is the id of the simplest case. ``exhibit``
-    and ``larger`` are the evidence of that case, and of one that shows more of the pattern. ``diagnoses`` are (ids of
-    the faults that explain a result together, how many results), the commonest first; ``searched`` is whether all known
+    ``results`` are the results of its ``cases`` in the run; ``smallest`` is the id of the simplest case. ``exhibit``
+    and ``larger`` are the evidence of that case, and of a case that shows more of the pattern. ``diagnoses`` are pairs
+    (ids of the faults that together explain a result, number of results), the commonest first. ``searched``: all known
     faults were tried on results without a diagnosis.
     """
 
@@ -74,15 +74,15 @@ class Member(Struct, frozen=True, dict=True):
 
     @property
     def missing(self) -> str:
-        """The reason for which there is no evidence, where the run says so."""
+        """The reason why there is no evidence, where the run has one."""
         return self._evidence["missing"].get(self.smallest, "")
 
     def alone(self, fault: str) -> int:
-        """The number of its results that a fault explains by itself."""
+        """Return the number of results that a fault explains by itself."""
         return sum(count for ids, count in self.diagnoses if ids == (fault,))
 
     def beside(self, fault: str) -> list[tuple[str, int]]:
-        """The other faults that its results show too, and how many do."""
+        """Return the other faults that explain its results together with ``fault``, each with the number of results."""
         others: Counter[str] = Counter()
         for ids, count in self.diagnoses:
             others.update({id: count for id in ids if id != fault})
@@ -90,7 +90,7 @@ class Member(Struct, frozen=True, dict=True):
 
     @property
     def unexplained(self) -> int:
-        """The number of its results that nothing explains, though there is something to explain."""
+        """The number of results without a diagnosis, among those that a fault could explain."""
         return sum(count for ids, count in self.diagnoses if not ids)
 
     @property
@@ -103,10 +103,12 @@ class Member(Struct, frozen=True, dict=True):
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding, said once of all targets that show it; their ``members`` are in the order of the page. ``fault`` is
-    the id of the fault that it is, ``conditions`` under which it shows; both may be empty. ``when`` says what the
-    conditions are worth: whether they were tried, by experiments on the target, or only seen, and whether anything
-    passes that meets them; ``known`` whether a list of known failures names it."""
+    """A finding, with all targets that show it as ``members``, in the order of the page.
+
+    ``fault`` is the id of its fault, ``conditions`` are those under which it shows; both may be empty. ``when`` is the
+    strength of the conditions: whether experiments on the target confirmed them, or results only agree with them, and
+    whether cases that meet them also pass. ``known``: a list of known failures names the finding.
+    """
 
     number: int
     section: str
@@ -126,12 +128,12 @@ class Finding:
 
     @property
     def possible(self) -> bool:
-        """Tell whether the fault is a hypothesis only."""
+        """Whether the fault is only a hypothesis."""
         return self.title.startswith("Consistent with")
 
     @property
     def refused(self) -> str:
-        """What a target refuses, in words."""
+        """The feature that the target refuses, as text."""
         return "no common condition" if self.title.startswith("Refuses, ") else self.title.removeprefix("Refuses ")
 
     @property
@@ -140,12 +142,13 @@ class Finding:
 
     @property
     def page(self) -> str:
-        """The path of its own page from the report's folder on."""
+        """The path of the finding's page, relative to the report's folder."""
         return f"findings/{self.number:02d}-{slug(self.title)[:60].strip('-') or 'finding'}.html"
 
     @property
     def statements(self) -> list[tuple[tuple[Clause, ...], Clause]]:
-        """The clauses by what they say, in order: (those that say the same of several operators, the first)."""
+        """The clauses grouped by text, in order: (clauses of several operators with the same text, the first of
+        them)."""
         by_text: dict[tuple[str, str], list[Clause]] = {}
         for clause in self.clauses:
             by_text.setdefault((clause.text or clause.id, clause.status), []).append(clause)
@@ -161,15 +164,15 @@ class Finding:
 
 
 def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
-    """Return the findings of every subject, numbered from 1 in the order of the page, once for all targets.
+    """Return the findings of all subjects, numbered from 1 in the order of the page, with one finding for all targets.
 
-    A failing result that no finding names is in one all the same, so that no failure hides in the table.
+    Failing results without a finding get one here, so that every failure is on the page.
     """
     grouped: dict[tuple[Finding, int], list[Member]] = {}
     for subject in subjects:
         seen: Counter[Finding] = Counter()
         for finding, member in _findings(subject):
-            # Two findings of one target with the same title stay two.
+            # Two findings of one target with the same title stay separate.
             seen[finding] += 1
             grouped.setdefault((finding, seen[finding]), []).append(member)
     order = (NEW, KNOWN, VALIDATION, ASIDE, REFUSED)
@@ -181,7 +184,7 @@ def findings_of(subjects: Sequence[Subject]) -> list[Finding]:
 
 
 def _findings(subject: Subject) -> Iterator[tuple[Finding, Member]]:
-    """Yield the findings of a target, as yet without members, each with the target's part in it."""
+    """Yield the findings of a target, still without members, each with the member of the target."""
     covered = set[str]()
     for entry in subject.info["findings"]:
         cases = tuple(dict.fromkeys(filter(None, entry["cases"] or [entry["smallest"]])))
@@ -203,7 +206,7 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[F
     reason = (result.reason or "") if result else ""
     title = entry["title"] or f"Finding without a title: {kind or verdict}"
     section = _section(kind, entry["expected"])
-    only = "Fails only with" if entry["tried"] else "All that fail have"
+    condition_text = "Fails only with" if entry["tried"] else "All that fail have"
     finding = Finding(
         0,
         section,
@@ -213,7 +216,7 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[F
         tuple(_clause(name, subject.run.info["clauses"]) for name in entry["clauses"]),
         entry["fault"],
         entry["conditions"],
-        "Fails with, not always" if entry.get("passing") else only,
+        "Fails with, not always" if entry.get("passing") else condition_text,
         (),
         entry["expected"] and section in (KNOWN, VALIDATION),
     )
@@ -238,12 +241,12 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[F
 
 
 def _asks_for_a_fault(result: Result) -> bool:
-    """Tell whether a fault may explain a result's values. An inaccurate one has its wider class instead."""
+    """Return whether a fault may explain a result's values. An inaccurate result has its wider class instead."""
     return word(result.verdict.value).told and (result.verdict is not Verdict.INACCURATE or bool(result.diagnosis))
 
 
 def _nameless(verdict: str, expected: bool) -> Record:
-    """Return a finding of which nothing is known but the verdict."""
+    """Return a finding with nothing but a verdict."""
     title = f"Results that are {verdict} and that no finding names"
     return {**empty(Record), "title": title, "kind": verdict, "verdict": verdict, "expected": expected}
 

@@ -1,4 +1,4 @@
-"""Error over bound as a table of tiles: units or rows of a batch down, steps across."""
+"""Heat map of error over bound: units or batch rows down, steps across."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ BANDS = (
     (1e3, "b3", "up to 1,000 times the bound"),
     (math.inf, "b4", "beyond"),
 )
-"""(upper end of |error| / bound, class of the colour, words); from the third on it is outside."""
+"""(upper end of |error| / bound, CSS class of the colour, text). The third band and later ones are outside the
+bound."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One element: the class of its colour, its text, and what it means in words."""
+    """One element: the CSS class of its colour, its text, and its meaning as a sentence."""
 
     band: str
     text: str
@@ -32,10 +33,10 @@ class Tile:
 
 @dataclass(frozen=True)
 class HeatTable:
-    """Tiles by (name, tiles) rows.
+    """Tiles, as rows of (name, tiles).
 
-    ``here`` is the index of the row that is shown in detail, -1 for none. ``total_rows`` and ``total_steps`` also count
-    those that the evidence left out.
+    ``here`` is the index of the row that is shown in detail, -1 for none. ``total_rows`` and ``total_steps`` include
+    rows and steps that the evidence left out.
     """
 
     row_word: str
@@ -51,7 +52,7 @@ class HeatTable:
 
     @property
     def summary(self) -> str:
-        """The table in a sentence."""
+        """The table as one sentence."""
         checked = [
             (step, name, tile)
             for name, tiles in self.rows
@@ -75,14 +76,14 @@ _OUTSIDE = ("b2", "b3", "b4")
 
 
 def band(ratio: float | None) -> str:
-    """Return the class of the colour for a ratio; ``none`` where nothing is judged."""
+    """Return the CSS class of the colour of a ratio; ``none`` where the element is not judged."""
     if ratio is None or math.isnan(ratio):
         return "none"
     return next(name for end, name, _ in BANDS if ratio <= end)
 
 
 def times(ratio: float | None) -> str:
-    """Return a ratio in few characters, as it stands in a tile: ``0.12``, ``35``, ``4e5``."""
+    """Return a ratio as short text for a tile: ``0.12``, ``35``, ``4e5``."""
     if ratio is None or math.isnan(ratio):
         return ""
     if math.isinf(ratio):
@@ -96,7 +97,7 @@ def times(ratio: float | None) -> str:
 
 
 def by_unit(numbers: Numbers) -> HeatTable | None:
-    """Return the tiles of one row of the batch, units down; None where the evidence has none."""
+    """Return the tiles of one batch row, units down; None where the evidence has none."""
     plane = numbers.plane
     if not plane or not _even(plane.ratio, len(plane.steps), len(plane.units)):
         return None
@@ -105,7 +106,7 @@ def by_unit(numbers: Numbers) -> HeatTable | None:
 
 
 def by_row(numbers: Numbers) -> HeatTable | None:
-    """Return the worst tile of each row of the batch at each step; None where the evidence has none."""
+    """Return the worst tile of each batch row at each step; None where the evidence has none."""
     rows = numbers.rows
     if not rows or len(rows.names) < 2 or not _even(rows.ratio, len(rows.names), len(rows.steps)):
         return None
@@ -127,13 +128,13 @@ def _table(
     total_rows: int,
     total_steps: int,
 ) -> HeatTable:
-    """Return the table; a line is its name, its ratios, and the step at which its padding begins."""
-    shown = tuple(steps[:MOST_CELLS])
+    """Return the table; a line has a name, ratios, and the step at which its padding begins."""
+    shown_steps = tuple(steps[:MOST_CELLS])
     rows = tuple(
-        (name, tuple(_tile(ratio, step >= end) for step, ratio in zip(shown, ratios, strict=False)))
+        (name, tuple(_tile(ratio, step >= end) for step, ratio in zip(shown_steps, ratios, strict=False)))
         for name, ratios, end in lines[:MOST_CELLS]
     )
-    return HeatTable(row_word, shown, rows, here, total_rows, total_steps)
+    return HeatTable(row_word, shown_steps, rows, here, total_rows, total_steps)
 
 
 def _tile(ratio: float | None, padding: bool) -> Tile:

@@ -1,5 +1,4 @@
-"""Results as JUnit XML, the form that most services of continuous integration read: one test case for each case on
-each target, so that what is wrong counts once."""
+"""Results as JUnit XML, which most continuous integration services read: one test case per case and target."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from .text import printable
 
 
 def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result] = ()) -> bytes:
-    """The XML, a suite for each target.
+    """Return the XML, with one suite per target.
 
-    A failing result is a failure, unless the target's list of known failures names it: then it is skipped, with the
-    reason there. What is not supported, or not tried, is skipped; what ``required`` has is a failure; what could not
-    be tried is an error.
+    A failing result is a failure; if the target's list of known failures names it, it is skipped, with the reason of
+    the list. Unsupported and untried cases are skipped; those in ``required`` are failures. A case that could not be
+    run is an error.
     """
     demanded = {(result.target, result.case) for result in required}
     document = JUnitXml("onnxspec")
@@ -31,7 +30,7 @@ def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result
 
 
 def _clean(text: str) -> str:
-    """A text without what XML cannot hold."""
+    """Return the text with escapes for characters that XML cannot hold."""
     return printable(text)
 
 

@@ -1,4 +1,4 @@
-"""Operator version x feature group x target: which parts of an operator hold on which target."""
+"""Matrix of operator version, feature group and target, with the outcome of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = "all cases"
 
 
 class Cell(NamedTuple):
-    """One cell where something was run: how it is drawn, and what it says in few words and in a sentence."""
+    """One cell with results: icon and tone, a short text, and a sentence."""
 
     icon: str
     tone: str
@@ -35,9 +35,9 @@ Line = tuple[Subject, tuple[Cell | None, ...]]
 class Table(Struct, frozen=True):
     """The matrix of one operator.
 
-    ``rows`` are (feature group, lines): versions are few, targets may be many, so these stand below one another.
-    ``page`` is the address of the specification. ``refused`` are versions and feature groups of which every target
-    refuses every case; they have no column or row.
+    ``rows`` are pairs (feature group, lines). Targets are lines because there may be many of them; versions are
+    columns. ``page`` is the address of the specification. ``refused`` are versions and feature groups where every
+    target refuses every case; they have no column or row.
     """
 
     operator: str
@@ -48,7 +48,7 @@ class Table(Struct, frozen=True):
 
 
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
-    """Return one table per operator, in order of name; a case stands in the row of every feature that it uses."""
+    """Return one table per operator, sorted by name. A case counts in the row of every feature that it uses."""
     subjects = [subject for subject in subjects if not subject.info["unavailable"]]
     tallies: dict[tuple[str, str, int], Tally] = {}
     versions: dict[str, set[tuple[int, str]]] = {}
@@ -61,8 +61,8 @@ def matrix(subjects: Sequence[Subject]) -> list[Table]:
     for group, version, _ in tallies:
         operator, _, number = version.rpartition("-")
         versions[operator].add((int(number), version))
-        some = [tallies.get((group, version, subject.number)) for subject in subjects]
-        if all(tally is None or tally.declined == tally.total for tally in some):
+        group_tallies = [tallies.get((group, version, subject.number)) for subject in subjects]
+        if all(tally is None or tally.declined == tally.total for tally in group_tallies):
             refused[operator].add(group)
         else:
             features[operator].add(group)
@@ -97,7 +97,7 @@ def _number(version: str) -> int:
 
 
 def _page_of(operator: str) -> str:
-    """The address of an operator's document; empty where there is none, or nobody here knows the operator."""
+    """Return the address of an operator's document; empty where there is none, or the operator is unknown."""
     domain, _, name = operator.rpartition("::")
     try:
         return document_of(name, domain).page

@@ -1,4 +1,4 @@
-"""The page: one HTML file that opens from a folder, offline, with its styles, script and data inside."""
+"""Report page: one HTML file with its styles, script and data inside, which opens from disk without a network."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def _to_stderr(line: str) -> None:
 
 
 def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None] = _to_stderr) -> Path:
-    """Write the report on the run directories ``runs`` to ``out``/index.html, and a page for each finding beside it;
-    return the path of the first page.
+    """Write the report on ``runs`` to ``out``/index.html, and a page for each finding; return the path of the first
+    page.
 
-    A directory that is missing, half-written, empty or of another schema costs one line, given to ``warn`` and shown on
-    the page; what can be read is reported. Raises OSError if ``out`` cannot be written.
+    A run directory that is missing, incomplete, empty or of another schema gives one warning, passed to ``warn`` and
+    shown on the page; the readable content is reported. Raise OSError if ``out`` cannot be written.
     """
     readable, problems = read_runs([Path(run) for run in runs])
     for problem in problems:
@@ -41,13 +41,13 @@ def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None]
 
 
 def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
-    """Write the report on runs that have been read, with what is amiss with them; as `write_report` otherwise."""
+    """Write the report on runs that have been read, with their problems; otherwise like `write_report`."""
     subjects = subjects_of(runs)
     findings = findings_of(subjects)
     out.mkdir(parents=True, exist_ok=True)
     write_pages(out, ((finding, render_finding(finding, findings, subjects)) for finding in findings[:MOST_PAGES]))
     page = out / "index.html"
-    # Written beside and then renamed: a reader never meets half a page, and a full disk leaves the old one whole.
+    # Write a temporary file, then rename it: a reader never gets half a page, and a full disk keeps the old page.
     unfinished = out / f".index.html.{os.getpid()}"
     try:
         text = render(runs, problems, subjects, findings)
@@ -93,7 +93,7 @@ def render(
 
 
 def _comparison(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> Comparison | None:
-    """The differences between two runs of one target; None where the runs are others."""
+    """Return the differences between two runs of the same targets; None for other runs."""
     if len(runs) != 2:
         return None
     old, new = ([subject for subject in subjects if subject.run is run] for run in runs)
@@ -103,7 +103,7 @@ def _comparison(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequ
 
 
 def render_difference(comparison: Comparison) -> str:
-    """Return the HTML of a page on what is different between two runs."""
+    """Return the HTML of a page on the differences between two runs."""
     return html_of("difference.html", "finding.css", comparison=comparison)
 
 
@@ -121,14 +121,14 @@ def render_certificate(certificate: object) -> str:
 
 
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:
-    """Return the HTML of the page of one of the findings."""
-    place = finding.number - 1
+    """Return the HTML of the page of one finding."""
+    index = finding.number - 1
     return html_of(
         "finding.html",
         "finding.css",
         finding=finding,
-        before=findings[place - 1] if place else None,
-        after=findings[place + 1] if finding.number < min(len(findings), MOST_PAGES) else None,
+        before=findings[index - 1] if index else None,
+        after=findings[index + 1] if finding.number < min(len(findings), MOST_PAGES) else None,
         total=len(findings),
         subjects=len(subjects),
         report=_title(subjects),
@@ -139,7 +139,7 @@ def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequ
 
 
 def _by_fault(findings: Sequence[Finding]) -> dict[tuple[int, str], Finding]:
-    """(a target's number, a fault's id) to the finding that it is."""
+    """Return the finding by (number of the target, id of the fault)."""
     return {(member.subject.number, f.fault): f for f in findings if f.fault for member in f.members}
 
 
@@ -158,7 +158,7 @@ SECTIONS = (
     ),
     (REFUSED, "Refused", "Valid models that the target refused with a clean error, or left to another provider."),
 )
-"""(section of a finding, heading, what it means), in the order of the page."""
+"""(section of a finding, heading, description), in the order of the page."""
 
 COLUMNS = (
     ("verdict", "Verdict"),

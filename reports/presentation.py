@@ -1,4 +1,4 @@
-"""Icons and tones of verdicts and of what several cases come to. The colour never stands alone."""
+"""Icons and tones of verdicts and of outcomes of several cases. Colour is never the only mark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
 
 
 class Presentation(NamedTuple):
-    """The name of a drawing and that of a colour."""
+    """The name of an icon and the name of a colour."""
 
     icon: str
     tone: str
@@ -44,9 +44,9 @@ FEATURES = {
     "reverse": "reverse direction",
     "bidirectional": "both directions",
 }
-"""Words for feature groups whose short names are not clear."""
+"""Text for feature groups with unclear short names."""
 
 
 def presentation_of(verdict: str) -> Presentation:
-    """Return how a verdict is drawn; one of another version claims nothing."""
+    """Return icon and tone of a verdict; unknown verdicts get the question mark."""
     return _PRESENTATIONS.get(verdict, _QUESTION)

@@ -1,4 +1,4 @@
-"""Refusals of targets, those with the same message in one line, and messages cut to the part that differs."""
+"""Refusals of targets: those with the same message in one line, messages cut to the part that differs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from .findings import Finding
 
 _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d+\b|\b(?:LSTM|GRU|RNN|lstm|gru|rnn)\b|Lstm|Gru|Rnn")
-"""Parts of a message that name one operator, value or line: without them refusals of one cause have one text."""
+"""Parts of a message that name one operator, value or line: without them, refusals with one cause have equal text."""
 
 _SHORTEST = 4
-"""Words that the beginnings of two messages share before they are cut."""
+"""Number of words that two messages must share at their start before they are cut."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Refusal:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Labels of the targets that refuse it."""
+        """Labels of the targets that refuse."""
         return tuple(dict.fromkeys(member.subject.label for f in self.findings for member in f.members))
 
 
 def refusals_of(findings: Sequence[Finding]) -> list[Refusal]:
-    """Return findings on refusals as lines, in their order."""
+    """Return findings on refusals grouped into lines, in their order."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         text = _VARIABLE.sub("", finding.members[0].message)
@@ -47,7 +47,7 @@ def refusals_of(findings: Sequence[Finding]) -> list[Refusal]:
 
 
 def shortened_messages(messages: Sequence[str]) -> list[str]:
-    """Return messages without the words with which another of them begins, too."""
+    """Return messages without the words that another message begins with, too."""
     words = [message.split() for message in messages]
     return [_without_shared(own, words[:k] + words[k + 1 :]) for k, own in enumerate(words)]
 

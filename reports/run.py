@@ -1,4 +1,4 @@
-"""One run folder, read for pages: its ``run.json``, its results, its problems."""
+"""One run folder, read for pages: its ``run.json``, results and problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _LARGEST = 4_000_000
-"""Bytes of a list of nodes; a longer one is none of ours."""
+"""Maximum size of a list of nodes in bytes; onnxspec writes no longer one."""
 
 
 def empty(record: type[R]) -> R:
@@ -40,19 +40,19 @@ def empty(record: type[R]) -> R:
 
 
 NO_TARGET = empty(TargetRecord)
-"""The entry of a target of which ``run.json`` says nothing."""
+"""The entry of a target that ``run.json`` does not describe."""
 
 NO_RUN: RunRecord = {**empty(RunRecord), "schema": SCHEMA, "expected_failures": True}
-"""A ``run.json`` that is not there, or cannot be read."""
+"""The record for a ``run.json`` that is missing or unreadable."""
 
 _SHOWN_OF_NODES = ("node", "operator", "case", "data", "why")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder. ``info`` is its ``run.json``, `NO_RUN` where there is none; ``problems`` are one line each.
+    """One run folder. ``info`` is its ``run.json``, or `NO_RUN`; ``problems`` are one line each.
 
-    Texts are those of the folder: whatever prints them makes them printable.
+    Texts come from the folder unchanged: code that prints them must make them printable.
     """
 
     name: str
@@ -64,12 +64,12 @@ class Run:
 
     @property
     def described(self) -> bool:
-        """Tell whether there is a ``run.json``."""
+        """Whether there is a ``run.json``."""
         return self.info is not NO_RUN
 
     @cached_property
     def nodes(self) -> tuple[NodeCase, ...]:
-        """The nodes of the model that was run, in its order; empty where cases of a profile were run."""
+        """The nodes of the model that was run, in its order; empty if the run used the cases of a profile."""
         folder = self.path / NODE_CASES
         if not folder.is_dir():
             return ()
@@ -86,7 +86,7 @@ class Run:
 
 
 def read_run(path: Path) -> Run:
-    """Read a run folder. Nothing that the folder holds or lacks raises: it becomes a line of ``problems``."""
+    """Return a run folder. No content of the folder raises an exception: problems become lines of ``problems``."""
     name = shortened(path.resolve().name or str(path), 200)
     try:
         folder = read_folder(path)
@@ -105,7 +105,7 @@ def read_run(path: Path) -> Run:
 
 
 def _broken_off(folder: RunFolder) -> Iterator[str]:
-    """Lines on internal errors: of the suite or of an operator, not failures of a target."""
+    """Yield lines on internal errors, which are errors of the suite or an operator and not failures of a target."""
     for target in folder.info["targets"] if folder.info is not None else ():
         yield from (f"{target['name']}: {mishap}" for mishap in target.get("mishaps", ()))
     unjudged = [result for result in folder.results if result.verdict is Verdict.NOT_JUDGED]
@@ -133,7 +133,7 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
 
 
 def _apart(first: Run, other: Run) -> str:
-    """Return how the cases of two runs differ, so that their counts cannot be compared; empty where they agree."""
+    """Return why the counts of two runs do not compare: other profile or cases. Empty where they agree."""
     profiles = [run.info["profile"] if run.described else "unnamed" for run in (first, other)]
     if profiles[0] != profiles[1]:
         return f"{other.name}: profile {profiles[1]}, but {first.name} has {profiles[0]}; their counts do not compare."

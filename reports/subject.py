@@ -1,4 +1,4 @@
-"""One target in one run: its results, and counts of them."""
+"""One target in one run: its results and their counts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def operator_of(result: Result) -> str:
 
 
 def version_of(result: Result) -> str:
-    """Return the operator version as people write it: ``LSTM-14``."""
+    """Return the operator with its version: ``LSTM-14``."""
     return f"{operator_of(result)}-{result.version}"
 
 
 def groups_of(result: Result) -> Iterable[str]:
-    """Return feature groups, or, where a run has none, topics of the clauses (``lstm.clip.gates`` is ``clip``)."""
+    """Return feature groups; without them, topics of the clauses (``lstm.clip.gates`` is ``clip``)."""
     topics = (topic_of(clause).partition(".")[0] or clause for clause in result.clauses)
     return result.features or dict.fromkeys(filter(None, topics))
 
@@ -44,7 +44,7 @@ def command_of(result: Result) -> str:
 
 
 def place_of(result: Result) -> str:
-    """Return the first wrong element in words: ``Y[3, 0, 1, 5], step 3``; empty where there is none."""
+    """Return the first wrong element as text: ``Y[3, 0, 1, 5], step 3``; empty where there is none."""
     if result.where is None:
         return ""
     name, index = result.where.get("output", ""), ", ".join(map(str, (result.where.get("index") or ())[:16]))
@@ -56,9 +56,9 @@ def place_of(result: Result) -> str:
 class TypeRow(NamedTuple):
     """The results of one element type.
 
-    ``passing_grade`` is the class that all but its wrong results meet, ``worst`` the largest |error| / bound of a pass,
-    ``shift`` the mean signed error in units of the type's rounding; None where unknown. ``digits`` says how many digits
-    of the type systematic errors leave; empty where they average out.
+    ``passing_grade`` is the accuracy class that all results meet, except wrong ones. ``worst`` is the largest |error| /
+    bound of a pass, ``shift`` the mean signed error in units of the type's rounding; None where unknown. ``digits`` is
+    the number of digits that systematic errors leave; empty where errors average out.
     """
 
     type: str
@@ -90,13 +90,14 @@ class Subject:
 
     @cached_property
     def refused(self) -> frozenset[str]:
-        """Operator versions and element types of which the target runs nothing."""
+        """Operator versions and element types that the target declines in every case."""
         tallies = {**self.by_version, **self.by_type}
         return frozenset(name for name, tally in tallies.items() if tally.declined == tally.total)
 
     @cached_property
     def features(self) -> dict[tuple[str, str], Tally]:
-        """Counts by feature group and operator version, empty for all; without versions and types that are refused."""
+        """Counts by feature group and operator version; group "" counts all. Refused versions and types are left
+        out."""
         return self._tallied(
             lambda result: (
                 [(group, version_of(result)) for group in ("", *groups_of(result))]
@@ -138,7 +139,7 @@ class Subject:
 
     @cached_property
     def types(self) -> list[TypeRow]:
-        """One row per element type, in order of name."""
+        """One row per element type, sorted by name."""
         ratios: dict[str, float] = {}
         for result in self.results:
             if result.verdict is Verdict.PASS and result.worst is not None:
@@ -157,19 +158,20 @@ class Subject:
 
     @property
     def levels(self) -> list[str]:
-        """How far quantized outputs are off, a line for each operator and number of bits."""
+        """Errors of quantized outputs, one line for each operator and number of bits."""
         return [f"{record['operator']}, {levels_text(record)}" for record in self.info.get("levels", [])]
 
     @property
     def version(self) -> str:
-        """The runtime's version, where the description gives one, and that of a provider that is a plug-in."""
+        """The runtime's version from the description, and the version of a plug-in provider."""
         description = self.info["description"]
         version, provider = (_text(description.get(key, "")) for key in ("version", "provider_version"))
         return f"{version}, provider {provider}" if version and provider else version
 
     @property
     def diagnosed(self) -> str:
-        """How many failures with values known faults explain, in a sentence; empty where there is no such failure."""
+        """A sentence on the number of failures with values that known faults explain; empty where there is no such
+        failure."""
         failing = [result for result in self.results if word(result.verdict.value).told]
         if not failing:
             return ""
@@ -182,8 +184,10 @@ class Subject:
         explained = len(failing) - others.total()
         start = f"{faults} {explained:,} of the" if explained else "No known fault explains the"
         rest = "; ".join(f"{others[words]:,} {words}" for words in _WITHOUT_FAULT if others[words])
-        unnamed = (f for f in self.info["findings"] if not (f["fault"] or f["expected"]) and word(f["verdict"]).told)
-        searched = all(f.get("searched", True) for f in unnamed if f["verdict"] != Verdict.INACCURATE.value)
+        without_fault = (
+            f for f in self.info["findings"] if not (f["fault"] or f["expected"]) and word(f["verdict"]).told
+        )
+        searched = all(f.get("searched", True) for f in without_fault if f["verdict"] != Verdict.INACCURATE.value)
         return f"{start} {results}; {rest}.{'' if searched else ' Not all known faults were tried.'}"
 
     @cached_property
@@ -199,7 +203,7 @@ class Subject:
         return held, sorted(others, key=lambda row: (-row[1] / row[2], row[0]))
 
     def _group_of(self, flag: str) -> str:
-        """Return the rarest feature group that all results with a flag have; empty where there is none."""
+        """Return the rarest feature group that all results with a flag share; empty where there is none."""
         flagged = [result for result in self.results if flag in result.flags]
         if not flagged:
             return ""
@@ -216,13 +220,13 @@ _WITHOUT_FAULT = (
 
 
 def _without_fault(result: Result) -> str:
-    """Return the words for a failing result that no fault explains."""
+    """Return the text for a failing result that no fault explains."""
     by_class, on_list, unexplained = _WITHOUT_FAULT
     return by_class if result.verdict is Verdict.INACCURATE else on_list if result.expected else unexplained
 
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:
-    """Return every target of every run; its label names the run where two runs have a target of that name."""
+    """Return every target of every run. Its label includes the run where two runs have a target of that name."""
     targets: list[tuple[Run, str, TargetRecord]] = []
     for run in runs:
         described = {info["name"]: info for info in run.info["targets"]}
@@ -236,11 +240,11 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
 
 
 _ENDS = (0, 1, 2, 4, 16, 64, 256, 4096, 65535)
-"""The largest difference in levels of each group of cases."""
+"""Upper ends of the groups of cases by their largest difference in levels."""
 
 
 def levels_text(record: LevelsRecord) -> str:
-    """Return the grade of a record, and how many cases differ by how many levels where some do."""
+    """Return the grade of a record, and the number of cases by difference in levels where there are differences."""
     groups: Counter[tuple[int, str]] = Counter()
     for pairs, wrong in ((record["off"], ""), (record["wrong"], " wrong")):
         for levels, cases in pairs:
@@ -255,5 +259,5 @@ def levels_text(record: LevelsRecord) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a value of a description, which may be anything, as text."""
+    """Return a value of a description, which may have any type, as text."""
     return str(value) if isinstance(value, str | bool | int | float) else ""

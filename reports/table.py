@@ -16,14 +16,15 @@ from .subject import Subject, command_of, groups_of, place_of, version_of
 from .text import LONGEST_TEXT, shortened
 
 LONGEST_MESSAGES = 2_500_000
-"""Characters of all messages in one page; beyond it each is cut, and stands whole in results.jsonl."""
+"""Maximum characters of all messages in one page. Beyond it each message is cut; results.jsonl has the full text."""
 
 
 def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> str:
-    """Return the JSON text for the page's table; it is safe inside a ``script`` element.
+    """Return the JSON text for the page's table, safe inside a ``script`` element.
 
-    A row is an array in the order of ``_row``; empty values at its end are left out. What many rows share is numbered:
-    labels (feature groups, clauses, as numbers of names) and texts (messages, and commands with ``{}`` for the case).
+    A row is an array in the order of ``_row``, without the empty values at its end. Rows refer by number to shared
+    values: labels (feature groups, clauses, as numbers of names) and texts (messages, and commands with ``{}`` for the
+    case).
     """
     lengths = [len(result.message) for run in runs for result in run.results if result.message]
     longest = LONGEST_TEXT if sum(lengths) <= LONGEST_MESSAGES else LONGEST_MESSAGES // len(lengths)
@@ -60,7 +61,7 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
         "rows": rows,
     }
     text = msgspec.json.encode(content).decode()
-    # What could end a script element, or open a comment in one, as escapes of the same strings.
+    # Escape all that could end a script element, or open a comment in it; the strings stay equal.
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

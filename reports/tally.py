@@ -1,4 +1,4 @@
-"""Counts of results by verdict, and what they say together."""
+"""Counts of results by verdict."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SPECIAL = frozenset(SPECIAL)
 class Tally(Struct):
     """The number of results of each verdict.
 
-    ``new`` and ``known`` count the failing ones again, by whether the expected-failure file names them;
-    ``unconventional`` counts the passes that break no more than a convention, ``special`` those that lose NaN or a
-    finite number, ``nondeterministic`` those whose runs differ.
+    ``new`` and ``known`` split the failing results by whether the expected-failure file names them. ``unconventional``
+    counts passes that only break a convention, ``special`` passes that lose NaN or a finite number,
+    ``nondeterministic`` passes whose runs differ.
     """
 
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -30,7 +30,6 @@ class Tally(Struct):
     nondeterministic: int = 0
 
     def add(self, result: Result) -> None:
-        """Count a result."""
         verdict = result.verdict
         self.verdicts[verdict.value] += 1
         if verdict in FAILING:
@@ -42,7 +41,7 @@ class Tally(Struct):
 
     @property
     def new(self) -> int:
-        """Failing results that were not expected."""
+        """Failing results that the expected-failure file does not name."""
         return sum(self.new_verdicts.values())
 
     @property
@@ -64,27 +63,27 @@ class Tally(Struct):
 
     @property
     def judged(self) -> int:
-        """Results that say something about the arithmetic: passes and failures."""
+        """Results with information on the arithmetic: passes and failures."""
         return self.passed + self.failed
 
     @property
     def declined(self) -> int:
-        """Results of what the target does not do."""
+        """Results of cases that the target declines."""
         return sum(self.verdicts[verdict] for verdict in DECLINED)
 
     @property
     def other(self) -> int:
-        """Results that say nothing: not judged, or not there."""
+        """Results without information on the target: not judged, or missing."""
         return self.total - self.judged - self.declined
 
     @property
     def by_rank(self) -> list[tuple[str, int]]:
-        """(verdict, count) pairs, worst first, those that occur only."""
+        """(verdict, count) pairs of the verdicts that occur, worst first."""
         return sorted(((name, n) for name, n in self.verdicts.items() if n), key=lambda pair: (rank(pair[0]), pair[0]))
 
     @property
     def split(self) -> list[tuple[str, bool, int]]:
-        """(verdict, whether known, count), worst first: the new failures, then the known ones, then the others."""
+        """(verdict, whether known, count), worst first: the new failures, then the known ones, then other verdicts."""
         return [
             (name, known, counts[name])
             for known, counts in ((False, self.new_verdicts), (True, self.known_verdicts), (False, self.verdicts))

@@ -1,4 +1,4 @@
-"""The templates of pages, of Markdown and of text for terminals, and what they may call."""
+"""Templates of pages, Markdown and terminal text, with their filters and globals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .text import code, plain, printable, shortened
 
 
 def html_of(name: str, *styles: str, scripts: Sequence[str] = ("theme.js",), **content: Any) -> str:
-    """Return a page of a template, with scripts and styles inside: those of all pages, and its own."""
+    """Return a page of a template, with scripts and styles inside. Styles are page.css and ``styles``."""
     style, sources = "".join(map(_asset, ("page.css", *styles))), [_asset(script) for script in scripts]
     scripts_inside, policy = [Markup(source) for source in sources], _policy(style, sources)
     template = _environment(shortened).get_template(name)
@@ -37,7 +37,7 @@ def html_of(name: str, *styles: str, scripts: Sequence[str] = ("theme.js",), **c
 
 
 def markdown_of(name: str, **content: Any) -> str:
-    """Return a Markdown page of a template; text that is inserted can neither format nor link."""
+    """Return a Markdown page of a template; inserted text can neither format nor link."""
     return _environment(_markdown).get_template(name).render(**content).rstrip() + "\n"
 
 
@@ -56,7 +56,7 @@ def _markdown(text: str) -> Markup:
 
 
 def _fenced(text: str) -> Markup:
-    """Return a text that cannot end the fence that it stands in."""
+    """Return the text without sequences that would end its Markdown fence."""
     return Markup(printable(text).replace("```", "` ` `"))
 
 
@@ -66,7 +66,7 @@ def _text(text: str) -> Markup:
 
 @cache
 def _environment(escape: Callable[[str], str]) -> Environment:
-    """Return the templates of the folder assets; ``escape`` is applied to each text that is inserted."""
+    """Return the templates of the folder assets; ``escape`` is applied to each inserted text."""
     environment = Environment(
         loader=FunctionLoader(_asset),
         undefined=StrictUndefined,
@@ -115,7 +115,7 @@ def _environment(escape: Callable[[str], str]) -> Environment:
 
 
 def _documents(clauses: Sequence[Clause]) -> list[tuple[str, str]]:
-    """Return the documents of clauses that have an address: (operator, address)."""
+    """Return (operator, address) of the clauses' documents that have an address."""
     documents = dict.fromkeys(document_saying(clause.id) for clause in clauses)
     return [(document.title, document.page) for document in documents if document is not None and document.page]
 
@@ -126,7 +126,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
-    """Return the policy of a page: it allows this style and these scripts by their hashes, and no injected ones."""
+    """Return the page's content security policy: it allows only this style and these scripts, by their hashes."""
     allowed = " ".join(map(_digest, scripts))
     sources = f"style-src {_digest(style)}; script-src {allowed}; img-src data:"
     return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 
 LONGEST_TEXT = 4000
-"""Characters kept of one text: more than any message that helps a reader, less than what stalls a browser."""
+"""Maximum characters of one text: enough for any useful message, too few to stall a browser."""
 
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
-"""Characters that show nothing, or that turn the text around them, and surrogates, which no file can hold."""
+"""Invisible characters, characters that reorder the text around them, and surrogates, which no file can hold."""
 
 
 def printable(text: str) -> str:
-    """Return the text with every character of `HIDDEN` as its ``\\u`` escape, so that it cannot mislead."""
+    r"""Return the text with every character of `HIDDEN` as its ``\\u`` escape, so that it cannot mislead."""
     if text.isprintable():  # true for nearly all, and far cheaper than the search
         return text
     return HIDDEN.sub(lambda hidden: f"\\u{ord(hidden[0]):04x}", text)
 
 
 def shortened(text: str, limit: int = LONGEST_TEXT) -> str:
-    """Return the text, printable and cut after so many characters."""
+    """Return the text, printable and cut after ``limit`` characters."""
     return printable(text if len(text) <= limit else text[:limit] + " ...")
 
 
@@ -27,12 +27,12 @@ _FORMATTING = re.compile(r"([\\`*_\[\]<>#|~&!])")
 
 
 def plain(text: str) -> str:
-    """A text in one line that Markdown takes for nothing but text."""
+    """Return a text as one line without Markdown formatting."""
     return _FORMATTING.sub(r"\\\1", " ".join(shortened(text).split()))
 
 
 def code(text: str) -> str:
-    """A text as code, whatever backticks it holds."""
+    """Return a text as Markdown code, with a fence longer than its runs of backticks."""
     text = " ".join(shortened(text).split())
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""

@@ -1,1 +1,1 @@
-"""A static site of many runs: which runtime computes what rightly, and since when."""
+"""Static site of many runs: the operators that each runtime computes correctly, and since which release."""

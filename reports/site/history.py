@@ -1,4 +1,4 @@
-"""A finding over the releases of a runtime: since when, until when."""
+"""History of a finding over the releases of a runtime."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class FindingHistory:
     """One finding in several releases of a runtime.
 
     number
-        Its place among those of the runtime.
+        Its index among the findings of the runtime.
     shown
-        The findings that show it, by version, oldest first; without versions that do not show it.
+        The findings that show it, by version, oldest first; versions that do not show it are left out.
     """
 
     runtime: Runtime
@@ -34,7 +34,7 @@ class FindingHistory:
 
     @property
     def member(self) -> Member:
-        """The finding as that release shows it."""
+        """The finding's member in that release."""
         return self.finding.members[0]
 
     @property
@@ -47,7 +47,7 @@ class FindingHistory:
 
     @property
     def note(self) -> str:
-        """The reason on a list of known failures, or else its conditions; empty where the title has them."""
+        """The reason from a list of known failures, else the conditions; empty where the title has them."""
         finding = self.finding
         if self.member.why:
             return self.member.why
@@ -55,12 +55,13 @@ class FindingHistory:
 
     @property
     def page(self) -> str:
-        """The path of its page from the site's folder on."""
+        """The path of its page, relative to the site's folder."""
         return f"findings/{self.runtime.slug}-{self.number:03d}-{slug(self.title)[:60].strip('-')}.html"
 
     @property
     def verdict(self) -> str:
-        """The verdict of its smallest case; that of the finding where the run made the case up and has no result."""
+        """The verdict of its smallest case; the finding's verdict where the run generated the case and has no
+        result."""
         result = self.member.subject.by_case.get(self.member.smallest)
         return result.verdict.value if result else self.finding.verdict
 
@@ -76,12 +77,12 @@ class FindingHistory:
 
     @cached_property
     def sentence(self) -> str:
-        """Since and until which release it is seen."""
+        """A sentence on the first and last release that show it."""
         return self._span(self.states)
 
     @cached_property
     def by_operator(self) -> dict[str, dict[str, str]]:
-        """Outcomes by operator and version, where there are several operators."""
+        """Outcomes by operator and version; empty if there is a single operator."""
         cases: defaultdict[str, set[str]] = defaultdict(set)
         for case in self._cases:
             for operator in {release.operator_of(case) for release in self.runtime.releases} - {""}:
@@ -100,7 +101,7 @@ class FindingHistory:
 
     @cached_property
     def exceptions(self) -> dict[str, str]:
-        """Since and until when, for operators that differ from `sentence`."""
+        """Sentences like `sentence` for operators that differ from it."""
         spans = {
             operator: self._span(states)
             for operator, states in self.by_operator.items()
@@ -110,7 +111,7 @@ class FindingHistory:
 
     @property
     def changed(self) -> bool:
-        """Whether one release shows it and another one is correct, for one operator at least."""
+        """Whether one release shows it and another one is correct, for at least one operator."""
         return any({FAILS, RIGHT} <= set(states.values()) for states in (self.states, *self.by_operator.values()))
 
     def _span(self, states: dict[str, str]) -> str:
@@ -139,7 +140,7 @@ class FindingHistory:
 
     @property
     def _by_chance(self) -> bool:
-        """Whether it comes of unwritten memory: a release that does not show it may be lucky."""
+        """Whether uninitialized memory causes it: a release may then lack it by chance."""
         findings = [finding for findings in self.shown.values() for finding in findings]
         return any("uninitialized" in f.fault or f.verdict == "unstable" for f in findings)
 
@@ -159,10 +160,7 @@ class FindingHistory:
 
 
 def histories_of(runtime: Runtime) -> list[FindingHistory]:
-    """Return the findings of all releases of a runtime: those of the newest first, then those that it lacks.
-
-    Refusals are no findings of a site.
-    """
+    """Return the findings of all releases of a runtime, those of the newest release first. Refusals are left out."""
     found: dict[tuple[str, ...], defaultdict[str, list[Finding]]] = {}
     for release in reversed(runtime.releases):
         for finding in release.findings:
@@ -176,16 +174,19 @@ def histories_of(runtime: Runtime) -> list[FindingHistory]:
 
 
 def _key(finding: Finding) -> tuple[str, ...]:
-    """Return a key by which a finding is the same in two releases: its fault; without one the reason on a list, or else
-    title and conditions, and the operators."""
+    """Return a key that identifies a finding across releases.
+
+    The key is its fault; without a fault, the reason on a list of known failures, else title and conditions, and the
+    operators.
+    """
     kind = finding.kind if finding.section == ASIDE else ""
     if finding.fault:
         return finding.fault, kind
     (member,) = finding.members
-    words = (member.why,) if member.why else (_title(finding), finding.conditions)
-    return (*words, kind, *sorted(member.operators))
+    description = (member.why,) if member.why else (_title(finding), finding.conditions)
+    return (*description, kind, *sorted(member.operators))
 
 
 def _title(finding: Finding) -> str:
-    """Return the title without the case that an unexplained one names."""
+    """Return the title without the example case of an unexplained finding."""
     return finding.title.partition("; the smallest is ")[0].partition(", and nothing is known that only")[0]

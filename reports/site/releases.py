@@ -1,4 +1,4 @@
-"""Runtimes and their releases, as runs show them."""
+"""Runtimes and their releases, from runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..text import slug
 
 
 class Outcome(NamedTuple):
-    """The outcome of a release on one operator version: icon, tone, words, figures."""
+    """The outcome of a release on one operator version: icon, tone, text, figures."""
 
     icon: str
     tone: str
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(tally: Tally | None) -> Outcome:
-    """Return the state of results: conforms, fails, not supported, not tried."""
+    """Return the outcome of a tally: conforms, fails, not supported, not tried."""
     if tally is None or not tally.total:
         return Outcome(*presentation.STATES[UNKNOWN], STATES[UNKNOWN])
     if not tally.judged:
@@ -44,7 +44,7 @@ def outcome(tally: Tally | None) -> Outcome:
 
 @dataclass(frozen=True)
 class Release:
-    """One version of a runtime in one run; ``version`` is that of the runtime, and of its provider if that has one."""
+    """One version of a runtime in one run; ``version`` includes the version of its provider, if that has one."""
 
     version: str
     subject: Subject
@@ -63,10 +63,10 @@ class Release:
         return "" if result is None else operator_of(result)
 
     def state(self, cases: Iterable[str], fault: str) -> str:
-        """Return the outcome of cases of one finding: fails if one of them fails, else right if one passes.
+        """Return the outcome of the cases of a finding: fails if one of them fails, else right if one passes.
 
         fault
-            The known fault that the finding is, if any: a failure with another diagnosis does not count.
+            The known fault of the finding, if any: failures with another diagnosis do not count.
         """
         results = [self.subject.by_case[case] for case in cases if case in self.subject.by_case]
         if any(result.failing and _may_be(result, fault) for result in results):
@@ -77,14 +77,14 @@ class Release:
 
 
 def _may_be(result: Result, fault: str) -> bool:
-    """Tell whether a fault, in whatever scope, may explain a failure."""
+    """Return whether a fault, in any scope, may explain a failure."""
     faults = [diagnosis.partition("@")[0] for diagnosis in result.diagnosis]
     return not fault or not faults or fault.partition("@")[0] in faults
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """A runtime with one provider in one way of use; ``releases`` are in order of version, the newest last."""
+    """A runtime with one provider and one set of options; ``releases`` are in order of version, the newest last."""
 
     name: str
     releases: tuple[Release, ...]
@@ -95,7 +95,7 @@ class Runtime:
 
     @property
     def page(self) -> str:
-        """The path of its page from the site's folder on."""
+        """The path of its page, relative to the site's folder."""
         return f"runtimes/{self.slug}.html"
 
     @property
@@ -106,10 +106,10 @@ class Runtime:
 def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
     """Return the runtimes by name, and one line for each run or target that was left out.
 
-    Of two runs of one release, the one with all operators counts, then the one with more releases of the runtime, since
-    these had the same cases, then the larger one.
+    If several runs have one release, the run with all operators counts; then the run with more releases of the runtime,
+    since its releases had the same cases; then the larger run.
     """
-    # An unfinished run is silent about what it would have found, and its silence must not be praise.
+    # An unfinished run lacks findings, which must not count as success.
     remarks = [f"{run.name}: left out, the run did not finish" for run in runs if not run.info["complete"]]
     by_name: defaultdict[str, defaultdict[str, list[Subject]]] = defaultdict(lambda: defaultdict(list))
     for subject in subjects_of([run for run in runs if run.info["complete"]]):
@@ -140,7 +140,7 @@ def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
 
 
 def _name(subject: Subject) -> str:
-    """Return runtime, provider, wrap and options, whatever the target is called."""
+    """Return runtime, provider, wrap and options, independent of the target's name."""
     description, options = subject.info["description"], subject.info["options"]
     name = str(description.get("runtime") or subject.name)
     provider = str(description.get("provider") or "").removesuffix("ExecutionProvider")
@@ -148,11 +148,11 @@ def _name(subject: Subject) -> str:
         name += f" {provider}"
     if subject.info["wrap"]:
         name += f" +{subject.info['wrap']}"
-    # Other options only say where the provider is.
+    # Other options only locate the provider.
     distinct = [f"{key} {options[key]}" for key in ("precision", "optimize", "module") if key in options]
     return f"{name} ({', '.join(distinct)})" if distinct else name
 
 
 def _order(version: str) -> tuple[tuple[int, int | str], ...]:
-    """Return a key by which 1.9 comes before 1.10."""
+    """Return a sort key that puts 1.9 before 1.10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.findall(r"\d+|[a-z]+", version.lower()))

@@ -1,4 +1,4 @@
-"""The site, written: pages, the gallery, badges, the index of the search."""
+"""Writer of the site: pages, gallery, badges, search index."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "non
 
 
 def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list[str]]:
-    """Write the site on ``runs`` into the folder ``out``, in place of an earlier one; return its first page, and one
-    line for each thing that was left out.
+    """Write the site on ``runs`` into the folder ``out``, replacing an earlier one.
+
+    Return its first page, and one line for each run or target that was left out.
 
     command
-        The command that makes it, which the first page names.
+        The command that builds the site, shown on the first page.
 
-    Raises OSError where that cannot be written, or where the folder holds something else.
+    Raise OSError where the site cannot be written, or where the folder has other content.
     """
     if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file():
         raise FileExistsError(17, "it holds other things than a site", str(out))
@@ -55,7 +56,7 @@ def _files(
     command: str,
 ) -> Iterator[tuple[str, str]]:
     """Yield path and content of every file."""
-    # Versions of one operator side by side, the newest first: phones show two columns.
+    # Versions of one operator are neighbours, the newest first: phones show two columns.
     operators = sorted(
         {name for runtime in runtimes for release in runtime.releases for name in release.subject.by_version},
         key=lambda name: (name.rpartition("-")[0], -int(name.rpartition("-")[2])),
@@ -95,13 +96,13 @@ def _files(
 
 
 def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
-    """Return path and text of a page. ``root`` leads back to the site's folder."""
+    """Return path and text of a page. ``root`` is the relative path to the site's folder."""
     scripts, root = ("theme.js", "site.js"), "../" * path.count("/")
     return path, html_of(template, "site.css", scripts=scripts, root=root, outcome=outcome, **content)
 
 
 def _script(history: FindingHistory) -> str:
-    """Return the program that shows a finding, empty where the run has none or a page cannot hold it."""
+    """Return the script that shows a finding; empty where the run has none or it is too long for a page."""
     exhibit = history.member.exhibit
     if exhibit is None or "script.py" not in exhibit.files:
         return ""
@@ -112,7 +113,7 @@ def _script(history: FindingHistory) -> str:
 def _index(
     runtimes: Sequence[Runtime], histories: dict[str, list[FindingHistory]], features: dict[str, str]
 ) -> Iterator[dict[str, str]]:
-    """Yield an entry of the search for each page: its kind, title, address, and further words."""
+    """Yield an entry of the search index for each page: its kind, title, address, and further words."""
 
     def entry(kind: str, title: str, page: str, words: Sequence[str] = ()) -> dict[str, str]:
         return {"kind": kind, "title": title, "page": page, "words": " ".join(filter(None, words))}

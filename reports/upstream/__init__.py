@@ -1,1 +1,1 @@
-"""Findings for others: an issue for a runtime's maintainers, a node test for onnx's working group."""
+"""Findings for upstream projects: an issue for a runtime's maintainers, a node test for onnx."""

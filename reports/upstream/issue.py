@@ -1,4 +1,4 @@
-"""An issue on one finding for the maintainers of a runtime: what they need to see the fault themselves, and no more."""
+"""Issue on one finding for the maintainers of a runtime, with the facts that they need to reproduce the fault."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..templates import markdown_of
 from ..text import flattened
 
 LONGEST_SCRIPT = 40_000
-"""Characters of a script that still stand in the issue: most trackers take some 65,000 in all."""
+"""Maximum characters of a script inside the issue: most trackers accept about 65,000 in all."""
 
 _LISTED = 20
 _DESCRIBED = ("runtime", "version", "provider", "device", "python", "onnx", "numpy", "platform", "machine")
@@ -22,7 +22,7 @@ _DESCRIBED = ("runtime", "version", "provider", "device", "python", "onnx", "num
 def issue_markdown(runs: Sequence[Run], name: str) -> str:
     """Return the issue on a finding, given by its number on the page, its title, or its smallest case.
 
-    Raises UserError where none has that name or evidence, and OSError where its script cannot be read.
+    Raise UserError where no finding has that name, or it has no evidence; OSError where its script cannot be read.
     """
     finding, member, exhibit = _chosen(runs, name)
     subject, numbers = member.subject, exhibit.evidence.numbers or None
@@ -48,14 +48,14 @@ def issue_markdown(runs: Sequence[Run], name: str) -> str:
 
 
 def _chosen(runs: Sequence[Run], name: str) -> tuple[Finding, Member, Exhibit]:
-    """Return the finding of that name, with the first target that has evidence. Raises UserError."""
+    """Return the finding of that name, with the first target that has evidence. Raise UserError."""
     findings = findings_of(subjects_of(runs))
     named = [finding for finding in findings if _is(finding, name)]
     if len(named) != 1:
-        shown = named or findings
-        choices = "; ".join(f"{finding.number} {finding.title}" for finding in shown[:_LISTED])
-        what = f"{len(named)} findings are called {name!r}" if named else f"there is no finding {name!r}"
-        raise UserError(f"{what}; give the number of one: {choices}" if shown else f"{what}, and no other")
+        choosable = named or findings
+        choices = "; ".join(f"{finding.number} {finding.title}" for finding in choosable[:_LISTED])
+        problem = f"{len(named)} findings are called {name!r}" if named else f"there is no finding {name!r}"
+        raise UserError(f"{problem}; give the number of one: {choices}" if choosable else f"{problem}, and no other")
     (finding,) = named
     for member in finding.members:
         if member.exhibit is not None:

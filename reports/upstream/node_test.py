@@ -1,4 +1,4 @@
-"""A case in the Python form of onnx's own node tests (onnx/backend/test/case/node)."""
+"""A case as a Python source of onnx's node tests (onnx/backend/test/case/node)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...cases.directories.fairness import Fairness, data_sets_of, fairness_of
 from ...reference.errors import UserError
 
 MOST_NUMBERS = 20_000
-"""Numbers of a test that somebody may be asked to read as source text."""
+"""Maximum number of values in a test that people read as source text."""
 
 _WIDTH = 88
 
@@ -32,14 +32,14 @@ _WORDS = {
     "peepholes": "with_peepholes",
     "layout1": "batchwise",
 }
-"""Words of onnx's names for parts of a case's id; others stay."""
+"""onnx's words for parts of a case's id; other parts stay."""
 
 
 def node_test(spec: Spec) -> str:
-    """Return a module with a case as a test, which onnx collects from its folder of node tests.
+    """Return a Python module with a case as a test, which onnx collects from its folder of node tests.
 
-    Raises UserError for what such a test cannot say: several nodes, other domains, invalid models, sessions of
-    several steps, outputs that the document does not settle, and cases that are too large.
+    Raise UserError for cases that such a test cannot express: several nodes, other domains, invalid models, sessions of
+    several steps, outputs that the document leaves open, and too large cases.
     """
     if spec.illegal:
         raise UserError("an invalid model has no outputs: onnx's node tests cannot say that it must not run")
@@ -74,7 +74,7 @@ def _lone_node(model: onnx.ModelProto) -> onnx.NodeProto:
 
 
 def _array(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array with the type that its text has: onnx before 1.19 widens bfloat16."""
+    """Return an array with its real type: onnx before 1.19 stores bfloat16 as uint16."""
     return array.view(ml_dtypes.bfloat16) if array.dtype == np.uint16 else array
 
 
@@ -121,7 +121,7 @@ def _lines(
 
 
 def _test_name(spec: Spec, node: onnx.NodeProto) -> str:
-    """Return a name like ``test_gru_seq_length``: what the case's id has, without version, sizes and digest."""
+    """Return a name like ``test_gru_seq_length``: the parts of the case's id without version, sizes and digest."""
     parts = [part for part in spec.id.split(".")[1:] if not re.fullmatch(r"T\d+N\d+\w*|[0-9a-f]{6}", part)]
     words = ["seq_length" if part.startswith("lengths-") else _WORDS.get(part, part) for part in parts]
     name = re.sub(r"[^a-z0-9]+", "_", "_".join(filter(None, words)).lower()).strip("_")
@@ -129,7 +129,8 @@ def _test_name(spec: Spec, node: onnx.NodeProto) -> str:
 
 
 def _about(spec: Spec, fairness: Fairness, sets: int) -> str:
-    """Return the comment: the most special statement of the document that the case exercises, and what to know."""
+    """Return the comment: the most special statement of the document that the case exercises, and remarks on
+    accuracy."""
     stated = [clause for clause in clauses_exercised(spec) if clause.may_fail]
     topics = [re.split(r"[-\d]", part)[0] for part in spec.id.split(".")[3:-2]]
     special = next((c for topic in topics for c in stated if c.id.split(".")[1].startswith(topic)), stated[0])
@@ -166,7 +167,7 @@ def _value(value: Any) -> str:
 
 
 def _array_source(array: NDArray[Any]) -> str:
-    """An array whose bits are the same when the text is read."""
+    """Return the source of an array; reading it gives the same bits."""
     bfloat16 = array.dtype == ml_dtypes.bfloat16
     dtype = "ml_dtypes.bfloat16" if bfloat16 else f"np.{array.dtype.name}"
     values = [_literal(value) for value in (array.astype(np.float32) if bfloat16 else array).ravel()]
