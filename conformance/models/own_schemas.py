@@ -25,6 +25,8 @@ _TYPES = [f"tensor({name})" for name in ("float", "float16", "bfloat16", "double
 @cache
 def register_schemas() -> None:
     """Make schemas of these operators known to onnx, once."""
+    import onnx.reference.op_run  # it refuses to load where two domains have an operator of one name
+
     for version in _versions():
         if hasattr(OpSchema, "set_type_and_shape_inference_function"):  # older ones leave the types unknown
             schema = _schema(version)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import onnx
@@ -82,3 +84,16 @@ def test_nodes_behind_such_a_node_are_checked_wholly() -> None:
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(OWN, 1)]
     checked = check_model(helper.make_model(graph, opset_imports=opsets))
     assert "dimension 2 of query is 8, which is no multiple of 3" in checked.problems[0].message
+
+
+def test_constants_are_computed_after_types_were_inferred() -> None:
+    """onnx.reference, loaded behind a schema whose name another domain has, too, would refuse to."""
+    program = "\n".join(
+        [
+            "from onnxspec.conformance.models.own_schemas import register_schemas",
+            "register_schemas()",
+            "from onnx.reference import ReferenceEvaluator",
+        ]
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
