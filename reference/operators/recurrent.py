@@ -1,4 +1,4 @@
-"""ONNX's recurrent operators: one scan around a cell, in whatever arithmetic is asked for."""
+"""ONNX's recurrent operators: a scan over steps around a cell, in a selectable arithmetic."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ Outputs = dict[str, Array]
 
 
 def _declare(cell: Cell) -> None:
-    """Declare the document of an operator of ONNX's."""
+    """Declare the document of one of ONNX's recurrent operators."""
     forms = recurrent_forms(len(cell.gates), len(cell.peepholes), cell.inner)
     clauses = Path(__file__).with_name(cell.op_type.lower()) / "clauses.toml"
     declare(Document(cell.op_type, "", clauses, questions=RECURRENT_QUESTIONS, tensors=forms))
 
 
-for _cell in CELLS.values():  # before the tables of faults that name these operators are loaded
+for _cell in CELLS.values():  # before loading the fault tables, which name these operators
     _declare(_cell)
 
 
@@ -56,9 +56,9 @@ def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
 
 
 class RecurrentOperator(Operator):
-    """LSTM, GRU or RNN, or an operator with a cell of its own; see :class:`.operator.Operator`."""
+    """LSTM, GRU or RNN, or a user-defined operator with a scan around a cell."""
 
-    # The protocol's members, which the scan has as functions.
+    # Members of the protocol that exist as functions of the scan.
     resolve = staticmethod(configure)
     touched = staticmethod(interpretations_touched)
     computation = staticmethod(computation_of)
@@ -71,7 +71,7 @@ class RecurrentOperator(Operator):
     steps = staticmethod(steps_of)
 
     def __init__(self, cell: Cell, document: Document | None = None) -> None:
-        """`document`: of a cell that is none of ONNX's."""
+        """`document` is needed for a cell that is not ONNX's."""
         self.document = document_of(cell.op_type) if document is None else declare(document)
         self._cell = register_cell(replace(cell, domain=self.document.domain) if self.document.domain else cell)
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
@@ -79,17 +79,20 @@ class RecurrentOperator(Operator):
         self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
 
     def meaning(self, node: Node, inputs: Arrays, interpretations: Interpretations) -> Hashable:
-        """See :attr:`..recurrent.configuration.Configuration.equivalence_key`."""
+        """Return a key that is equal for nodes that compute the same."""
         return configure(node, inputs, interpretations).equivalence_key
 
     @property
     def entangled(self) -> frozenset[str]:
-        """Questions of the operands alone, which the document of an operator of its own asks."""
+        """Ambiguities of the operands only; they come from the document of a user-defined operator."""
         return frozenset(q.name for q in self.document.questions if q not in RECURRENT_QUESTIONS)
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        """Return the declared class, and wider presets of the type. Where operands are levels there are none: narrower
-        floats hold levels as they are, and what lies within their bounds may be a level off."""
+        """Return the declared accuracy class and the wider presets of the type.
+
+        There are no wider presets where operands are levels: narrower floats hold levels exactly, and a number within
+        their bounds may be a level off.
+        """
         if self._cell.operands is not None:
             return Classes((accuracy,))
         wider = tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy)
@@ -104,7 +107,7 @@ class RecurrentOperator(Operator):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """See :func:`..recurrent.expectation.expect`, and :meth:`..faults.hypothesis.RecurrentObservation.expected`."""
+        """Return the expected outputs with their bounds, of a correct target or of one with these faults."""
         if not faults:
             return expect(node, inputs, observed, accuracy, interpretations)
         allowed = budget(accuracy, self.resolve(node, inputs, interpretations).format.name)
@@ -115,7 +118,7 @@ class RecurrentOperator(Operator):
         return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
 
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays]:
-        """Return a kernel of a style, with the levels of its hidden state in the place of that."""
+        """Return a kernel of a style that feeds back the hidden state quantized by `codec`."""
 
         class FedBackByLevels(Kernel):
             def feedback(self, hidden: Array) -> Array:
@@ -125,13 +128,13 @@ class RecurrentOperator(Operator):
         return partial(run_kernel, style=STYLES[style], arithmetic=FedBackByLevels)
 
     def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
-        """See :mod:`.attributes`."""
+        """Yield the violations in the attributes of a written node."""
         return diagnostics(written, self._cell)
 
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
-        """See :mod:`.attributes`."""
+        """Return the sizes that attributes set."""
         return sizes_said(written)
 
     def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> RecurrentObservation:
-        """Faults are equations and outputs of the scan; see :mod:`..faults.hypothesis`."""
+        """Return the observation of runs, whose faults are equations and outputs of the scan."""
         return RecurrentObservation(node, runs, accuracy)

@@ -1,4 +1,4 @@
-"""CausalConvWithState: a depthwise convolution along time that looks back only, with its last positions as a state."""
+"""CausalConvWithState: a causal depthwise convolution along time, whose state is the last positions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DEFAULT_ONLY = {
     "input_channels": 0,
     "input_channel_offset": 0,
 }
-"""Attributes of onnxruntime's that need a GPU, or further dimensions."""
+"""Attributes of onnxruntime's operator that need a GPU or more dimensions."""
 
 
 def _dilated_version() -> OperatorVersion:
@@ -69,22 +69,22 @@ def _dilated_version() -> OperatorVersion:
 
 
 class CausalConvWithState(DescribedOperator):
-    """ONNX's own, see :class:`..described.DescribedOperator`."""
+    """Operator CausalConvWithState of ONNX."""
 
     document = Document("CausalConvWithState", "", Path(__file__).with_name("clauses.toml"), tensors=FORMS, rules=RULES)
     topics = MappingProxyType({"present_state": "present-state"})
 
     def equations(self, c: Described) -> Outputs:
-        """See :func:`.recurrence.convolved`."""
+        """Return output and present_state in float64."""
         return convolved(c)
 
     def radii(self, c: Described, outputs: Outputs, accuracy: str) -> Outputs:
-        """See :func:`.bounds.radii`."""
+        """Return the radius of each number; infinity where it may overflow."""
         return radii(c, outputs, accuracy)
 
 
 class DilatedCausalConvWithState(CausalConvWithState):
-    """onnxruntime's own, which has dilation and a layout with channels last."""
+    """CausalConvWithState of onnxruntime's contrib domain, which has dilation and a layout with channels last."""
 
     document = Document(
         "CausalConvWithState", "com.microsoft", Path(__file__).with_name("dilated.toml"), {1: _dilated_version()}

@@ -1,4 +1,4 @@
-"""Faults of CausalConvWithState that do not follow from its form."""
+"""Faults of CausalConvWithState that cannot be derived from its form."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _of_run = partial(fault_of_run, operators=("CausalConvWithState",))
 
 
 def _output(change: Callable[[Described, Array], Array]) -> Callable[[Described], Described]:
-    """Compute output from the padded numbers in another way."""
+    """Return the fault that computes `output` from the padded numbers by `change`."""
     return lambda c: with_equations(c, lambda k: {**convolved(k), "output": channels_first(k, change(k, padded(k)))})
 
 
 def _state(change: Callable[[Described, Array], Array]) -> Callable[[Described], Described]:
-    """Compute present_state from the padded numbers in another way."""
+    """Return the fault that computes `present_state` from the padded numbers by `change`."""
     return lambda c: with_equations(
         c, lambda k: {**convolved(k), "present_state": channels_first(k, change(k, padded(k)))}
     )
@@ -48,7 +48,7 @@ def _past(change: Callable[[Array], Array]) -> Callable[[Described], Described]:
 
 
 def _shifted(numbers: Array, by: int) -> Array:
-    """Return numbers read `by` positions later, with zeros behind the end."""
+    """Return numbers read `by` positions later, with zeros after the end."""
     return np.concatenate([numbers[:, :, by:], np.zeros((*numbers.shape[:2], by))], axis=2)
 
 
@@ -103,7 +103,7 @@ _of("causalconvwithstate.present-state.early", "present-state", "Leaves out the 
 
 
 def _whole_blocks(size: int) -> NDArray[np.bool_]:
-    """Tell which of so many are in whole blocks of 4; all of them where there is none."""
+    """Return a mask of the elements in whole blocks of 4; all elements where there is no whole block."""
     return np.arange(size) < (size // 4 * 4 or size)
 
 
@@ -116,7 +116,8 @@ def _first_row(array: Array) -> Array:
 
 
 def _in_blocks(output: Array, axis: int) -> Array:
-    """Return output with zeros in what is left over of an axis after whole blocks of 4, where there is such a block."""
+    """Return output with zeros after the last whole block of 4 along an axis; unchanged where there is no whole
+    block."""
     output = output.copy()
     output[(slice(None),) * axis + (~_whole_blocks(output.shape[axis]),)] = 0.0
     return output

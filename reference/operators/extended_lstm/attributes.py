@@ -1,4 +1,4 @@
-"""Values that attributes of an ExtendedLSTM cannot have, as far as a look at a model tells."""
+"""Invalid attribute values of an ExtendedLSTM, as far as the model file shows them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..written import Diagnostic
 
 
 def codecs_of(operator: OperatorVersion) -> Mapping[str, Stated]:
-    """Attributes that say how tensors are quantized, by tensor."""
+    """Return the attributes that set the quantization of tensors, by tensor."""
     return {name: form.codec for name, form in operator.tensors.items() if isinstance(form.codec, Stated)}
 
 
 def diagnostics(
     operator: OperatorVersion, attributes: Collection[str], given: Callable[[str], Any]
 ) -> Iterator[Diagnostic]:
-    """Yield the breaches of a node's attributes, each of its kind.
+    """Yield the violations in a node's attributes.
 
     attributes
-        Names of those that the node has.
+        Names of the attributes that the node has.
     given
-        From a name to the value; None if it is absent or of the wrong kind.
+        Function from a name to the value; None if it is absent or of the wrong type.
     """
     codecs = codecs_of(operator)
     for tensor, codec in codecs.items():
@@ -34,8 +34,8 @@ def diagnostics(
             if name not in attributes:
                 yield Diagnostic("scales.required", f"attribute {name} is missing, and there is no default for it")
     if "direction" not in attributes:
-        what = "there is no direction, so it would be forward: only bidirectional is supported"
-        yield Diagnostic("directions.default", what)
+        message = "there is no direction, so it would be forward: only bidirectional is supported"
+        yield Diagnostic("directions.default", message)
     elif (direction := given("direction")) not in ("bidirectional", None):
         yield Diagnostic("directions.supported", f"direction is {direction!r}: only bidirectional is supported")
     for name, topic in (("input_forget", "input-forget"), ("layout", "layout")):
@@ -47,5 +47,5 @@ def diagnostics(
         if scale is not None and not 0 < np.float32(scale) < math.inf:
             yield Diagnostic("scales.range", f"{codec.scale} is {scale:g}: a scale is positive and finite")
         if zero_point is not None and not 0 <= zero_point < 2**codec.bits:
-            what = f"{codec.zero_point} is {zero_point}: it lies between 0 and {2**codec.bits - 1}"
-            yield Diagnostic("zero-points.range", what)
+            message = f"{codec.zero_point} is {zero_point}: it lies between 0 and {2**codec.bits - 1}"
+            yield Diagnostic("zero-points.range", message)

@@ -1,8 +1,8 @@
-"""Computations of ExtendedLSTM: a node and the stages that it goes through, which faults change.
+"""Computations of ExtendedLSTM: a node and its stages, which faults change.
 
 A node runs LSTM's equations in arithmetics of levels (:mod:`.arithmetic`). Each step starts from the Y that the target
-reported one step before, so the radius stays tight at any length. Without a reported Y each step starts from the
-computed one, and the bound grows with length: for files of expected outputs and for scripts.
+reported one step before, so the radius stays tight at any length. Without a reported Y, each step starts from the
+computed state and the bound grows with length; files of expected outputs and scripts need this.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Array = NDArray[np.float64]
 
 of = partial(fault, operators=(OP_TYPE,), types=("float32",))
 of_run = partial(fault_of_run, operators=(OP_TYPE,), types=("float32",))
-"""Register a fault of it."""
+"""Decorators that register a fault of ExtendedLSTM."""
 
 
 def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
-    """Return Y (T, 2, N, H), every state computed from the one before, in float64 and quantized where y_scale is given.
+    """Return Y (T, 2, N, H) in float64, every state computed from the one before; quantized where y_scale is given.
 
     state
-        What goes from step to step then, one of :data:`.arithmetic.STATES`. Without y_scale both are the same.
+        The state that goes from step to step, one of :data:`.arithmetic.STATES`. Without y_scale both are the same.
     """
     numbers = {name: operand.value for name, operand in node.tensors.items()}
     Y: Array = run(node, numbers, Requantized(node.y if state == "quantized" else None))["Y"]
@@ -47,10 +47,10 @@ def evaluate_extended(node: ExtendedLSTM, state: str = "quantized") -> Array:
 
 @dataclass(frozen=True)
 class ExtendedComputation(Stages):
-    """See :class:`...faults.computing.Computable`.
+    """Computation of a node with changed stages.
 
     fed_back
-        What goes from step to step where Y is quantized, one of :data:`.arithmetic.STATES`.
+        The state that goes from step to step where Y is quantized, one of :data:`.arithmetic.STATES`.
     """
 
     node: ExtendedLSTM = field(kw_only=True)
@@ -63,15 +63,15 @@ class ExtendedComputation(Stages):
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Both, always."""
+        """Names of the directions: always both."""
         return self.node.directions
 
     def direction_axis(self, output: str) -> int:
-        """Return the codec of Y."""
+        """Return the axis of directions in an output."""
         return 1
 
     def with_input(self, name: str, altered: Any) -> ExtendedComputation:
-        """Return the levels of one tensor, as another computation has it."""
+        """Return the computation with the levels of one tensor taken from another computation."""
         own, other = self.quantized, altered.quantized
 
         def quantized(tensor: str, affine: Affine, array: NDArray[Any]) -> Operand:
@@ -80,7 +80,8 @@ class ExtendedComputation(Stages):
         return replace(self, quantized=quantized)
 
     def bounded(self, accuracy: str, observed: Mapping[str, NDArray[Any]]) -> dict[str, Bounded]:
-        """Y in a kind of arithmetic, each step from what was reported; without that by the document alone."""
+        """Return Y in a kind of arithmetic, each step from the reported state, or from the computed one without
+        `observed`."""
         arithmetic = Leveled(accuracy, self.node.y, self.fed_back, self.state)
         Y = observed.get("Y")
         with np.errstate(over="ignore", invalid="ignore"):
@@ -93,8 +94,11 @@ class ExtendedComputation(Stages):
             return {"Y": self.placed(arithmetic.concatenate(both, 1))}
 
     def plain(self, observed: Any = None) -> dict[str, NDArray[Any]]:
-        """Y in float32 as an implementation with these stages computes it from its own states, quantized where y_scale
-        is given. Every step depends on the one before, so what is predicted from a Y is right for one step more."""
+        """Return Y in float32, as an implementation with these stages computes it from its own states.
+
+        Y is quantized where y_scale is given. Every step depends on the one before, so each iteration makes one more
+        step right.
+        """
         node = self.node
         Y = np.zeros(node.shape_of("Y"), np.float32)
         for _ in range(node.T + 1):
@@ -106,10 +110,10 @@ class ExtendedComputation(Stages):
         return {"Y": Y}
 
     def _direction(self, d: int, arithmetic: Leveled, observed: Array | None) -> Bounded:
-        """Y (T, 1, N, H) of one direction."""
+        """Return Y (T, 1, N, H) of one direction."""
         tensors = self._tensors(d)
         B = tensors.get("B")
-        given: Any = tensors if B is None else {**tensors, "B": arithmetic.bias(B)}
+        operands: Any = tensors if B is None else {**tensors, "B": arithmetic.bias(B)}
         configuration = self._one_direction(d)
         order = processing_order(configuration.T, configuration.lengths, configuration.directions[0])
         if observed is not None:
@@ -119,12 +123,12 @@ class ExtendedComputation(Stages):
                 configuration = replace(configuration, cell=replace(configuration.cell, equations=_Adding(added)))
         else:
             seen = None
-        hidden, _ = states_of(configuration, given, arithmetic, 0, seen)
+        hidden, _ = states_of(configuration, operands, arithmetic, 0, seen)
         shown = arithmetic.quantized(hidden, self.shown) if self.node.T else hidden
         return (in_order(shown, order) if self.realigned else shown)[:, np.newaxis]
 
     def _one_direction(self, d: int) -> Configuration:
-        """Return one direction of the node, as LSTM's."""
+        """Return one direction of the node as an LSTM configuration."""
         functions = self.node.activations[0]
         if self.functions != Stages.functions:
             functions = tuple(_activation(name) for name in self.functions)
@@ -136,7 +140,7 @@ class ExtendedComputation(Stages):
         )
 
     def _tensors(self, d: int) -> dict[str, Operand]:
-        """Return the operands that one direction computes from."""
+        """Return the operands of one direction."""
         node, own = self.node, slice(self.weights[d], self.weights[d] + 1)
         tensors = dict(node.tensors)
         if self.quantized is not Stages.quantized:
@@ -164,26 +168,26 @@ class ExtendedComputation(Stages):
 
 
 class _Adding:
-    """LSTM's equations, of sums to which something is added on the way."""
+    """Equations of LSTM with terms added to the sums of each step."""
 
     def __init__(self, added: Array) -> None:
         self._left = added
 
     def __call__(self, p: Parameters, XW: Gates, HR: Gates, *states: Any) -> States:
-        here, self._left = self._left[: len(XW.number)], self._left[len(XW.number) :]
-        return LSTM.equations(p, Gates(XW.number + p.arithmetic.exact(here), XW.blocks), HR, *states)
+        added, self._left = self._left[: len(XW.number)], self._left[len(XW.number) :]
+        return LSTM.equations(p, Gates(XW.number + p.arithmetic.exact(added), XW.blocks), HR, *states)
 
 
 def _from_there_on(number: Bounded, d: int) -> Bounded:
-    """Y (T, 1, N, H) of a free run: what is in doubt is so in all steps after it, in its direction."""
-    doubt = np.zeros(number.value.shape, bool) if number.doubt is None else number.doubt
+    """Return Y (T, 1, N, H) of a free run, undefined in all steps after an undefined one."""
+    undefined = np.zeros(number.value.shape, bool) if number.doubt is None else number.doubt
     order = slice(None, None, -1) if d else slice(None)
-    later = np.logical_or.accumulate(np.asarray(doubt.any(-1, keepdims=True))[order], axis=0)[order]
-    return replace(number, doubt=np.broadcast_to(later, number.value.shape))
+    later = np.logical_or.accumulate(np.asarray(undefined.any(-1, keepdims=True))[order], axis=0)[order]
+    return replace(number, undefined=np.broadcast_to(later, number.value.shape))
 
 
 def _activation(name: str) -> Activation:
     kind = kind_named(name)
     assert kind is not None
-    # HardSigmoid's defaults, and x itself for Affine; the others have none.
+    # HardSigmoid's defaults, and the identity for Affine; the others have no coefficients.
     return Activation(kind, *map(Coefficient, (1.0, 0.0) if name == "Affine" else (0.2, 0.5)))

@@ -1,8 +1,8 @@
 """ExtendedLSTM as documented: a bidirectional LSTM of quantized tensors (com.amd.quark::ExtendedLSTM-1).
 
-X, W, R and B stand for what their levels stand for; between them and Y lies the exact LSTM; where y_scale and
-y_zero_point are given, Y is quantized with them, saturating. So a node is one of LSTM whose tensors have codecs
-(:mod:`.computation`). What the shipped kernel computes is in :mod:`.kernel`.
+X, W, R and B are dequantized, and the exact LSTM computes Y from them. Where y_scale and y_zero_point are given, Y is
+quantized with them, saturating. So a node is an LSTM node whose tensors have codecs (:mod:`.computation`). The
+arithmetic of the shipped kernel is in :mod:`.mantissa`.
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ Array = NDArray[np.float64]
 
 OP_TYPE, _DOMAIN = "ExtendedLSTM", "com.amd.quark"
 PLAIN = Node("LSTM", 14, {"direction": "bidirectional"}, ("Y",))
-"""The LSTM that it is between dequantizing and quantizing."""
+"""The LSTM node between dequantizing and quantizing."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {"FLOAT": (float,), "INT": (int, np.integer), "STRING": (str, bytes)}
 
 
 def _version() -> OperatorVersion:
-    """LSTM's tensors, as far as there are such, each with a scale and a zero point of its own.
+    """Return the version: tensors of LSTM that exist here, each with its scale and zero point.
 
-    Those of Y are in no document, but every implementation demands them (clause extendedlstm.output-quantization).
+    The quantization of Y is in no document, but every implementation demands it (clause
+    extendedlstm.output-quantization).
     """
     forms = recurrent_forms(len(LSTM.gates))
     inputs, outputs = ("X", "W", "R", "B"), ("Y",)
     codecs = {name: Stated(f"{name.lower()}_scale", f"{name.lower()}_zero_point") for name in (*inputs, *outputs)}
     quantization = {codec.scale: "FLOAT" for codec in codecs.values()}
     quantization |= {codec.zero_point: "INT" for codec in codecs.values()}
-    own = {name: replace(forms[name], codec=codec) for name, codec in codecs.items()}
+    quantized = {name: replace(forms[name], codec=codec) for name, codec in codecs.items()}
     return OperatorVersion(
         domain=_DOMAIN,
         op_type=OP_TYPE,
@@ -82,14 +83,14 @@ def _illegal(topic: str, message: str) -> IllegalNode:
 
 @dataclass(frozen=True)
 class ExtendedLSTM(Configuration):
-    """A node with its inputs, resolved: that of a bidirectional LSTM, which has tensors for numbers.
+    """A resolved node with its inputs: a bidirectional LSTM with quantized tensors.
 
     tensors
-        X (T, N, I), W (2, 4H, I), R (2, 4H, H) and, where it is there, B (2, 8H), quantized.
+        X (T, N, I), W (2, 4H, I), R (2, 4H, H) and, if present, B (2, 8H), quantized.
     y
-        How Y is quantized; None where it is not.
+        Quantization of Y; None where Y is not quantized.
     given, affine
-        The tensors as they were given, and how each is quantized.
+        The tensors as given, and the quantization of each.
     """
 
     tensors: Mapping[str, Operand] = field(default_factory=dict, hash=False)
@@ -99,12 +100,13 @@ class ExtendedLSTM(Configuration):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """There are no outputs beside Y."""
+        """Names of outputs other than Y: none."""
         return ()
 
 
 def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -> ExtendedLSTM:
-    """Return a node with its inputs. Raise IllegalNode, naming the clause, where the document does not allow it."""
+    """Return a resolved node with its inputs. Raise IllegalNode, with the clause, for a node that the document
+    forbids."""
     inputs = {name: array for name, array in inputs.items() if array is not None}
     node = Node(OP_TYPE, 1, attributes, ("Y",), _DOMAIN)
     operator = node.operator

@@ -1,7 +1,8 @@
 """Fixed-point arithmetic of AMD Quark 0.13's CPU kernel, as far as its known faults need it.
 
-The kernel multiplies integers by a 16-bit mantissa and shifts the product. Both go wrong for some numbers: the faults
-``extended.scales.*`` and ``extended.pre-activation.*`` compute what they then return (``src/lstm/cpu/lstm.h``).
+The kernel multiplies integers by a 16-bit mantissa and shifts the product. Both operations are wrong for some numbers.
+The faults ``extended.scales.*`` and ``extended.pre-activation.*`` compute the results of these errors
+(``src/lstm/cpu/lstm.h``).
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 NO_POWER = -(2**31)
-"""The int that an infinite or undefined number is converted to on x86."""
+"""The int that x86 converts infinity and NaN to."""
 
 
 def _power_shift(count: int) -> int:
-    """``1 << count`` of C's int where count is any int: x86 takes it modulo 32, and 31 gives -2^31."""
+    """Return ``1 << count`` as a C int on x86, which takes any count modulo 32; 31 gives -2^31."""
     return ((1 << (count % 32)) + 2**31) % 2**32 - 2**31
 
 
 def _ceil_log2(x: float) -> int | None:
-    """Return the least integer e with |x| <= 2^e; None where there is none, at 0, infinity and NaN.
+    """Return the least integer e with |x| <= 2^e; None where there is none: 0, infinity and NaN.
 
-    The kernel asks log2, whose error is too small to matter: nothing it asks about has more than 41 bits.
+    The kernel calls log2. The error of log2 is too small to matter, because its arguments have at most 41 bits.
     """
     if x == 0 or not math.isfinite(x):
         return None
@@ -35,18 +36,21 @@ def _ceil_log2(x: float) -> int | None:
 
 
 def _int16(x: float) -> int:
-    """Rounded half away from zero, but with the sign of the integer part, so that what lies between -1 and -1/2 becomes
-    0 and not -1. The bounds are those of 17 bits: what lies between wraps around instead of saturating."""
+    """Return x rounded half away from zero, with the kernel's errors.
+
+    The sign is that of the integer part, so numbers between -1 and -1/2 become 0 instead of -1. The limits are those of
+    17 bits, so numbers between 16 and 17 bits wrap around instead of saturating.
+    """
     if math.isnan(x):
-        return 0  # its int, -2^31, modulo 2^16
+        return 0  # NaN as int is -2^31, which is 0 modulo 2^16
     bounded = int(min(max(x + 0.5 if x > -1 else x - 0.5, -(2**16)), 2**16 - 1))
     return (bounded + 2**15) % 2**16 - 2**15
 
 
 def shifted(x: Integers, count: int) -> Integers:
-    """x / 2^count, rounded half away from zero and saturated to int32.
+    """Return x / 2^count, rounded half away from zero and saturated to int32.
 
-    The half is a C int: where count is 32 it is -2^31, where it is more it is too small by 2^32.
+    The added half is a C int: for count 32 it is -2^31, for greater counts it is too small by 2^32.
     """
     half = 0 if count == 0 else _power_shift(count - 1)
     size = (np.abs(x) + half) >> (count % 64)
@@ -56,8 +60,9 @@ def shifted(x: Integers, count: int) -> Integers:
 class Factor(Struct, frozen=True):
     """A number as a 16-bit mantissa and a power of two: number = mantissa * 2^-power.
 
-    The mantissa's size is in (2^14, 2^15] and kept in int16, where 2^15, which every power of two has, becomes -2^15:
-    its sign is lost. Outside 0 ... 30 the power is one that a C int cannot be shifted by, and the mantissa garbage.
+    The mantissa's size is in (2^14, 2^15] and stored in int16. There 2^15, the mantissa of every power of two, becomes
+    -2^15: its sign is lost. If the power is outside 0 ... 30, a C int cannot be shifted by it, and the mantissa is
+    garbage.
     """
 
     mantissa: int
@@ -71,10 +76,12 @@ class Factor(Struct, frozen=True):
         return cls(_int16(_power_shift(power) * float(x)), power)
 
     def times(self, x: Integers, already: int = 0) -> Integers:
-        """Integers multiplied by the number; `already` is the power of two they were divided by before. The count of
-        the shift is held in 8 bits."""
+        """Return integers multiplied by the number.
+
+        `already` is the power of two by which they were divided before. The shift count is held in 8 bits.
+        """
         return shifted(x * self.mantissa, (self.power - already) % 256)
 
 
 ZERO = Factor(0, NO_POWER)
-"""The logarithm of 0 as it is stored: it adds nothing, though its logarithm is undefined."""
+"""Factor for 0 as the kernel stores it: it adds nothing, although its logarithm is undefined."""

@@ -1,4 +1,4 @@
-"""ExtendedLSTM as an operator: what its document says, in the words that all operators share."""
+"""ExtendedLSTM as an operator: its document behind the interface of all operators."""
 
 from __future__ import annotations
 
@@ -29,27 +29,30 @@ Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]
 
-# Narrower floats than float32, for which the bound of bfloat16 is the only one wide enough.
+# Floats narrower than float32; only the bound of bfloat16 is wide enough for them.
 _NARROW = frozenset({"tf32", "f16-math", "bf16-math", "f16-storage", "bf16-storage", "fast"})
 
 _MANY = 6
-"""Elements that fail in one direction alone: of fewer, that the other has none is chance (2^-6)."""
+"""Least number of failing elements in one direction only; with fewer, the other direction may have none by chance
+(2^-6)."""
 
 _FAR = 1e20
-"""A finite number of this size is far beyond every range that a case has: it was meant to saturate."""
+"""Size from which a finite number is far beyond every case's range: the case tests saturation."""
 
 _ROUNDING = 2.0**-23
-"""The number of a level is rounded to float32 once; twice that is nothing of a level."""
+"""Rounding of a level's number to float32; twice that is much less than a level."""
 
 _WIDEST = 0.05
-"""The radius beyond which lying within it says nothing: outputs lie between -1 and 1."""
+"""Greatest radius of meaningful agreement: outputs lie between -1 and 1."""
 
 _LONGEST, _LARGEST = 16, 1200  # steps, and weights of a gate: larger cases show no fault that smaller ones do not
 
 
 def arithmetic_of(accuracy: str) -> str:
-    """Return the kind of arithmetic by which a target of an accuracy class is judged first: fixed point, but for
-    classes of narrow floats bfloat16."""
+    """Return the kind of arithmetic that a target of an accuracy class is compared with first.
+
+    It is bfloat16 for classes of narrow floats, else fixed point.
+    """
     return accuracy if accuracy in ARITHMETICS else "bfloat16" if accuracy in _NARROW else "fixed-point"
 
 
@@ -57,12 +60,12 @@ class _ExtendedLSTM(Operator):
     """com.amd.quark::ExtendedLSTM."""
 
     document = DOCUMENT
-    # There are some fifty faults, and an output that is a unit off says a bit and a half.
+    # There are about fifty faults, and an output that is off by one unit gives a bit and a half of evidence.
     evidence = Evidence(new=4.0, known=2.0**-10, placed=3.0)
     takes_levels = True
 
     def __init__(self) -> None:
-        """Right are exact arithmetic, the same with states as they were computed, and float32."""
+        """Conforming are exact arithmetic, the same with unquantized states, and float32."""
         self.conforming = {
             "exact": Conforming(lambda node, inputs: self._rounded(node, inputs, "quantized")),
             "state-as-computed": Conforming(lambda node, inputs: self._rounded(node, inputs, "as-computed")),
@@ -70,22 +73,26 @@ class _ExtendedLSTM(Operator):
         }
 
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> ExtendedLSTM:
-        """See :func:`.document.resolve`."""
+        """Return the resolved node. Raise IllegalNode."""
         return resolve(node.attributes, inputs)
 
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
-        """Questions on what is fed back, which is open where Y is quantized."""
+        """Return the ambiguities that affect a node: the fed-back state, where Y is quantized."""
         return frozenset({"state_quantization"} if resolve(node.attributes, inputs).y is not None else ())
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        """Return the document says bfloat16 in its summary and uint16 in its attributes: whoever declares nothing may
-        take either for float32 or for fixed point."""
+        """Return the accuracy classes for a declared class.
+
+        The document says bfloat16 in its summary and uint16 in its attributes. So without a declaration both float32
+        and fixed point are right.
+        """
         declared = arithmetic_of(accuracy)
         right = (declared, "float32") if declared == "fixed-point" and accuracy not in ARITHMETICS else (declared,)
         return Classes(right, tuple(name for name in ARITHMETICS if name not in right), telling=True)
 
     def roundings(self, arithmetic: str) -> AccuracyClass | None:
-        """Roundings of its floats. What levels cost is no rounding to a format."""
+        """Return the roundings of the arithmetic's floats; None for fixed point, because levels are no rounding to a
+        format."""
         return None if arithmetic == "fixed-point" else super().roundings(ARITHMETICS.get(arithmetic, arithmetic))
 
     def expect(
@@ -97,10 +104,10 @@ class _ExtendedLSTM(Operator):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """Return values that Y must have. The clause is that of the first step that fails: each one starts from the Y
-        before."""
-        (must,) = super().expect(node, inputs, observed, arithmetic_of(accuracy), interpretations, faults)
-        resolved, number, Y = self.resolve(node, inputs), must.number, observed.get("Y")
+        """Return the values that Y must have. The clause is that of the first failing step; each step starts from the
+        reported Y before it."""
+        (expectation,) = super().expect(node, inputs, observed, arithmetic_of(accuracy), interpretations, faults)
+        resolved, number, Y = self.resolve(node, inputs), expectation.number, observed.get("Y")
         undefined = _undefined(resolved)
         if number.value.shape == undefined.shape:
             number = replace(number, doubt=undefined if number.doubt is None else number.doubt | undefined)
@@ -117,8 +124,11 @@ class _ExtendedLSTM(Operator):
         interpretations: Interpretations | None = None,
         states: Bounded | None = None,
     ) -> dict[str, Bounded]:
-        """Y by whichever arithmetic is right and leaves more open; where it is quantized, of the numbers that its
-        levels stand for. What is known of a Y that no level says the number of is not used."""
+        """Return Y with the widest bounds among the right arithmetics.
+
+        Where Y is quantized, its values are numbers of levels. Elements of `states` that do not determine one level are
+        not used.
+        """
         resolved = self.resolve(node, inputs)
         observed: Outputs = {}
         if states is not None and resolved.y is not None:
@@ -126,21 +136,21 @@ class _ExtendedLSTM(Operator):
             # A state counts in all steps after it, in its direction.
             before = [np.logical_or.accumulate(unknown[:, 0].any(-1, keepdims=True))]
             before += [np.logical_or.accumulate(unknown[::-1, 1].any(-1, keepdims=True))[::-1]]
-            unsure = np.broadcast_to(np.stack(before, axis=1), unknown.shape)
+            undetermined = np.broadcast_to(np.stack(before, axis=1), unknown.shape)
         else:
-            unsure = np.zeros(resolved.shape_of("Y"), bool)
+            undetermined = np.zeros(resolved.shape_of("Y"), bool)
         computation = self.computation(node, inputs, interpretations)
         right = self.classes(arithmetic.budget.name, "float32").right
-        several = [computation.bounded(kind, observed)["Y"] for kind in right]
-        widest = np.maximum.reduce([number.radius for number in several])
-        doubt = unsure | _undefined(resolved)
-        for number in several:
-            doubt = doubt if number.doubt is None else doubt | number.doubt
-        known = Bounded(several[0].value, widest, several[0].budget, doubt)
+        candidates = [computation.bounded(kind, observed)["Y"] for kind in right]
+        widest = np.maximum.reduce([number.radius for number in candidates])
+        undefined = undetermined | _undefined(resolved)
+        for number in candidates:
+            undefined = undefined if number.doubt is None else undefined | number.doubt
+        known = Bounded(candidates[0].value, widest, candidates[0].budget, undefined)
         return {"Y": known if resolved.y is None else _among_levels(known, resolved.y)}
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
-        """See :func:`.document.evaluate_extended`."""
+        """Return Y in exact arithmetic, each state computed from the one before."""
         state = (interpretations or Interpretations()).state_quantization
         with np.errstate(all="ignore"):
             return {"Y": evaluate_extended(self.resolve(node, inputs), state)}
@@ -148,41 +158,45 @@ class _ExtendedLSTM(Operator):
     def computation(
         self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None
     ) -> ExtendedComputation:
-        """See :mod:`.computation`."""
+        """Return the computation of a node."""
         state = (interpretations or Interpretations()).state_quantization
         return ExtendedComputation(node=self.resolve(node, inputs), fed_back=state)
 
     def together(self, faults: Sequence[Fault]) -> Sequence[Fault]:
-        """Stages are changed in the order of the table, in which a computation meets them; the outermost fault changes
-        first."""
-        order = {id: place for place, id in enumerate(FAULTS)}
+        """Return the faults in the order in which they change the computation.
+
+        Stages are changed in the order of the table, which is the order of the computation; the outermost fault changes
+        first.
+        """
+        order = {id: position for position, id in enumerate(FAULTS)}
         return sorted(faults, key=lambda fault: -order[base_id(fault.id)])
 
     def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
-        """See :mod:`.attributes`."""
+        """Yield the violations in the attributes of a written node."""
         return diagnostics(written.operator, written.attributes, written.given)
 
     def topic_of_kind(self, attribute: str, kind: str) -> str:
-        """Return a scale that is a list has a clause of its own."""
+        """Return the topic of the clause for an attribute of a wrong type; a scale that is a list has its own
+        clause."""
         return "scales" if attribute.endswith("_scale") and kind == "FLOATS" else "attributes.types"
 
     def sizes_said(self, written: Written) -> Mapping[str, Said]:
-        """There is one direction and the other, whatever is written."""
+        """Return the number of directions: always 2, whatever the node says."""
         return {"num_directions": Said(2, "both directions are computed")}
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
     ) -> tuple[Steps, ...]:
-        """Levels at every step: what came back, what must, and by how many they differ."""
+        """Return the levels at every step: reported, expected, and the difference."""
         resolved = self.resolve(node, inputs)
         unit = 1.0 if resolved.y is None else resolved.y.scale
         observed = {} if reported is None else {"Y": reported}
-        (must,) = self.expect(node, inputs, observed, interpretations=interpretations)
+        (expectation,) = self.expect(node, inputs, observed, interpretations=interpretations)
         forward = np.broadcast_to(np.arange(resolved.T)[:, np.newaxis], (resolved.T, resolved.N))
         steps = []
         for d, direction in enumerate(resolved.directions):
             positions = forward[::-1] if d else forward
-            expected = must.number.value[positions[:, :1], d, np.arange(resolved.N)] / unit
+            expected = expectation.number.value[positions[:, :1], d, np.arange(resolved.N)] / unit
             values = {"must_levels": expected}
             if reported is not None:
                 got = reported.astype(np.float64)[positions[:, :1], d, np.arange(resolved.N)] / unit
@@ -195,7 +209,8 @@ class _ExtendedLSTM(Operator):
         return ("state-as-computed",) if interpretations.get("state_quantization") == "as-computed" else ()
 
     def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
-        """Return the part of long and large cases that other sizes do not show."""
+        """Return whether a fault is tried on a case: only on short and small cases, because larger ones show no other
+        faults."""
         c = self.resolve(node, inputs)
         return c.T <= _LONGEST and c.I * c.H <= _LARGEST and c.H * c.H <= _LARGEST
 
@@ -204,7 +219,7 @@ class _ExtendedLSTM(Operator):
 
 
 def _only_levels(states: Bounded, y: Affine) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of levels that alone lie in intervals, and where there is not one alone."""
+    """Return the numbers of levels that are the only level in their interval, and a mask of the other elements."""
     low, high = _levels_within(states, y)
     unknown = low != high
     if states.doubt is not None:
@@ -213,11 +228,11 @@ def _only_levels(states: Bounded, y: Affine) -> tuple[NDArray[np.float64], NDArr
 
 
 def _among_levels(number: Bounded, y: Affine) -> Bounded:
-    """Return a number that is that of a level: from the least to the greatest that it may be."""
+    """Return the numbers as intervals between the least and the greatest possible level."""
     low, high = (y.dequantized(level) for level in _levels_within(number, y))
-    some = low <= high
-    value = np.where(some, (low + high) / 2, number.value)
-    radius = np.where(some, (high - low) / 2 + _ROUNDING * np.maximum(np.abs(low), np.abs(high)), number.radius)
+    nonempty = low <= high
+    value = np.where(nonempty, (low + high) / 2, number.value)
+    radius = np.where(nonempty, (high - low) / 2 + _ROUNDING * np.maximum(np.abs(low), np.abs(high)), number.radius)
     return Bounded(value, radius, number.budget, number.doubt)
 
 
@@ -229,7 +244,7 @@ def _levels_within(number: Bounded, y: Affine) -> tuple[NDArray[np.int64], NDArr
 
 
 def _undefined(node: ExtendedLSTM) -> NDArray[np.bool_]:
-    """Return elements that depend on a NaN, for which no level is defined."""
+    """Return a mask of the elements that depend on a NaN, for which no level is defined."""
     mask = np.zeros(node.shape_of("Y"), bool)
     X = np.asarray(np.isnan(node.given["X"]).any(axis=2, keepdims=True))
     mask[:, 0] |= np.logical_or.accumulate(X, axis=0)
@@ -242,7 +257,7 @@ def _undefined(node: ExtendedLSTM) -> NDArray[np.bool_]:
 
 
 def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
-    """Return the clause, without the operator, that says what the worst element of the first wrong step must be."""
+    """Return the topic of the clause that the worst element of the first wrong step violates."""
     assert number.doubt is not None
     got = Y.astype(np.float64)
     error = np.where(number.doubt, 0.0, np.where(np.isfinite(got), got - number.value, np.inf))
@@ -251,7 +266,7 @@ def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
         return "equations"
     if node.N > 1:
         return "batch"
-    # The worst element of the first step that fails, each direction in its own order.
+    # The worst element of the first step that fails, each direction in its processing order.
     size = np.where(failing, np.abs(error) / number.radius, 0.0)
     in_order = np.concatenate([size[:, :1], size[::-1, 1:]], axis=1)
     step = int(np.argwhere(in_order)[0, 0])
@@ -269,7 +284,7 @@ def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
 
 
 def _float32(node: ExtendedLSTM) -> Array:
-    """Dequantized numbers in float32, as QDQ nodes around an LSTM compute."""
+    """Return Y computed from dequantized numbers in float32, as by QDQ nodes around an LSTM."""
     lstm, y = operator_of(PLAIN.op_type), node.y
     inputs = {name: operand.value.astype(np.float32) for name, operand in node.tensors.items()}
     kernel = lstm.conforming["library"].run if y is None else lstm.requantizing(y, "library")

@@ -1,6 +1,6 @@
-"""The stages of an ExtendedLSTM, as its document has them, each of which an implementation may get wrong.
+"""Stages of an ExtendedLSTM, as in its document. An implementation may get each of them wrong.
 
-:mod:`.document` runs through them; :mod:`.faults` puts others in their place.
+:mod:`.document` runs through the stages; :mod:`.faults` replaces them.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Operand:
     """A quantized tensor.
 
     value
-        What its levels stand for, exact.
+        The exact numbers that its levels represent.
     radius
-        One scale where the level is undecided, since the quotient is near a tie; else zero.
+        One scale where the level is undecided, because the quotient is near a tie; else zero.
     centred
-        Levels less 32768: what fixed-point arithmetic multiplies.
+        Levels minus 32768: the factors of fixed-point arithmetic.
     centre
-        The zero point less 32768.
+        The zero point minus 32768.
     scale
-        Zero for a state that nothing quantizes.
+        Zero for a state that is not quantized.
     known
-        Whether the levels are those that the target has; else the value is all that is known of them.
+        Whether the levels are those that the target has. If not, only the value is known.
     """
 
     value: Array
@@ -54,27 +54,27 @@ class Operand:
     def from_levels(
         cls, affine: Affine, levels: NDArray[Any], radius: Array | None = None, known: bool = True
     ) -> Operand:
-        """Return a tensor of these levels, whether or not they are within the type's range."""
+        """Return a tensor of these levels, which may be outside the type's range."""
         half = 2 ** (affine.bits - 1)
         centred = levels.astype(np.float64) - half
         radius = np.zeros_like(centred) if radius is None else radius
         return cls(affine.dequantized(levels), radius, centred, affine.zero_point - half, affine.scale, known)
 
     def each(self, change: Callable[..., Array], *others: Operand) -> Operand:
-        """Return the operand with every array changed, by those of others too."""
-        arrays = ((getattr(one, name) for one in (self, *others)) for name in ("value", "radius", "centred"))
-        value, radius, centred = (change(*several) for several in arrays)
+        """Return the operand with every array replaced by `change` of it and of the arrays of `others`."""
+        arrays = ((getattr(operand, name) for operand in (self, *others)) for name in ("value", "radius", "centred"))
+        value, radius, centred = (change(*triple) for triple in arrays)
         return replace(self, value=value, radius=radius, centred=centred)
 
     def __getitem__(self, index: Any) -> Operand:
         return self.each(lambda array: array[index])
 
     def followed_by(self, rest: Operand) -> Operand:
-        """Return the operand, with another one behind it along the first axis."""
+        """Return the operand followed by another one along the first axis."""
         return self.each(lambda *both: np.concatenate(both), rest)
 
     def started(self, level: float | Array, number: float | Array) -> Operand:
-        """States of which the first is another: a level less 32768, and what it stands for."""
+        """Return the states with another first state: `level` is its level minus 32768, `number` its value."""
         if not len(self.value):
             return self
         value, centred = self.value.copy(), self.centred.copy()
@@ -83,14 +83,14 @@ class Operand:
 
 
 class Sums(Struct, frozen=True):
-    """All that pre-activations are made of, in one direction and in processing order.
+    """Parts of the pre-activations in one direction, in processing order.
 
     x, w
         Inputs (T, N, I) and their weights (4H, I).
     h, r
         The states before each step (T, N, H) and their weights (4H, H).
     bias
-        (4H,), Wb and Rb added.
+        (4H,), the sum of Wb and Rb.
     total
         The pre-activations (T, N, 4H).
     """
@@ -116,40 +116,40 @@ def _nothing(sums: Sums) -> Array | float:
 
 
 def saturated(y: Affine, hidden: Array) -> Array:
-    """Return the number nearest to Ht that some level stands for, not yet rounded to one."""
+    """Return Ht limited to the range of levels, not yet rounded to a level."""
     return np.clip(hidden, y.least, y.greatest)
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The functions of each stage.
+    """Functions and settings of the stages.
 
     quantized
-        From a tensor's name (X, W, R, B), its parameters and its numbers to what is computed with.
+        Function from a tensor's name (X, W, R, B), its parameters and its numbers to the operand.
     state
-        The states before each step, as they go into the products.
+        Function of the states before each step, as used in the products.
     shift
-        From :class:`Sums` to what is added to the pre-activations beside what they must be.
+        Function from :class:`Sums` to the error added to the pre-activations.
     shown
-        From Y's parameters and Ht to the number that is shown for it, not yet rounded to a level.
+        Function from Y's parameters and Ht to the number returned for it, not yet rounded to a level.
     biases
-        Wb and Rb, each (4H,), as they are added.
+        Function of Wb and Rb, each (4H,), as they are added.
     weights
-        For each direction which slice of W, R and B it uses.
+        The slice of W, R and B that each direction uses.
     backwards
-        For each direction whether it starts at the last step.
+        Whether each direction starts at the last step.
     realigned
-        Whether what the backward direction computes goes to the places of its steps.
+        Whether results of the backward direction are stored at the positions of their steps.
     gates
         The letters of the blocks of W, R and B.
     functions
         Names of the activation functions f, g and h.
     rows
-        From X (T, N, I), quantized, to what the rows of the batch are computed from.
+        Function from X (T, N, I), quantized, to the input of each row of the batch.
     absent_bias
-        What is added where there is no B.
+        The number added where there is no B.
     seen, placed
-        From the Y that a target reports to the one that it has computed, and back: where elements lie elsewhere.
+        Functions from a reported Y to the computed Y, and back, for faults that move elements.
     """
 
     quantized: Callable[[str, Affine, NDArray[Any]], Operand] = _quantized
