@@ -183,7 +183,7 @@ def _from_there_on(number: Bounded, d: int) -> Bounded:
     undefined = np.zeros(number.value.shape, bool) if number.doubt is None else number.doubt
     order = slice(None, None, -1) if d else slice(None)
     later = np.logical_or.accumulate(np.asarray(undefined.any(-1, keepdims=True))[order], axis=0)[order]
-    return replace(number, undefined=np.broadcast_to(later, number.value.shape))
+    return replace(number, doubt=np.broadcast_to(later, number.value.shape))
 
 
 def _activation(name: str) -> Activation:

@@ -61,7 +61,7 @@ def _version() -> OperatorVersion:
         outputs=outputs,
         required_outputs=frozenset(),
         types=("float32",),
-        tensors=MappingProxyType({**forms, **own}),
+        tensors=MappingProxyType({**forms, **quantized}),
     )
 
 
