@@ -12,7 +12,7 @@ HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202
 
 
 def printable(text: str) -> str:
-    r"""Return the text with every character of `HIDDEN` as its ``\\u`` escape, so that it cannot mislead."""
+    r"""Return the text with every character of `HIDDEN` as its ``\u`` escape, so that it cannot mislead."""
     if text.isprintable():  # true for nearly all, and far cheaper than the search
         return text
     return HIDDEN.sub(lambda hidden: f"\\u{ord(hidden[0]):04x}", text)

@@ -1,1 +1,1 @@
-"""A run on a Dask cluster: its shards are tasks, and their folders are merged."""
+"""Runs on a Dask cluster: shards are tasks, and their folders are merged."""

@@ -1,7 +1,7 @@
-"""Connection to the scheduler of a Dask cluster, or to a cluster of this machine's processors.
+"""Connection to the scheduler of a Dask cluster, or to a local cluster of this machine's processors.
 
-Tasks are Python objects, which Dask pickles: whoever reaches a scheduler can have anything executed. So beyond this
-machine only TLS is spoken, with the certificates that Dask's own configuration names.
+Dask pickles tasks, which are Python objects: anyone who reaches a scheduler can execute any code. So connections to
+other machines need TLS, with the certificates from Dask's own configuration.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...reference.errors import UserError
 Task = TypeVar("Task")
 
 LOCAL = "local"
-"""The name by which ``--scheduler`` calls a cluster of this machine's processors; ``local:N`` has N workers."""
+"""The value of ``--scheduler`` for a cluster of this machine's processors; ``local:N`` has N workers."""
 
 _ADDRESS = re.compile(r"(?:(tcp|tls)://)?(\[[0-9a-fA-F:]+\]|[^\s:/\[\]]+):(\d{1,5})")
 _CONNECT_SECONDS = 10.0
@@ -31,24 +31,22 @@ _WORKERS_SECONDS = 60.0  # a farm's machines may be starting
 
 
 class ClusterError(UserError):
-    """A cluster that cannot be used, or not any more."""
+    """Error for a cluster that is unusable or has been lost."""
 
     code = 3
 
 
 class Cluster:
-    """The workers behind a scheduler."""
-
     def __init__(self, distributed: Any, client: Any) -> None:
         self._distributed, self._client = distributed, client
 
     def results(
         self, function: Callable[[Task], Any], tasks: Iterable[Task], target: str
     ) -> Iterator[tuple[Task, Any]]:
-        """Yield each task with its result, as they are done. A task whose worker dies goes to another one.
+        """Yield each task with its result, in the order of completion. A task whose worker dies goes to another worker.
 
         target
-            Where some workers announce it as a resource, only they get the tasks.
+            If some workers announce it as a resource, only they get the tasks.
 
         Raise ClusterError where the scheduler is gone, or a task has ended every worker that got it.
         """
@@ -83,20 +81,23 @@ def _resources(dask_scheduler: Any) -> frozenset[str]:
 
 @contextlib.contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
-    """The cluster whose scheduler is at an address (``tls://host:8786``), or one on this machine (``local``). Raises
-    ClusterError where it cannot be used."""
+    """Return a context manager for the cluster at a scheduler's address (``tls://host:8786``), or a local one
+    (``local``).
+
+    Raise ClusterError where it cannot be used.
+    """
     count = _local(address)
-    place = None if count else _reached(address)
+    scheduler = None if count else _reached(address)
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise ClusterError("clusters need Dask's distributed: pip install 'onnxspec[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # workers that die are told of by results
     with contextlib.ExitStack() as stack:
-        if place is None:
+        if scheduler is None:
             client = _client_of_local(distributed, count, stack)
         else:
-            client = stack.enter_context(_connected(distributed, place))
+            client = stack.enter_context(_connected(distributed, scheduler))
         try:
             client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
         except (OSError, distributed.TimeoutError):
@@ -105,7 +106,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
 
 def _local(address: str) -> int:
-    """The number of workers that a cluster on this machine is to have; 0 for an address."""
+    """Return the number of workers of a local cluster; 0 for an address."""
     name, _, count = address.partition(":")
     if name != LOCAL or not (count.isdecimal() or address == LOCAL):
         return 0
@@ -128,7 +129,7 @@ def _client_of_local(distributed: Any, count: int, stack: contextlib.ExitStack) 
 
 
 def _reached(address: str) -> str:
-    """The address as Dask has it, where somebody listens there."""
+    """Return the address in Dask's form, after a connection to it succeeded. Raise ClusterError."""
     parts = _ADDRESS.fullmatch(address)
     if parts is None or int(parts[3]) > 65535:
         raise ClusterError(f"{address!r} is no address of a scheduler: tls://host:8786, or {LOCAL}")
@@ -162,8 +163,11 @@ def _connected(distributed: Any, address: str) -> Any:
 
 
 async def _greeted(address: str, security: Any) -> None:
-    """Wait for the greeting of a scheduler. A client would wait for ever where somebody else listens; and one that
-    could not begin ends its thread when it is collected, by which it can keep the next one from beginning."""
+    """Wait for the greeting of a scheduler.
+
+    Without this check, a client would wait for ever where another program listens. A client that could not start also
+    ends its thread when it is collected, which can keep the next client from starting.
+    """
     comm = importlib.import_module("distributed.comm")
     connection = comm.connect(address, timeout=_CONNECT_SECONDS, **security.get_connection_args("client"))
     greeted = await asyncio.wait_for(connection, _CONNECT_SECONDS)
@@ -171,7 +175,7 @@ async def _greeted(address: str, security: Any) -> None:
 
 
 def _is_here(host: str) -> bool:
-    """Tell whether a name is that of this machine to itself."""
+    """Return whether a host name is a loopback name or address."""
     if host == "localhost":
         return True
     try:

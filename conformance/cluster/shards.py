@@ -1,6 +1,6 @@
 """A run whose shards are tasks of a cluster. Their folders come back packed, and are merged.
 
-Shards that are back stay in the run's folder until all are, so that a run that is interrupted can be resumed.
+The run's folder keeps the finished shards until all are back, so an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ..targets.target import Target
 from .connection import Cluster, ClusterError
 
 SHARDS = "shards"
-"""The folder, in that of a run, of shards that are back."""
+"""The folder of finished shards, inside the run's folder."""
 
 _CASES = 128
-"""Cases of a shard: enough that starting the runtime costs little beside them."""
+"""Cases of a shard: enough to make the start of the runtime cheap in comparison."""
 
 _PLAN = "plan.txt"
 
@@ -40,7 +40,7 @@ class ShardTask:
     """A shard for a worker.
 
     files
-        The content of files of this machine that the target names: its adapter, its list of known failures.
+        The content of local files that the target names: its adapter, its list of known failures.
     """
 
     shard: str
@@ -62,8 +62,7 @@ def run_shards(
     resume: bool = False,
     report: Callable[[str], None] = lambda line: None,
 ) -> Run:
-    """Run a plan with one target on a cluster, and merge its shards in `folder`. A resumed run keeps those that are
-    back.
+    """Run a plan with one target on a cluster, and merge its shards in `folder`. A resumed run keeps finished shards.
 
     report
         Called with a line for each shard that comes back.
@@ -107,7 +106,7 @@ def _tasks(plan: Plan) -> Iterator[ShardTask]:
 
 
 def _folder_of_shards(folder: Path, task: ShardTask, resume: bool) -> Path:
-    """Return the folder for shards. Raise OccupiedFolder or RecordError where it is not this run's."""
+    """Return the folder for shards. Raise OccupiedFolder or RecordError where it belongs to another run."""
     parts = folder / SHARDS
     about = repr(replace(task, command=()))
     if (folder / RESULTS).exists():
@@ -130,20 +129,20 @@ def _is_done(folder: Path) -> bool:
 
 
 def _unpack(packed: bytes, folder: Path) -> None:
-    """Write the folder of a shard, under its name only when it is whole."""
-    beside = folder.with_name(f"{folder.name}.new")
-    for path in (beside, folder):
+    """Write the folder of a shard; it gets its name only when it is complete."""
+    unfinished = folder.with_name(f"{folder.name}.new")
+    for path in (unfinished, folder):
         shutil.rmtree(path, ignore_errors=True)
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        archive.extractall(beside)
-    beside.rename(folder)
+        archive.extractall(unfinished)
+    unfinished.rename(folder)
 
 
 def run_shard(task: ShardTask) -> bytes:
-    """Run a shard, in a worker of the cluster, and return its folder, packed. Raise ClusterError."""
-    own = version_of("onnxspec") or "unknown"
-    if own != task.release:
-        raise ClusterError(f"a worker has onnxspec {own}, and the run was started with {task.release}")
+    """Run a shard in a worker of the cluster, and return its folder as a ZIP archive. Raise ClusterError."""
+    release = version_of("onnxspec") or "unknown"
+    if release != task.release:
+        raise ClusterError(f"a worker has onnxspec {release}, and the run was started with {task.release}")
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
         scratch, target = Path(temporary), task.target
         original = {}

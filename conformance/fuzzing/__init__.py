@@ -1,1 +1,1 @@
-"""Search beyond the profiles: any legal configuration, until something fails that nobody knows yet."""
+"""Search beyond the profiles: random legal configurations, to find failures that are not known yet."""

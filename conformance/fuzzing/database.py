@@ -1,4 +1,4 @@
-"""The knowledge of earlier searches of a target, in one file: the next search begins with it."""
+"""Database of earlier searches of a target, in one file. The next search starts from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Known(Struct, frozen=True):
 
 
 class Database(Struct, frozen=True):
-    """All failures that were found of one target, and the cases nearest to a failure, to go on from."""
+    """All failures that were found on one target, and the cases nearest to a failure, as starting points."""
 
     format: int
     target: str
@@ -31,7 +31,7 @@ class Database(Struct, frozen=True):
 
 
 def read_database(path: Path, target: str) -> Database:
-    """The database in a file; an empty one where there is no file. Raises RecordError."""
+    """Return the database in a file; an empty one where there is no file. Raise RecordError."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -52,12 +52,12 @@ def read_database(path: Path, target: str) -> Database:
 
 
 def write_database(path: Path, database: Database) -> None:
-    """Put a database in the place of the one before, whole or not at all. Raises OSError."""
+    """Write a database to a file, atomically. Raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.new")
+    unfinished = path.with_name(f"{path.name}.new")
     try:
-        beside.write_text(encode(database, indent=2) + "\n", encoding="ascii")
-        beside.replace(path)
+        unfinished.write_text(encode(database, indent=2) + "\n", encoding="ascii")
+        unfinished.replace(path)
     finally:
         with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Cases drawn at random from the whole space of operator versions, the same ones from the same seed."""
+"""Random cases from the whole space of operator versions, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ _CROSSED = 0.75  # of the draws: a case of the profile has rare values and few f
 
 
 def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[str]) -> Any:
-    """Return a legal case of one of these operator versions, in one of these types. Raises the error that keeps every
-    draw from being one."""
+    """Return a legal case of one of these operator versions, in one of these types.
+
+    Raise the error of the last draw if no draw gives a legal case.
+    """
     for left in reversed(range(_DRAWS)):
         op, version = random.choice(versions)
-        kinds = [kind for kind in operator_version(op, version).types if kind in types]
-        if not kinds:
+        usable = [kind for kind in operator_version(op, version).types if kind in types]
+        if not usable:
             continue
-        spec = _of_version(random, op, version, random.choice(kinds))
+        spec = _of_version(random, op, version, random.choice(usable))
         if spec is None:
             continue
         try:
@@ -40,15 +42,17 @@ def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[s
 
 
 def _of_version(random: Random, op: str, version: int, kind: str) -> Any | None:
-    """Return a random case, or a case of the profile with some fields of a random one; None where that cannot be."""
+    """Return a random case, or a case of the profile with some fields of a random one; None where none can be made."""
     family = family_of(op)
     spec: Any = family.random_case(op, f"fuzz/{random.getrandbits(64)}", version, kind)
     if spec is None or random.random() >= _CROSSED:
         return spec
-    known = [each for each in profile("core", op, version) if not each.illegal and each.type == spec.type]
-    if not known:
+    candidates = [
+        candidate for candidate in profile("core", op, version) if not candidate.illegal and candidate.type == spec.type
+    ]
+    if not candidates:
         return spec
-    crossed = family.crossed(random.choice(known), spec, _some_fields(random, spec))
+    crossed = family.crossed(random.choice(candidates), spec, _some_fields(random, spec))
     return family.crossed(crossed, spec, ["seed"]) if crossed is not None and hasattr(spec, "seed") else crossed
 
 
@@ -67,7 +71,7 @@ def _legal(spec: Spec) -> bool:
 
 
 def altered(random: Random, spec: Any, types: Sequence[str]) -> Any:
-    """A case that differs from one in few things: from where numbers were nearly too far off."""
+    """Return a case that differs from ``spec`` in a few fields. ``spec`` is one whose errors nearly reach the bound."""
     family = family_of(spec.op)
     for _ in range(_TRIES):
         other = drawn(random, [(spec.op, spec.version)], types)

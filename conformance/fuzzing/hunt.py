@@ -1,8 +1,8 @@
-"""The search: cases are drawn and run in batches, what fails is shrunk and named, and what is known is passed by.
+"""Search for failures: draw and run cases in batches, shrink and name each new failure, skip known ones.
 
-Several failures are found in one search: a failing case that meets the conditions of one that was found, and fails in
-the same way, is that one again; any other is shrunk by experiments on the target. Half of what is drawn lies near cases
-whose numbers were furthest off within their bounds; the rest is drawn as the cases of `run --random` are.
+One search finds several failures. A failing case counts as a known failure if it meets the conditions of that failure
+and fails in the same way; all others are shrunk by experiments on the target. Half of the draws are near the passing
+cases with the largest errors; the others are like the cases of `run --random`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PASSED_BY = UNTRIED | {Verdict.NOT_TRIED}
 
 @dataclass(frozen=True)
 class Limits:
-    """The end of a search: after so many seconds, or so many cases, whichever comes first."""
+    """The end of a search: after this many seconds or cases, whichever comes first."""
 
     seconds: float = float("inf")
     cases: int | None = None
@@ -59,15 +59,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Discovery:
-    """One failure: its smallest case with what the target returned, what that cannot do without, and what explains it.
+    """One failure: its smallest case with the target's result, the features it needs, and the faults that explain it.
 
     drawn
         The case that showed it.
     known
         Whether the database had it.
     foretold
-        Fresh cases in which the diagnosis, one fault, has said what the target returns. With none it is no more than
-        consistent with the case.
+        Number of fresh cases in which the diagnosis, one fault, predicted the target's result. With 0 the diagnosis is only consistent with the case.
     """
 
     one: Tried
@@ -88,32 +87,32 @@ class Discovery:
         faults = [m.summary.rstrip(".") for m in map(fault_named, self.diagnosis) if m is not None]
         judgement = self.one.judgement
         reason = f" ({judgement.reason})" if judgement.reason else ""
-        what = "; ".join(faults)
-        if what and not self.foretold:
-            what = f"{judgement.verdict.value}{reason}, {consistent(what)}"
-        what = what or f"{judgement.verdict.value}{reason}"
-        words = [w for w in needs_in_words(self.needs) if w.casefold() not in what.casefold()]
+        description = "; ".join(faults)
+        if description and not self.foretold:
+            description = f"{judgement.verdict.value}{reason}, {consistent(description)}"
+        description = description or f"{judgement.verdict.value}{reason}"
+        conditions = [w for w in needs_in_words(self.needs) if w.casefold() not in description.casefold()]
         if self.spec.illegal:
             return f"does not reject an invalid model: {self.spec.illegal}"
-        return f"{self.spec.op}: {what}" + (f" (with {' and '.join(words)})" if words else "")
+        return f"{self.spec.op}: {description}" + (f" (with {' and '.join(conditions)})" if conditions else "")
 
 
 @dataclass
 class Hunt:
-    """A search under way; all that it knows.
+    """State of a running search.
 
     batch
-        Cases that are drawn at a time.
+        Number of cases drawn at a time.
     pool
-        Whoever judges.
+        Process pool for judging.
     done
-        Cases that were run; ``verdicts`` what became of them.
+        Number of cases that were run; ``verdicts`` counts their verdicts.
     gone
-        What the database had and fails no more.
+        Failures of the database that no longer occur.
     listed
-        What the target's list of known failures says of this runtime.
+        Entries of the target's list of known failures for this runtime.
     mishaps
-        What broke off in the suite's own code or an operator's, each with how often.
+        Exceptions in the code of onnxspec or of an operator, each with its number.
     """
 
     target: Target
@@ -141,7 +140,7 @@ class Hunt:
         self.expect(())
 
     def expect(self, listed: Sequence[Entry]) -> None:
-        """Take these for what the target's list of known failures says of this runtime."""
+        """Set the entries of the target's list of known failures for this runtime."""
         self.listed = listed
         self._explainer = Explainer(self.target.accuracy, _EFFORT, listed, each=_EFFORT)
 
@@ -150,33 +149,33 @@ class Hunt:
         return [failure for failure in self.failures if not failure.known]
 
     def reason(self, failure: Discovery) -> str:
-        """The reason for which the target's list of known failures has such a failure; empty where it has none."""
+        """Return the reason for a failure from the target's list of known failures; empty where the list lacks it."""
         diagnosed = replace(Failure.of(failure.one.judgement), diagnosis=failure.diagnosis)
         entry = matching(self.listed, failure.one.probe, diagnosed)
         return "" if entry is None else entry.reason
 
     def run(self, limits: Limits, observe: Callable[[Hunt], None] = lambda hunt: None) -> None:
-        """Search until a limit is reached. Raises TargetUnavailable where the target does not start."""
+        """Search until a limit is reached. Raise TargetUnavailable where the target does not start."""
         deadline = time.monotonic() + limits.seconds
         self._again(deadline)
         while time.monotonic() < deadline and (limits.cases is None or self.done < limits.cases):
             count = self.batch if limits.cases is None else min(self.batch, limits.cases - self.done)
             batch = list(self._batch(count))
-            # All of them first: experiments on the same process must not come between a job and its outcome.
-            for one in list(self._tried(batch)):
-                self._take(one, deadline)
+            # Run the whole batch first: experiments on the same process must not come between a job and its outcome.
+            for result in list(self._tried(batch)):
+                self._take(result, deadline)
                 observe(self)
                 if time.monotonic() >= deadline:
                     break
 
     def knowledge(self) -> Database:
-        """The knowledge that the next search begins with."""
-        known = [Known(f.title, case_text(f.spec), f.one.judgement.verdict.value) for f in self.failures]
+        """Return the database for the next search."""
+        found = [Known(f.title, case_text(f.spec), f.one.judgement.verdict.value) for f in self.failures]
         near = tuple(case_text(spec) for _, spec in self.near)
-        return Database(self.database.format, self.database.target, tuple(known), near)
+        return Database(self.database.format, self.database.target, tuple(found), near)
 
     def _batch(self, count: int) -> Iterator[Any]:
-        """Cases to run; what cannot be drawn counts as one that was tried."""
+        """Yield cases to run; a failed draw counts as a tried case."""
         for _ in range(count):
             try:
                 yield self._next()
@@ -199,20 +198,20 @@ class Hunt:
         if self.target.wrap:
             probes = wrapped_probes(probes, self.target.wrap)
             self.done += len(specs) - len(probes)  # as with what cannot be drawn
-        for one in tried(self.process, probes, self.target.accuracy, self.pool):
-            if one.judgement.verdict is Verdict.UNAVAILABLE:
-                raise TargetUnavailable(one.judgement.message)
-            yield one
+        for result in tried(self.process, probes, self.target.accuracy, self.pool):
+            if result.judgement.verdict is Verdict.UNAVAILABLE:
+                raise TargetUnavailable(result.judgement.message)
+            yield result
 
     def _again(self, deadline: float) -> None:
-        """Begin with what is known: what still fails is known, what does not is gone."""
+        """Run the cases of the database first; they are either still failing or gone."""
         specs = {k.case: spec for k in self.database.found if (spec := _spec(k.case)) is not None}
         by_id = {spec.id: text for text, spec in specs.items()}
         titles = {known.case: known for known in self.database.found}
-        for one in list(self._tried(list(specs.values()))):
-            text = by_id[one.probe.id]
-            if one.judgement.verdict in FAILING:
-                self._found(one, deadline, known=True)
+        for result in list(self._tried(list(specs.values()))):
+            text = by_id[result.probe.id]
+            if result.judgement.verdict in FAILING:
+                self._found(result, deadline, known=True)
             else:
                 self.gone.append(titles[text])
         self.near = [(0.0, spec) for spec in map(_spec, self.database.near) if spec is not None][:NEAR]
@@ -236,26 +235,26 @@ class Hunt:
             self._remember(one.judgement.worst, spec)
 
     def _remember(self, worst: float, spec: Any) -> None:
-        """Keep the cases whose numbers are furthest off, as long as they are within their bounds."""
+        """Keep the passing cases with the largest errors."""
         if len(self.near) < NEAR or worst > self.near[-1][0]:
             self.near = sorted([*self.near, (worst, spec)], key=lambda pair: -pair[0])[:NEAR]
 
     def _same(self, failure: Discovery, one: Tried, spec: Any) -> bool:
-        """Tell whether a failing case is one that was found before."""
+        """Return whether a failing case repeats a failure that was found before."""
         if spec.illegal or failure.spec.illegal:
             return bool(spec.illegal == failure.spec.illegal)
         if spec.op != failure.spec.op:
             return False
         faults = [m for m in map(fault_named, failure.diagnosis) if isinstance(m, Fault)]
         named = faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED)
-        # A fault that has foretold fresh cases is the cause, wherever it shows.
+        # A fault that predicted fresh cases is the cause, even where the conditions are not met.
         met = all(need.met(spec) for need in failure.needs if need.field != "seed")
         if not met and not (named and failure.foretold):
             return False
         return self._explain(faults, one) if named else alike(failure.one)(one)
 
     def _several(self, one: Tried, spec: Any) -> bool:
-        """Tell whether faults that were found before, together, explain a failing case that shows several of them."""
+        """Return whether faults that were found before together explain a failing case."""
         ids = dict.fromkeys(id for f in self.failures if f.spec.op == spec.op and f.foretold for id in f.diagnosis)
         faults = [m for m in map(fault_named, ids) if isinstance(m, Fault) and m.applies(spec.op, spec.version)]
         if len(faults) < 2 or spec.illegal or one.judgement.verdict is not Verdict.WRONG:
@@ -263,7 +262,7 @@ class Hunt:
         return self._explain(faults, one)
 
     def _explain(self, faults: Sequence[Fault], one: Tried) -> bool:
-        """Return whether faults together explain what the target returned in a case."""
+        """Return whether faults together explain the target's result in a case."""
         case = failing_case_of_tried(one)
         return case is not None and self._observed()[case].fit(tuple(faults)) is not None
 
@@ -287,42 +286,43 @@ class Hunt:
         except Exception as error:  # as above: it costs the failure its smallest case, or its name
             self._mishap(f"naming {first.id}", error)
         finally:
-            # After an interruption too, or where the target starts no more: with what is known of it until then.
+            # Runs also after an interruption, or where the target no longer starts: keep the results so far.
             self._keep(failure)
 
     def _named(self, shrunk: Shrunk, deadline: float) -> tuple[tuple[str, ...], int]:
-        """The explanation of a smallest case, and in how many fresh cases it has foretold the target's result."""
+        """Return the diagnosis of a smallest case, and the number of fresh cases in which it predicted the target's
+        result."""
         diagnosis = self._explainer.explain(shrunk.one)
         if shrunk.one.judgement.verdict not in DIAGNOSED or not shrunk.complete or len(diagnosis) > 1:
             return diagnosis, 0
-        expected = fault_named(diagnosis[0]) if diagnosis else None
+        hypothesis = fault_named(diagnosis[0]) if diagnosis else None
         budget = Budget(math.inf, until=_until(deadline, _NAME_SECONDS))
         fresh = FreshCases(shrunk.one, lambda probes: tried(self.process, probes, self.target.accuracy))
-        confirmation = confirm(fresh, Matcher(self._observed(), _EFFORT), expected, lambda: budget.left <= 0)
+        confirmation = confirm(fresh, Matcher(self._observed(), _EFFORT), hypothesis, lambda: budget.left <= 0)
         if confirmation.fault is None:
             return diagnosis, 0
         return (confirmation.fault.id,), confirmation.cases
 
     def _keep(self, failure: Discovery) -> None:
-        # Two cases may shrink to one and the same, or have one cause: the second may have shown others beside it.
+        # Two cases may shrink to the same case, or have one cause that was hidden by another at first.
         if not any(failure.spec == other.spec or _same_cause(failure, other) for other in self.failures):
             self.failures.append(failure)
         if failure.foretold:
             self._settle()
 
     def _settle(self) -> None:
-        """Take back what had no name and only shows several causes at once, now that each is known by itself."""
+        """Remove unnamed failures that several named causes together explain."""
         self.failures = [f for f in self.failures if f.diagnosis or f.known or not self._several(f.one, f.spec)]
 
 
 def _until(deadline: float, seconds: float) -> float:
-    """The moment by which a failure must be small, or named: a search has the seconds that somebody gave it."""
+    """Return the time by which a failure must be shrunk, or named; it stays near the deadline of the search."""
     now = time.monotonic()
     return now + min(seconds, max(2.0, deadline - now))
 
 
 def _same_cause(failure: Discovery, other: Discovery) -> bool:
-    """Tell whether two failures have a name in common that has foretold both, in one operator and type."""
+    """Return whether two failures, in one operator and type, share a diagnosis that was confirmed for both."""
     named = failure.diagnosis == other.diagnosis and failure.foretold and other.foretold
     return bool(named and (failure.spec.op, failure.spec.type) == (other.spec.op, other.spec.type))
 

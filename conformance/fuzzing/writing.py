@@ -1,4 +1,4 @@
-"""Files that a search leaves: for each failure a test-case directory, a line for a regression file, a bug report."""
+"""Files of a search: for each failure a test-case directory, a line of a regression file, and a bug report."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ REPORTS = "reports"
 
 
 def write_failures(folder: Path, hunt: Hunt, description: dict[str, Any]) -> list[str]:
-    """Write all that was found below a folder; returns the paths of the bug reports, from there on.
-
-    Raises OSError.
-    """
+    """Write all failures into a folder; return the paths of the bug reports, relative to it. Raise OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"# {failure.title}\n{case_text(failure.spec)}\n" for failure in hunt.failures]
     (folder / REGRESSIONS).write_text("".join(lines), encoding="utf-8")
@@ -44,17 +41,20 @@ def write_failures(folder: Path, hunt: Hunt, description: dict[str, Any]) -> lis
     written = []
     (folder / REPORTS).mkdir(exist_ok=True)
     for number, failure in enumerate(hunt.failures, 1):
-        place = evidence["folders"].get(failure.one.probe.id)
+        evidence_folder = evidence["folders"].get(failure.one.probe.id)
         path = Path(REPORTS) / f"{number:02}-{failure.one.probe.id}.md"
-        text = bug_report(failure, hunt, description, None if place is None else folder / place)
+        text = bug_report(failure, hunt, description, None if evidence_folder is None else folder / evidence_folder)
         (folder / path).write_text(text, encoding="utf-8")
         written.append(path.as_posix())
     return written
 
 
 def bug_report(failure: Discovery, hunt: Hunt, description: dict[str, Any], place: Path | None) -> str:
-    """A failure as text to be pasted into a tracker: versions, the model, what came back and what must, the clause,
-    what is known of the cause, and a script that needs only onnx, NumPy and the runtime."""
+    """Return a failure as Markdown for an issue tracker.
+
+    It has versions, the model, actual and expected result, the clause, the known cause, and a script that needs only
+    onnx, NumPy and the runtime.
+    """
     judgement, prepared = failure.one.judgement, failure.one.prepared
     facts = [
         f"{key} {description[key]}" for key in ("runtime", "version", "provider", "device") if description.get(key)
@@ -75,11 +75,11 @@ def bug_report(failure: Discovery, hunt: Hunt, description: dict[str, Any], plac
     for need in failure.needs:
         instead = ", ".join(map(str, need.instead))
         lines.append(f"- It takes {need.field} = {need.value}: with {instead} it is gone (tried on the runtime).")
-    known = [m for m in map(fault_named, failure.diagnosis) if m is not None]
+    faults = [m for m in map(fault_named, failure.diagnosis) if m is not None]
     foretold = f" (that foretold {failure.foretold} fresh cases)" if failure.foretold else ""
-    those = "those of" if foretold else "consistent with"
-    lines += [f"- The numbers are {those} a kernel that {_small(m.summary).rstrip('.')}{foretold}." for m in known]
-    if failure.needs or known:
+    relation = "those of" if foretold else "consistent with"
+    lines += [f"- The numbers are {relation} a kernel that {_small(m.summary).rstrip('.')}{foretold}." for m in faults]
+    if failure.needs or faults:
         lines.append("")
     lines += ["```", node_text(prepared), "```", ""]
     if place is not None and (place / EVIDENCE).is_file():
@@ -88,8 +88,8 @@ def bug_report(failure: Discovery, hunt: Hunt, description: dict[str, Any], plac
     if place is not None and (place / SCRIPT).is_file():
         script = (place / SCRIPT).read_text(encoding="utf-8").rstrip()
         lines += ["To see it:", "", "```python", script, "```", ""]
-    again = shlex.join(failure.one.probe.repeat(hunt.target.name))
-    lines += [f"Or with onnxspec: `{again}`", ""]
+    command = shlex.join(failure.one.probe.repeat(hunt.target.name))
+    lines += [f"Or with onnxspec: `{command}`", ""]
     return "\n".join(lines)
 
 

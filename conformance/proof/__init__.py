@@ -1,1 +1,1 @@
-"""The suite against faults and conforming kernels."""
+"""Mutation test of the suite: faults must be caught, conforming kernels must pass."""

@@ -1,6 +1,6 @@
-"""The proof of the suite: that a profile catches every fault, and accuses no conforming implementation.
+"""Mutation test of the suite: a profile must catch every fault, and pass every conforming implementation.
 
-Faults and conforming variants are run like targets and judged by the same comparison.
+Faults and conforming variants run like targets and are judged by the same comparison.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ..workers.process import Outcome
 from .staged import Stage, staged_outcome
 
 ENOUGH = 4.0
-"""Kill margin at which a case catches a fault well: eight radii; two conforming numbers are at most two radii apart."""
+"""Kill margin at which a case catches a fault well: eight radii. Two conforming numbers differ by at most two radii."""
 
 _FINE = 1.15
 """Ratio of error to radius at which a case catches a fault of about one radius well."""
 
 FEWEST = 2
-"""Cases that must catch each fault, so that none hangs on a single one."""
+"""Minimum number of cases that must catch each fault, so that none depends on a single case."""
 
 _EXPECTED = 1 << 20  # numbers that are expected at a time: some forty megabytes
 
@@ -60,7 +60,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Drift:
-    """The verdict on one case of accuracy, of a fault that only the mean over many shows."""
+    """The verdict on one accuracy case, of a fault that only the mean over many cases shows."""
 
     fault: str
     spec: Spec
@@ -69,7 +69,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class FalsePositive:
-    """A conforming implementation that fails a case: a bug of ours."""
+    """A conforming implementation that fails a case: a bug of the suite."""
 
     style: str
     case: str
@@ -78,8 +78,11 @@ class FalsePositive:
 
 @dataclass(frozen=True)
 class Row:
-    """The kills of a fault in one operator and one type: the number of cases, of which `well` have a margin of at least
-    ENOUGH, the best margin, and the case that has it."""
+    """The kills of a fault in one operator and type.
+
+    ``cases`` is their number; ``well`` of them have a margin of at least ENOUGH. ``best`` is the largest margin, ``by``
+    its case.
+    """
 
     fault: str
     clause: str
@@ -92,7 +95,7 @@ class Row:
 
     @property
     def proved(self) -> bool:
-        """Tell whether enough cases catch it well."""
+        """Whether enough cases catch the fault well."""
         return self.well >= FEWEST
 
 
@@ -101,11 +104,11 @@ class Proof:
     """Results of the mutation test of a profile.
 
     without_fault
-        Clauses that may be violated without a fault that does.
+        Clauses that an implementation may violate and no fault violates.
     without_case
         Clauses that no case exercises.
     mishaps
-        Exceptions in onnxspec's own code or an operator's, a line each.
+        Exceptions in the code of onnxspec or of an operator, a line each.
     """
 
     rows: tuple[Row, ...]
@@ -130,11 +133,10 @@ def prove(
     *,
     processes: int = 1,
 ) -> Generator[int | Proof, None, None]:
-    """Run cases against faults and conforming variants; gives the number of cases done so far, and at last the proof.
+    """Run cases against faults and conforming variants. Yield the number of cases done so far, and finally the proof.
 
     faults, styles
-        Ids and names; without, all styles, and of faults those that cases are there for: in quantized ones the faults
-        of levels, in others all others.
+        Ids and names. Default: all styles, and the faults that suit the cases: faults of levels in quantized cases, all other faults in other cases.
     """
     named = None if faults is None else tuple(faults)
     conforming_styles = None if styles is None else tuple(styles)
@@ -158,7 +160,7 @@ def prove(
 
 
 def _tells(spec: Spec) -> bool:
-    """Tell whether the features of a case can be found; if not, its case is among the mishaps."""
+    """Return whether the features of a case can be found; if not, `_try` has recorded the exception."""
     try:
         features_of(spec)
     except Exception:  # whatever it is, it is the operator's
@@ -168,7 +170,7 @@ def _tells(spec: Spec) -> bool:
 
 @dataclass
 class _Shown:
-    """The proof that some cases give of faults and conforming variants."""
+    """Results of some cases against faults and conforming variants."""
 
     kills: list[Kill] = field(default_factory=list)
     false_positives: list[FalsePositive] = field(default_factory=list)
@@ -201,7 +203,7 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
         except Exception as error:  # as above: it costs what this fault shows in this case
             shown.mishaps.append(f"fault {fault.id} in {spec.id}: {told_mishap(error)}")
             continue
-        # A fault that returns the same as a right implementation is not caught, and most do in most cases.
+        # Judge only outputs that differ from those of a right implementation; most faults do not show in most cases.
         if [_content(outcome) for outcome in outcomes] != right:
             tried.append((fault, outcomes))
     judgements = _judged(trials, [outcomes for _, outcomes in tried], "standard")
@@ -216,48 +218,50 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
 
 
 def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[FalsePositive]:
-    """Conforming variants that fail a case."""
+    """Yield conforming variants that fail a case."""
     conforming = operator_for(case.trial.node).conforming
     by_class: dict[str, list[str]] = defaultdict(list)
     for style in conforming if styles is None else styles:
         by_class[conforming[style].accuracy].append(style)
-    for accuracy, alike in by_class.items():
-        returned = [[staged_outcome(trial, conforming[style].run) for trial in case.trials] for style in alike]
+    for accuracy, styles_of_class in by_class.items():
+        returned = [
+            [staged_outcome(trial, conforming[style].run) for trial in case.trials] for style in styles_of_class
+        ]
         judgements = _judged(case.trials, returned, accuracy)
-        for style, judgement in zip(alike, judgements, strict=True):
+        for style, judgement in zip(styles_of_class, judgements, strict=True):
             if judgement.verdict in FAILING or LOSES_NAN in judgement.flags:
                 yield FalsePositive(style, id, f"{judgement.verdict.value}: {judgement.message}")
 
 
 def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accuracy: str) -> list[Judgement]:
-    """Return the verdicts on a case of several implementations. Those with the same outputs share one."""
-    alike: dict[Hashable, list[int]] = {}
+    """Return the verdicts on several implementations of a case. Implementations with equal outputs are judged once."""
+    by_content: dict[Hashable, list[int]] = {}
     for number, outcomes in enumerate(several):
-        alike.setdefault(tuple(map(_content, outcomes)), []).append(number)
-    distinct = [several[numbers[0]] for numbers in alike.values()]
+        by_content.setdefault(tuple(map(_content, outcomes)), []).append(number)
+    distinct = [several[numbers[0]] for numbers in by_content.values()]
     most = _together(trials, distinct)
     judgements: list[Judgement] = []
     for start in range(0, len(distinct), most):
-        some = distinct[start : start + most]
-        judgements += judge_each(trials, some, accuracy, wider=False, answers=False)
-    shared = {k: one for numbers, one in zip(alike.values(), judgements, strict=True) for k in numbers}
+        chunk = distinct[start : start + most]
+        judgements += judge_each(trials, chunk, accuracy, wider=False, answers=False)
+    shared = {k: judgement for numbers, judgement in zip(by_content.values(), judgements, strict=True) for k in numbers}
     return [shared[number] for number in range(len(several))]
 
 
 def _together(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]]) -> int:
-    """Return the number of implementations to judge together: their expectations, by each interpretation, are in memory
-    at once."""
+    """Return the number of implementations to judge together: expectations of all interpretations are in memory at
+    once."""
     if trials[0].violation is not None or not several:
         return max(1, len(several))
     outputs = (array for outcomes in several for o in outcomes for lists in o.outputs for run in lists for array in run)
     numbers = sum(array.size for array in outputs if array is not None)
     first = trials[0].first
-    ways = sum(1 for _ in readings([(first.node, feed.inputs) for feed in first.feeds], first.touched))
-    return max(_FEWEST_TOGETHER, len(several) * _EXPECTED // max(1, numbers * ways))
+    interpretation_count = sum(1 for _ in readings([(first.node, feed.inputs) for feed in first.feeds], first.touched))
+    return max(_FEWEST_TOGETHER, len(several) * _EXPECTED // max(1, numbers * interpretation_count))
 
 
 def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
-    """Tell whether a fault may show in a case, as far as that is known before it is tried."""
+    """Return whether a fault may show in a case, as far as is known without running it."""
     if not fault.applies(spec.op, spec.version, spec.type) or (fault.kind == "bias" and not trial.graded):
         return False
     if trial.violation is not None or fault.accepts:  # which computes what is legal as it must be
@@ -272,7 +276,7 @@ def _quantized(spec: Spec) -> bool:
 
 
 def _at_home(fault: Fault, spec: Spec) -> bool:
-    """Tell whether cases of this kind are meant for a fault. Roundings to levels may hide a fault of numbers."""
+    """Return whether a fault suits a case: rounding to levels may hide a fault of numbers."""
     return (fault.layer == "levels") == _quantized(spec)
 
 
@@ -287,8 +291,7 @@ def _bits(array: NDArray[Any] | None) -> Hashable:
 
 
 def _biased(drifts: Iterable[Drift]) -> Iterator[Kill]:
-    """Return a kill for every case of a mean that is biased; its margin is the ratio of the mean to the effect of
-    roundings."""
+    """Yield a kill for every case of a biased mean; its margin is the ratio of the mean to the effect of rounding."""
     by_row: dict[tuple[str, str, str], list[Drift]] = defaultdict(list)
     for drift in drifts:
         by_row[drift.fault, drift.spec.op, drift.spec.type].append(drift)
@@ -299,13 +302,15 @@ def _biased(drifts: Iterable[Drift]) -> Iterator[Kill]:
             limit = max(BIAS_UNITS, BIAS_ERRORS * bias["error"])
             margin = max(abs(bias["shift"]), abs(bias["scale"])) / limit
             for d in members:
-                # The limit is what makes it a finding, so a mean beyond it is as telling as ENOUGH is for a number.
+                # The limit is the threshold of a finding, so a mean at the limit counts as ENOUGH.
                 yield Kill(id, d.spec.id, op, kind, ENOUGH * margin)
 
 
 def _margin(judgement: Judgement, fault: Fault) -> float:
-    """Return the kill margin: half of the largest |error| / radius; infinity if size does not matter. For a fault no
-    larger than a radius, the ratio to the threshold of a finding."""
+    """Return the kill margin: half of the largest |error| / radius; infinity if size does not matter.
+
+    For a fault no larger than a radius, return the ratio to the threshold of a finding.
+    """
     if judgement.reason != "value" or judgement.verdict not in FAILING:
         return float("inf")
     return ENOUGH * judgement.worst / _FINE if fault.kind == "small" else judgement.worst / 2
@@ -325,7 +330,7 @@ def _proof(
     rows = []
     for id in chosen:
         fault = FAULTS[id]
-        # Models that are accepted wrongly are not computed: forbidden models are all of one type.
+        # Wrongly accepted models are not computed: all forbidden models have one type.
         of_all = of_levels if fault.layer == "levels" else present
         if faults is not None:
             of_all = [*present, *of_levels]
@@ -346,9 +351,9 @@ def _proof(
 
 
 def _present(specs: Sequence[Spec], order: Sequence[str], *, quantized: bool) -> list[tuple[str, int, str]]:
-    """Return the operator versions and types of cases of numbers, or of quantized ones."""
-    some = {(s.op, s.version, s.type) for s in specs if _quantized(s) == quantized}
-    return sorted(some, key=lambda p: (order.index(p[0]), p[1:]))
+    """Return the operator versions and types of unquantized cases, or of quantized ones."""
+    combinations = {(s.op, s.version, s.type) for s in specs if _quantized(s) == quantized}
+    return sorted(combinations, key=lambda p: (order.index(p[0]), p[1:]))
 
 
 def _row_of(id: str, clause: str, op: str, kind: str, caught: list[Kill]) -> Row:

@@ -1,6 +1,6 @@
-"""Implementations that run in this process, as if they were targets: faults and conforming variants.
+"""Implementations that run in this process like targets: faults and conforming variants.
 
-The suite is proved against them through the same comparison as real targets.
+The mutation test judges them by the same comparison as real targets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ..workers.process import REPEATS, Outcome
 Arrays = Mapping[str, NDArray[Any]]
 
 Implementation = Callable[[Node, Arrays], Arrays]
-"""Function from a node and its inputs to the requested outputs, by name. An IllegalNode that it raises is a refusal."""
+"""Function from a node and its inputs to the requested outputs, by name. It may raise IllegalNode to refuse the
+node."""
 
 Lists = tuple[NDArray[Any] | None, ...]
 
@@ -32,18 +33,20 @@ def staged_outcome(trial: Trial, implementation: Implementation | Fault) -> Outc
 
 
 class Stage:
-    """Trial that implementations answer in this process, one after the other: see :func:`staged_outcome`. Parts that
-    several faults leave unchanged are computed once."""
+    """Trial that implementations run in this process, one after the other; see :func:`staged_outcome`.
+
+    Parts that several faults leave unchanged are computed once.
+    """
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._answering: dict[tuple[int, int], Callable[..., Arrays]] = {}
 
     def outcome(self, implementation: Implementation | Fault | None = None) -> Outcome:
-        """Return an implementation's outcome; without one the reference's own numbers, rounded to the node's type.
+        """Return an implementation's outcome; without one, the reference's numbers, rounded to the node's type.
 
-        A fault has a session: data kept from run to run, and inputs that it may change. Every implementation refuses an
-        invalid model, except a fault that consists in accepting it.
+        A fault has a session: it keeps data between runs and may change its inputs. Every implementation refuses an
+        invalid model, except a fault that accepts it.
         """
         trial = self._trial
         if trial.violation is not None:
@@ -69,7 +72,8 @@ class Stage:
         return Outcome(self._trial.key, "ran", "run", tuple(outputs))
 
     def _answered(self, number: int, bound: Bound, inputs: Arrays) -> Callable[..., Arrays]:
-        """Return the outputs of a node in a run. Inputs from another node differ each time."""
+        """Return the outputs of a node in a run. Inputs that come from another node differ each time and are not
+        cached."""
         node, subject = bound.node, self._trial.subject
         if not bound.is_given(self._trial.feeds[number].inputs):
             return operator_for(node).answering(node, inputs)
@@ -95,8 +99,10 @@ def _forbidden(trial: Trial, implementation: Implementation | Fault | None) -> O
 
 
 def _session(trial: Trial, chosen: Fault, answered: Answered) -> Outcome:
-    """Yield all steps in turn, as often as the worker runs them; once if nothing is kept, since they cannot differ
-    then. Each session keeps its own data."""
+    """Return the outcome of all steps, repeated as often as in a worker; once if nothing is kept between runs.
+
+    Each session keeps its own data.
+    """
     followed = _Followed(trial, chosen, answered)
     course = trial.course or Course(frozenset(), tuple(Step("run", 0, number) for number in range(len(trial.feeds))))
     for _ in range(REPEATS):
@@ -110,7 +116,7 @@ class _Followed:
     """Sessions of an implementation with a fault, with their outputs."""
 
     def __init__(self, trial: Trial, chosen: Fault, answered: Answered) -> None:
-        # What takes forbidden models computes legal ones as it must.
+        # A fault that accepts forbidden models computes legal ones correctly.
         self._trial, self._faults, self._answered = trial, () if chosen.accepts else (chosen,), answered
         self.sessions = Sessions()
         self._seen: list[list[Lists]] = [[] for _ in trial.feeds]
@@ -119,7 +125,7 @@ class _Followed:
         self._altered: set[int] = set()
 
     def follow(self, course: Course) -> None:
-        """Go through the steps once."""
+        """Run the steps once."""
         held: dict[int, tuple[Lists, Lists]] = {}
         for number, step in enumerate(course.steps):
             if step.does == "try":
@@ -132,15 +138,15 @@ class _Followed:
                     self._altered.add(course.steps[step.number].number)
 
     def _run(self, step: Step) -> tuple[Lists, Lists]:
-        """Return the outputs of a run, as they are and as copies."""
+        """Return the outputs of a run: the arrays themselves and copies."""
         feed, distinct = self._trial.feeds[step.number], self._seen[step.number]
         fed = {name: array.copy() for name, array in feed.fed.items()}
         subject = self._trial.subject
 
         def answer(bound: Bound, inputs: dict[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
             memory = self.sessions[step.session * len(subject.nodes) + subject.nodes.index(bound)]
-            own = bound.fed_from(fed) if bound.inputs is not None else fed
-            return self._answered(step.number, bound, inputs)(self._faults, fed=own, memory=memory)
+            node_inputs = bound.fed_from(fed) if bound.inputs is not None else fed
+            return self._answered(step.number, bound, inputs)(self._faults, fed=node_inputs, memory=memory)
 
         tensors = subject.answered(feed.inputs, answer)
         self._changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
@@ -148,14 +154,13 @@ class _Followed:
         outputs = returned
         if not self.sessions.empty:  # what is kept may be written to again
             outputs = tuple(None if array is None else array.copy() for array in returned)
-        place = next((k for k, other in enumerate(distinct) if all(map(_equal, outputs, other))), len(distinct))
-        if place == len(distinct):
+        index = next((k for k, other in enumerate(distinct) if all(map(_equal, outputs, other))), len(distinct))
+        if index == len(distinct):
             distinct.append(outputs)
-        self._returned[step.number].append(place)
+        self._returned[step.number].append(index)
         return returned, outputs
 
     def outcome(self) -> Outcome:
-        """Return the outcome of the job."""
         trial = self._trial
         return Outcome(
             trial.key,
@@ -169,7 +174,7 @@ class _Followed:
 
 
 def _equal(first: NDArray[Any] | None, second: NDArray[Any] | None) -> bool:
-    """Tell whether two outputs are the same bit for bit."""
+    """Return whether two outputs are the same bit for bit."""
     if first is None or second is None:
         return first is second
     return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()

@@ -1,1 +1,1 @@
-"""Numbers as people look at them, and scripts that show a case."""
+"""Display of numbers, and scripts that show a case."""

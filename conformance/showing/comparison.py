@@ -1,6 +1,6 @@
-"""A run of a node beside what it must return: the first and the worst element that differ, and steps one by one.
+"""Comparison of a node's run with the expected outputs: the first and the worst wrong element, and single steps.
 
-Everything here is computed as the verdict is computed, from the same expectations; it only looks at single elements.
+All values use the same expectations as the verdict; this module only picks single elements.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Unit = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Comparison:
-    """A run with all outputs expected, beside those that came back in the right form."""
+    """A run with all outputs expected, and with the target's outputs that have the right type and shape."""
 
     title: str
     run: NodeRun
@@ -63,11 +63,11 @@ class Comparison:
         return [compare(e, outputs[e.output]) for e in self.expectations if e.output in outputs]
 
     def agreements(self, conventions: bool) -> list[Agreement]:
-        """The agreement of outputs with what is demanded, or with what is only convention."""
+        """Return the agreement of outputs with demands, or with conventions."""
         return [a for a in self._agreements if a.expectation.conventional == conventions]
 
     def wrong(self, name: str) -> bool:
-        """Whether an output is not what is demanded."""
+        """Return whether an output violates a demand."""
         return any(a.worst > 1 for a in self.agreements(False) if a.expectation.output == name)
 
     @property
@@ -76,7 +76,7 @@ class Comparison:
 
     @cached_property
     def first(self) -> Divergence | None:
-        """The first divergence: from what is demanded, else from a convention."""
+        """The first divergence: from a demand, else from a convention."""
         for conventional in (False, True):
             expectations = [e for e in self.expectations if e.conventional == conventional]
             divergence = first_divergence(self.run.node, self.configuration, expectations, self.run.outputs)
@@ -86,8 +86,10 @@ class Comparison:
 
     @cached_property
     def worst_element(self) -> tuple[str, tuple[int, ...]] | None:
-        """Output and index of the worst element: of what fails, then of what breaks a convention, then of what is right
-        but not exactly; None where nothing differs."""
+        """Output and index of the worst element; None where nothing differs.
+
+        Failing elements come first, then broken conventions, then correct elements with the largest error.
+        """
         demanded, conventional = self.agreements(False), self.agreements(True)
         failing = [[a for a in group if a.worst > 1] for group in (demanded, conventional)]
         for group in (*failing, demanded):
@@ -97,14 +99,14 @@ class Comparison:
         return None
 
     def units(self) -> list[Unit]:
-        """Return the units to look at: that of the worst element, and that of the first divergence."""
+        """Return the units to show: the unit of the worst element, and the unit of the first divergence."""
         elements = [self.worst_element or (self.main, (0,) * len(self.configuration.shape_of(self.main)))]
         if self.first is not None:
             elements.append((self.first.place.output, self.first.place.index))
         return list(dict.fromkeys(self.axes[output].unit(index) for output, index in elements))
 
     def check(self, output: str, index: tuple[int, ...]) -> Element:
-        """Return an element beside what it must be."""
+        """Return an element with its expected value and error bound."""
         return Element(**self._checked(output, index))
 
     def _checked(self, output: str, index: tuple[int, ...]) -> dict[str, Any]:
@@ -127,21 +129,21 @@ class Comparison:
         }
 
     def first_record(self) -> FirstDivergence | None:
-        """Return the first divergence as evidence has it."""
+        """Return the first divergence as a record of the evidence."""
         if self.first is None:
             return None
-        place = self.first.place
+        element = self.first.place
         return FirstDivergence(
-            output=place.output,
-            place=str(place),
-            where=place.words,
+            output=element.output,
+            place=str(element),
+            where=element.words,
             clause=self.first.clause,
-            step=place.step,
-            **self._checked(place.output, place.index),
+            step=element.step,
+            **self._checked(element.output, element.index),
         )
 
     def state_records(self, unit: Unit) -> list[StateElement]:
-        """Return the elements of a unit of the outputs beside the first."""
+        """Return the elements of a unit in all outputs but the first."""
         elements = {name: self.axes[name].element(0, *unit) for name in self.states}
         return [
             StateElement(name=name, place=format_index(name, index), **self._checked(name, index))
@@ -160,7 +162,7 @@ class Comparison:
 
 
 def comparison_of(view: NodeView, accuracy: str, interpretations: Interpretations) -> Comparison:
-    """Return the worst of a node's runs, as in the verdict; with no outcomes, the last run with what is expected."""
+    """Return the worst of a node's runs, as in the verdict; without outcomes, the last run with its expectations."""
     return max((_compared(*run, accuracy, interpretations) for run in _runs(view)), key=lambda c: c.worst)
 
 
@@ -173,8 +175,11 @@ def _compared(title: str, run: NodeRun, accuracy: str, interpretations: Interpre
 
 
 def _runs(view: NodeView) -> list[tuple[str, NodeRun]]:
-    """Return the runs that are judged, with titles: where the outputs of the all-outputs run are the same bit for bit,
-    it stands for the case's last run, as it has the output from which every step can be judged."""
+    """Return the judged runs with their titles.
+
+    The all-outputs run replaces the case's last run if the common outputs are equal bit for bit: it has the output from
+    which every step can be judged.
+    """
     trial = view.trials[0]
     feeds = trial.feeds
     if not view.outcomes or view.outcomes[0].status != "ran" or not view.outcomes[0].outputs:
@@ -204,7 +209,7 @@ def _runs(view: NodeView) -> list[tuple[str, NodeRun]]:
 
 
 def _run(trial: Trial, node: Node, feed: Feed, arrays: Sequence[NDArray[Any] | None]) -> NodeRun:
-    """Return a run with all outputs expected, and those that came back in the right form."""
+    """Return a run with all outputs expected, and with the target's outputs that have the right type and shape."""
     c = resolve(node, feed.inputs)
     named = zip(node.outputs, arrays, strict=True) if len(arrays) == len(node.outputs) else ()
     outputs = {

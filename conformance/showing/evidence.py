@@ -1,7 +1,7 @@
-"""Evidence of one case, so that readers can believe its verdict: node, inputs, what must come out, what came out.
+"""Evidence for the verdict on one case: node, inputs, expected outputs, actual outputs.
 
-All of it is plain values that JSON can hold, of bounded size, and computed as the verdict is. Numbers that JSON lacks
-are the texts ``nan``, ``inf`` and ``-inf``; what is not judged, or was not reported, is null.
+All of it is plain JSON data of bounded size, computed like the verdict. Numbers that JSON lacks are the texts ``nan``,
+``inf`` and ``-inf``; values that are not judged, or were not reported, are null.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .records import SCHEMA, Diagnosis, Gates, Input, Numbers, Plane, Process, R
 
 Array = NDArray[Any]
 
-# The part of a case that is kept: as much as a page can show, and a person look at.
+# Maximum sizes: as much as a page can show and a person can read.
 _STEPS, _UNITS, _ROWS = 64, 64, 64
 _ELEMENTS = 4096
 _VALUES = 24
@@ -46,11 +46,11 @@ def evidence_of(
     """Return the evidence of one case on one target; docs/results.md explains its keys.
 
     feeds
-        What the model is fed in each run.
+        The model's inputs in each run.
     trials
-        The case's own trial, and its all-outputs run where it has one; none where no document speaks of the model.
+        The case's own trial, and its all-outputs run where it has one; empty where no document covers the model.
     outcomes
-        What the target did with each of them.
+        The target's outcomes of these trials.
     accuracy
         Name of the accuracy class by which the target is judged.
     diagnosis
@@ -91,7 +91,7 @@ def _short(text: str) -> str:
 
 
 def _node(model: bytes) -> dict[str, Any]:
-    """The model as text, and what it says of itself."""
+    """Return the model as text, with its versions and its output names."""
     read = onnx.load_model_from_string(model)
     nodes = read.graph.node
     try:
@@ -111,7 +111,7 @@ def _node(model: bytes) -> dict[str, Any]:
 def _inputs(
     model: bytes, feeds: Sequence[Mapping[str, Array]], trials: Sequence[Trial], view: NodeView | None
 ) -> list[Input]:
-    """The inputs of the last run of the node that is looked at, one after the other; absent ones as such."""
+    """Return the inputs of the node in its last run; absent inputs have a record, too."""
     if view is None:
         return [_input(name, array, "graph input") for name, array in feeds[-1].items()]
     trial = view.trials[0]
@@ -121,9 +121,9 @@ def _inputs(
     for name in dict.fromkeys([*trial.node.operator.inputs, *trial.feeds[-1].inputs]):
         array = trial.feeds[-1].inputs.get(name)
         origin = bound.origin(name)
-        how = "graph input" if origin in feeds[-1] or view.name == "" else f"{origin}, as it was reported"
-        how = "initializer" if origin in constants else how
-        inputs.append(Input(name=name, given="absent") if array is None else _input(name, array, how))
+        source = "graph input" if origin in feeds[-1] or view.name == "" else f"{origin}, as it was reported"
+        source = "initializer" if origin in constants else source
+        inputs.append(Input(name=name, given="absent") if array is None else _input(name, array, source))
     return inputs
 
 
@@ -142,7 +142,7 @@ def _input(name: str, array: Array, given: str) -> Input:
 
 
 def _numbers(comparison: Comparison) -> Numbers:
-    """Return the place where target and expectation differ first, the gates there, and error against radius around."""
+    """Return the first divergence, the gates there, and error against radius around it."""
     c, unit = comparison.configuration, comparison.units()[-1]
     numbers = Numbers(
         title=comparison.title,
@@ -167,13 +167,13 @@ def _numbers(comparison: Comparison) -> Numbers:
 
 
 def window(size: int, most: int, centre: int) -> range:
-    """`most` of `size` places, around one of them."""
+    """Return the indices of ``most`` of ``size`` elements, around ``centre``."""
     start = min(max(centre - most // 2, 0), max(size - most, 0))
     return range(start, min(start + most, size))
 
 
 class _Surroundings:
-    """The surroundings of one direction, row and unit of a comparison."""
+    """The neighbourhood of one direction, row and unit of a comparison."""
 
     def __init__(self, comparison: Comparison, unit: Unit) -> None:
         self.comparison, self.place = comparison, unit
@@ -183,8 +183,8 @@ class _Surroundings:
         self.shown = window(comparison.configuration.T, _STEPS, self._step())
 
     def _ratios(self) -> Array:
-        """Return error over radius of the first output, (T, D, N, H), each element as its own expectation has it; NaN
-        where nothing is judged."""
+        """Return error over radius of the first output, (T, D, N, H). Each element uses its own expectation; NaN where
+        it is not judged."""
         comparison, main = self.comparison, self.comparison.main
         result = np.full(comparison.configuration.shape_of(main), np.nan)
         for e, ratio in zip(comparison.expectations, comparison.ratios, strict=True):
@@ -193,7 +193,7 @@ class _Surroundings:
         return comparison.axes[main].by_step(result)
 
     def _step(self) -> int:
-        """Return the step to look at first: of the first divergence, else the worst one."""
+        """Return the step to show first: the first divergence, else the worst step."""
         first = self.comparison.first
         if first is not None and first.place.step is not None:
             return first.place.step
@@ -201,12 +201,12 @@ class _Surroundings:
         return int(ratio.max(axis=1).argmax())
 
     def _of_row(self, direction: int, row: int) -> Array:
-        """Error over radius of one row in processing order, (T, H)."""
+        """Return error over radius of one row in processing order, (T, H)."""
         picked: Array = self.ratio[self.comparison.steps[direction].positions[:, row], direction, row]
         return picked
 
     def plane(self) -> Plane:
-        """Error over radius of the row over steps and units."""
+        """Return error over radius of the row, over steps and units."""
         c, positions = self.comparison.configuration, self.comparison.steps[self.direction].positions
         ratio = self._of_row(self.direction, self.row)
         units = window(c.H, _UNITS, self.unit)
@@ -221,18 +221,18 @@ class _Surroundings:
         )
 
     def rows(self) -> Rows:
-        """The largest error over radius of every row of the batch at every step."""
+        """Return the largest error over radius of every row of the batch at every step."""
         c = self.comparison.configuration
-        mine, total = self.direction * c.N + self.row, len(c.directions) * c.N
-        around = window(total, _ROWS, mine)
-        places = [divmod(number, c.N) for number in around]
-        planes = [self._of_row(d, n) for d, n in places]
+        here, total = self.direction * c.N + self.row, len(c.directions) * c.N
+        shown_rows = window(total, _ROWS, here)
+        indices = [divmod(number, c.N) for number in shown_rows]
+        planes = [self._of_row(d, n) for d, n in indices]
         steps = self.comparison.steps
         return Rows(
-            [f"{c.directions[d]} {n}" if len(c.directions) > 1 else str(n) for d, n in places],
+            [f"{c.directions[d]} {n}" if len(c.directions) > 1 else str(n) for d, n in indices],
             total,
-            [int(steps[d].lengths[n]) for d, n in places],
-            mine - around.start,
+            [int(steps[d].lengths[n]) for d, n in indices],
+            here - shown_rows.start,
             list(self.shown),
             c.T,
             [[_judged(_largest(plane[s])) for s in self.shown] for plane in planes],
@@ -240,7 +240,7 @@ class _Surroundings:
 
 
 def _judged(ratio: float) -> float | None:
-    """Return a ratio as it is kept: None where nothing is judged."""
+    """Return a ratio as a float; None where it is not judged."""
     return None if np.isnan(ratio) else float(ratio)
 
 
@@ -250,7 +250,7 @@ def _largest(values: Array) -> float:
 
 
 def _output(comparison: Comparison, name: str) -> dict[str, Any]:
-    """Return an output element by element, in the node's layout, where it is of a size to be looked at."""
+    """Return an output element by element, in the node's layout, if it has at most ``_ELEMENTS`` elements."""
     got = comparison.run.outputs[name]
     expected, radius = np.zeros(got.shape), np.zeros(got.shape)
     judged = np.zeros(got.shape, bool)
@@ -269,13 +269,13 @@ def _output(comparison: Comparison, name: str) -> dict[str, Any]:
 
 
 def codecs_of(node: Node) -> dict[str, str]:
-    """Return codecs by name of an input or output that is held as levels: their type, and what they stand for."""
+    """Return the codecs of quantized inputs and outputs by name, as text."""
     names = [*node.operator.inputs, *node.outputs]
     return {name: _codec_text(node.codecs[name]) for name in names if name in node.codecs}
 
 
 def _codec_text(codec: Codec) -> str:
-    """Return a scale and a zero point; of channels how many there are, and the least and the greatest of both."""
+    """Return type, scale and zero point as text; for channels also their number, and the ranges of both."""
     kind = codec.dtype.name
     scales, zeros = np.atleast_1d(codec.scales), np.atleast_1d(codec.zero_points)
     if not isinstance(codec, Channels):

@@ -1,7 +1,7 @@
-"""Evidence of a case: the records that evidence.json holds, and that terminal, pages and issues show.
+"""Records of evidence.json, which terminal, pages and issues show.
 
-In the file numbers have few digits, those that JSON lacks are texts (``nan``, ``inf``, ``-inf``), and null stands for
-what is not judged or was not reported.
+In the file, numbers have few digits. Numbers that JSON lacks are texts (``nan``, ``inf``, ``-inf``), and null stands
+for values that are not judged or were not reported.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _NUMBERS = {"must", "got", "expected", *_DIGITS}
 
 
 class Element(Struct, kw_only=True, omit_defaults=True):
-    """One element beside what it must be, within its error bound.
+    """One element with its expected value and error bound.
 
     ratio
         |error| / bound; None where it is not judged or was not reported.
     convention
-        Whether only a convention says what it is.
+        Whether only a convention demands the value.
     levels
-        Whether it is a level, a whole number.
+        Whether it is a quantization level, an integer.
     undefined
-        Whether nothing is known of it: then the file has null for ``must`` and ``within``.
+        Whether no value is demanded: the file then has null for ``must`` and ``within``.
     """
 
     must: float | None
@@ -49,33 +49,33 @@ class Element(Struct, kw_only=True, omit_defaults=True):
 
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """The least and the greatest level that is right; None where it is a number, or nothing is known of it."""
+        """The least and the greatest correct level; None where it is a number, or undefined."""
         if not self.levels or self.undefined or self.must is None or self.within is None:
             return None
         return right_levels(self.must, self.within) if math.isfinite(self.must + self.within) else None
 
     @property
     def right(self) -> str:
-        """The levels that are right."""
+        """The correct levels as text."""
         least, most = self.bounds or (0, 0)
         return str(least) if least == most else f"{least} to {most}"
 
     @property
     def off(self) -> int:
-        """The number of levels by which it is not among those that are right."""
+        """The distance to the nearest correct level."""
         least, most = self.bounds or (0, 0)
         return int(max(least - (self.got or 0), (self.got or 0) - most, 0))
 
 
 class StateElement(Element, kw_only=True):
-    """An element of an output beside the first."""
+    """An element of an output other than the first."""
 
     name: str
     place: str
 
 
 class FirstDivergence(Element, kw_only=True):
-    """The first element that is wrong; ``where`` is in words of the output's axes."""
+    """The first wrong element; ``where`` names its position on the output's axes."""
 
     output: str
     place: str
@@ -126,7 +126,7 @@ class Rows(Struct):
 
 
 class Numbers(Struct, kw_only=True, omit_defaults=True):
-    """The first divergence, with its surroundings."""
+    """The first divergence, with its neighbourhood."""
 
     title: str
     from_reported: bool
@@ -162,7 +162,7 @@ class Diagnosis(Struct):
 
 
 class Process(Struct):
-    """The fate of the target's process."""
+    """Status, signal, last output and phase of the target's process."""
 
     status: str
     signal: str | None
@@ -174,9 +174,9 @@ class Evidence(Struct, kw_only=True, omit_defaults=True, rename={"accuracy": "cl
     """One case on one target.
 
     about
-        Name of the node that operator, inputs and numbers are about, in a graph of several.
+        Name of the node that operator, inputs and numbers describe, in a graph of several nodes.
     codecs
-        By name of a quantized input or output: the type of its levels, scale and zero point, in words.
+        Type of levels, scale and zero point as text, by name of a quantized input or output.
     """
 
     schema: int
@@ -198,7 +198,7 @@ class Evidence(Struct, kw_only=True, omit_defaults=True, rename={"accuracy": "cl
 
 
 def to_json(record: Any, digits: int) -> Any:
-    """Return a record as JSON holds it; `digits` are those of numbers of the tensors' type."""
+    """Return a record as JSON data; `digits` is the precision of tensor values."""
     return _plain(msgspec.to_builtins(record), digits)
 
 
@@ -217,7 +217,7 @@ def _plain(value: Any, digits: int) -> Any:
 
 
 def from_json(value: Any, number: bool = False) -> Any:
-    """Return what JSON holds with the texts that stand for numbers as numbers."""
+    """Return JSON data with texts converted to the numbers that they stand for."""
     if isinstance(value, dict):
         return {key: from_json(part, number or key in _NUMBERS) for key, part in value.items()}
     if isinstance(value, list):

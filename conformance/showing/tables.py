@@ -1,4 +1,4 @@
-"""Tables of a run for a terminal: gates and states step by step, and where target and expectation differ first."""
+"""Tables of a run for a terminal: gates and states step by step, and the first difference from the expectation."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def tables_of(view: NodeView, accuracy: str, interpretations: Interpretations) -
 
 
 def _cells(element: Element) -> list[str]:
-    """Return must be, within, got, error/bound; of levels those that are right, nothing, the level, its distance."""
+    """Return four cells: expected, bound, actual, error/bound. Levels have no bound, and their distance as the
+    error."""
     assert element.must is not None
     shown, value = apart(element.must if element.got is None else element.got, element.must)
     got = "" if element.got is None else shown
@@ -79,24 +80,24 @@ def _first_line(comparison: Comparison) -> Text:
     if first is None:
         judged = sum(a.judged for a in comparison.agreements(False))
         return Text("They part nowhere.", style="green") if judged else Text("Nothing could be judged.", style="yellow")
-    place, e = first.place, first.expectation
-    at = place.words
+    element_place, e = first.place, first.expectation
+    at = element_place.words
     if comparison.steps:
-        direction, row, unit = comparison.axes[place.output].unit(place.index)
-        when = f"step {place.step}" if place.step is not None else "the end"
+        direction, row, unit = comparison.axes[element_place.output].unit(element_place.index)
+        when = f"step {element_place.step}" if element_place.step is not None else "the end"
         at = f"{when} ({c.directions[direction]}, row {row}, unit {unit})"
-    only = "; only a convention says so" if e.conventional else ""
-    element = comparison.check(place.output, place.index)
+    convention_note = "; only a convention says so" if e.conventional else ""
+    element = comparison.check(element_place.output, element_place.index)
     must, _, got, _ = _cells(element)
     kind = "level " if element.levels else ""
     return Text(
-        f"First difference at {at or place}: {place} is {kind}{got}, must be {kind}{must} ({e.clause}{only})",
-        style="yellow" if only else "red",
+        f"First difference at {at or element_place}: {element_place} is {kind}{got}, must be {kind}{must} ({e.clause}{convention_note})",
+        style="yellow" if convention_note else "red",
     )
 
 
 def _shown_steps(T: int, length: int, interesting: set[int]) -> list[int]:
-    """Return the steps to show: all of few, else the ends and those around interesting ones."""
+    """Return the steps to show: all if they are few, else the ends and those around interesting steps."""
     if T <= _STEPS_SHOWN:
         return list(range(T))
     near = {s + k for s in interesting for k in range(-_AROUND, _AROUND + 1)}
@@ -156,7 +157,7 @@ def _states_table(comparison: Comparison, unit: Unit) -> Table:
 
 
 def _elements_table(comparison: Comparison) -> Table:
-    """Return the elements of an operator without steps: the first and the worst that differ, else the first of each
+    """Return the elements of an operator without steps: the first and the worst wrong element, else the first of each
     output."""
     elements = [comparison.worst_element] if comparison.worst_element is not None else []
     if comparison.first is not None:
@@ -178,6 +179,6 @@ def _of_elements(comparison: Comparison, title: str, elements: list[tuple[str, t
 
 
 def _error_of(comparison: Comparison, *outputs: str) -> str:
-    """Return the head of the column of errors."""
+    """Return the heading of the error column."""
     levels = {dtype_of(comparison.configuration, output).kind in "iu" for output in outputs}
     return " or ".join(("error/bound", "levels off")[level] for level in sorted(levels))

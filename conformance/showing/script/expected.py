@@ -1,4 +1,4 @@
-"""Numbers that the outputs of a case must be, as a statement of its script."""
+"""Expected outputs of a case, as a statement of its script."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ from .statements import WIDTH, pair, wrapped
 
 
 def expected_of(case: Case, accuracy: str) -> Iterator[str]:
-    """Return the expected outputs of every run: for each interpretation that makes a difference (value, radius) by
-    name.
+    """Yield the lines of EXPECTED: (value, radius) by output name, for each run and each distinct interpretation.
 
-    The radius is infinite where nothing is known, or only a convention.
+    The radius is infinite for undefined values and for conventions.
     """
     trial = case.trial
     touched, type_name = touched_by(trial), case.spec.type
@@ -59,7 +58,7 @@ def expected_of(case: Case, accuracy: str) -> Iterator[str]:
 
 
 def _given(trial: Trial, feed: Feed) -> Iterator[tuple[Bound, dict[str, NDArray[Any]]]]:
-    """Yield each node with its inputs; those from a node before it are the reference's."""
+    """Yield each node with its inputs; inputs from an earlier node are the reference's outputs."""
     tensors = dict(feed.inputs)
     for bound in trial.subject.nodes:
         inputs = bound.inputs_from(tensors)
@@ -69,7 +68,7 @@ def _given(trial: Trial, feed: Feed) -> Iterator[tuple[Bound, dict[str, NDArray[
 
 
 def touched_by(trial: Trial) -> frozenset[str]:
-    """Return the interpretations on which some runs of some node depend."""
+    """Return the interpretations on which some run of some node depends."""
     nodes = itertools.chain.from_iterable(_given(trial, feed) for feed in trial.feeds)
     return frozenset().union(*(interpretations_touched(bound.node, inputs) for bound, inputs in nodes))
 
@@ -85,19 +84,21 @@ def _expectations(
     """Return the expected outputs of a node.
 
     known
-        Value and radius of the outputs of the nodes before it.
+        Value and radius of the outputs of earlier nodes.
     """
-    behind = [formal for formal, source in (bound.inputs or {}).items() if source.tensor in known]
-    if not behind:
+    from_nodes = [formal for formal, source in (bound.inputs or {}).items() if source.tensor in known]
+    if not from_nodes:
         return expect(node, inputs, {}, accuracy, interpretations)
     type_name = operator_for(node).resolve(node, inputs, interpretations).format.name
-    handed = {}
-    for formal in behind:
+    bounded_inputs = {}
+    for formal in from_nodes:
         source = (bound.inputs or {})[formal]
         value, radius = (source.of({source.tensor: part}) for part in known[source.tensor])
-        doubt = ~np.isfinite(radius)
-        handed[formal] = Bounded(value, np.where(doubt, 0.0, radius), budget(accuracy, type_name), doubt)
-    return operator_for(node).expect_behind(node, inputs, handed, accuracy, interpretations)
+        undefined = ~np.isfinite(radius)
+        bounded_inputs[formal] = Bounded(
+            value, np.where(undefined, 0.0, radius), budget(accuracy, type_name), undefined
+        )
+    return operator_for(node).expect_behind(node, inputs, bounded_inputs, accuracy, interpretations)
 
 
 def _numbers_of(

@@ -1,4 +1,4 @@
-"""The call of each runtime in a script: a text that defines `run`, from a number of FEEDS to outputs by name."""
+"""Source code of emitted scripts that calls a runtime: it defines `run`, from a number of FEEDS to outputs by name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(k: int) -> dict[str, np.ndarray]:
     return {name: outputs[n] for n, name in enumerate(NAMES)}
 """
 
-# The library of AMD Quark's operators, which onnxspec keeps in its cache folder once it has built it.
+# The library of AMD Quark's operators; onnxspec keeps it in its cache folder after the build.
 _LIBRARY = """
 # Run with the path of AMD Quark's custom-op library as its argument, or in ONNXSPEC_QUARK_LIBRARY (onnxspec keeps the
 # one that it has built in its cache folder, ~/.cache/onnxspec/quark). Without one it exits with 2.
@@ -99,13 +99,15 @@ def run(k: int) -> dict[str, np.ndarray]:
 
 
 def has_runtime(target: Target) -> bool:
-    """Tell whether scripts run a target: not a program that speaks the worker protocol, nor a module by its name."""
+    """Return whether scripts can run a target: not external programs, and not backend modules."""
     return target.adapter not in (EXTERNAL, "backend")
 
 
 def runtime_of(case: Case, target: Target) -> Runtime:
-    """Code that runs the case's ``model`` on a target. An adapter of the user's own is run from its file, any other
-    one goes into the script."""
+    """Return code that runs the case's ``model`` on a target.
+
+    The user's own adapter is run from its file; other adapters are embedded in the script.
+    """
     options: dict[str, Any] = dict(target.options)
     half = case.spec.type == "bfloat16"
     if target.adapter == "onnxruntime":
@@ -129,7 +131,10 @@ def runtime_of(case: Case, target: Target) -> Runtime:
 
 
 def _of_onnxruntime(case: Case, options: dict[str, Any], libraries: tuple[str, ...] = ()) -> str:
-    """`libraries` are expressions of paths of custom-op libraries, beside those that the options name."""
+    """Return code that runs the case on onnxruntime.
+
+    `libraries` are expressions for paths of custom-op libraries, in addition to those of the options.
+    """
     provider = options.get("provider", "CPUExecutionProvider")
     entries = _settings(options.get("session_options", {}))
     if provider != "CPUExecutionProvider":
@@ -147,14 +152,14 @@ def _of_onnxruntime(case: Case, options: dict[str, Any], libraries: tuple[str, .
     text = text.replace("session = ort", f"{registered}session = ort", 1)
     session = text[: text.index("def run")]
     if case.spec.type == "bfloat16":
-        # NumPy has no such type, so onnxruntime takes and gives its bits only where they are bound.
+        # NumPy has no bfloat16, so onnxruntime accepts and returns its bits only through IO binding.
         value = """kind = TensorProto.BFLOAT16 if array.dtype == np.uint16 else TensorProto.INT32
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)"""
         empty = "np.full(value.shape, 0x7FC0, np.uint16)"
         feed = "{name: bits(array) for name, array in FEEDS[k].items()}"
         return session + _filled(_BOUND, bound=value, feed=feed, empty=empty).lstrip()
     if "empty-row" in features_of(case.spec):
-        # A state after no steps is easily left unwritten, and fresh memory often holds zeros.
+        # Runtimes often leave a state unwritten after zero steps, and fresh memory often holds zeros.
         value = "return ort.OrtValue.ortvalue_from_numpy(array)"
         empty = f'np.full(value.shape, np.nan, "{case.spec.type}")'
         return session + _filled(_BOUND, bound=value, feed="FEEDS[k]", empty=empty).lstrip()
@@ -167,12 +172,12 @@ def _filled(template: str, /, **values: object) -> str:
 
 
 def _settings(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options as onnxruntime takes them: switches are "0" and "1"."""
+    """Return options as onnxruntime takes them: switches are "0" and "1"."""
     return {key: str(int(value)) if isinstance(value, bool) else str(value) for key, value in options.items()}
 
 
 def _feed(native: str, half: bool) -> str:
-    """Return the feed of a run; `native` makes bfloat16 of a float32 tensor."""
+    """Return the feed of a run; `native` is the expression that makes bfloat16 of a float32 tensor."""
     if not half:
         return "FEEDS[k]"
     return f"""{{

@@ -1,8 +1,7 @@
 """Scripts of single cases for people without onnxspec: they need only onnx, NumPy and the runtime.
 
-A script holds the node, the inputs and the expected outputs, and exits with 1 if an output is wrong. The numbers are
-those of a free run: a script must pass on a repaired runtime, so it cannot start from states that a faulty one
-reported.
+A script holds the node, the inputs and the expected outputs, and exits with 1 if an output is wrong. The expected
+outputs do not depend on reported states: a script must also pass on a repaired runtime.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from .statements import WIDTH, feeds_of, model_of, source, wrapped
 def script_of(case: Case, target: Target | None = None) -> str | None:
     """Return a Python script that runs a case on a target and reports elements outside their radius.
 
-    None for targets that are programs or backend modules: use the test-case directory.
+    Return None for targets that are programs or backend modules: use the test-case directory.
 
     target
         Its provider, options and accuracy class go into the script; None: onnxruntime's CPU provider.
 
-    The script accepts every interpretation that the case leaves open, and ignores conventions. That of an invalid model
-    exits with 1 if the model runs. In a graph the radius of a node behind another one covers the possible inputs.
+    The script accepts every interpretation that the case leaves open, and ignores conventions. For an invalid model it
+    exits with 1 if the model runs. In a graph, the radius of a later node covers all inputs that it may get.
     """
     target = target or usual_target(case.trial.node.domain)
     if not has_runtime(target):
@@ -64,7 +63,7 @@ _STANDARD: dict[Callable[..., Any], set[str]] = {
     numbers: set(),
     ratios: set(),
 }
-"""Functions that a script may hold, to the modules of the standard library that each needs."""
+"""Functions that a script may hold, with the modules of the standard library that each needs."""
 
 _COMPARISON = """
 worst = {{}}
@@ -148,13 +147,15 @@ def _types_of(case: Case) -> tuple[str, ...]:
 
 
 def _heading(case: Case, *sentences: str) -> Iterator[str]:
-    """Return the script's docstring. An id cannot be broken, however long it is, and linters are told so."""
+    """Yield the script's docstring. An id cannot be broken into lines, so a long one gets a ``noqa`` comment."""
     nodes = case.trial.subject.nodes
     names = " and ".join(dict.fromkeys(bound.node.operator.name for bound in nodes))
     lines = [f'"""{names}: {case.spec.id}', ""]
     if len(nodes) > 1:
-        own = " and ".join(f"{bound.name}_..." for bound in nodes[1:])
-        lines.append(f"The model has {len(nodes)} recurrent nodes; tensors that only a later one has are called {own}")
+        later_names = " and ".join(f"{bound.name}_..." for bound in nodes[1:])
+        lines.append(
+            f"The model has {len(nodes)} recurrent nodes; tensors that only a later one has are called {later_names}"
+        )
     lines += sentences
     yield from lines
     yield '"""  # noqa: E501' if max(map(len, lines)) > WIDTH else '"""'
@@ -171,7 +172,7 @@ def _imports(standard: Iterable[str], runtime: Runtime) -> Iterator[str]:
 
 
 def _started(target: Target) -> Iterator[str]:
-    # The command that starts a target's worker tells how to start this.
+    # The command that starts a target's worker shows how to start the script.
     command = [part for part in target.command if part not in ("{worker}", "{source}")]
     words = [*(f"{name}={value}" for name, value in target.environment.items()), *command]
     if words:

@@ -1,4 +1,4 @@
-"""Inputs and model of a case as statements of its script, and expressions for numbers and tensors."""
+"""Statements of a case's script for inputs and model, and expressions for numbers and tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def array_text(values: NDArray[Any], dtype: str) -> str:
 
 
 def wrapped(line: str) -> Iterator[str]:
-    """Return a statement in lines of bounded length; one with packed numbers stays one line."""
+    """Yield a statement in lines of bounded length; one with packed numbers stays one line."""
     if len(line) <= WIDTH:
         yield line
     elif "unpacked(" in line:
@@ -39,7 +39,7 @@ def wrapped(line: str) -> Iterator[str]:
 
 
 def packed(values: NDArray[np.float64]) -> str:
-    """Return an expression for many float64 numbers: see `unpacked`."""
+    """Return an expression for many float64 numbers, which `unpacked` reads."""
     planes = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(-1, 8).T
     text = base64.b85encode(zlib.compress(planes.tobytes(), 9)).decode()
     return f'unpacked("{text}", {values.shape})'
@@ -59,7 +59,7 @@ def attribute(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(attribute, value))}]"
     if isinstance(value, float):
-        # ONNX keeps float32, of which the shortest digits are enough.
+        # ONNX stores float32: its shortest digits are enough.
         return str(np.float32(value)) if np.isfinite(value) else f'float("{value}")'
     return repr(value)
 
@@ -70,7 +70,7 @@ def source(value: Any) -> str:
 
 
 def pair(number: NDArray[np.float64]) -> str:
-    """Return an expression for value and radius, the latter rounded up to few digits."""
+    """Return an expression for value and radius; the radius is rounded up to few digits."""
     value, radius = number
     if value.size <= LITERAL:
         return array_text(
@@ -83,19 +83,19 @@ def pair(number: NDArray[np.float64]) -> str:
 
 
 def _rounded_up(radius: float) -> float:
-    """Three digits, upwards."""
+    """Return the number with three digits, rounded up."""
     short = float(f"{radius:.2e}")
     return short if short >= radius or not np.isfinite(radius) else float(f"{radius * 1.005:.2e}")
 
 
 def feeds_of(case: Case) -> Iterator[str]:
-    """Return the inputs of all runs as assignments, each tensor once, and ``FEEDS``, the inputs of each run."""
+    """Yield the inputs of all runs as assignments, each tensor once, and ``FEEDS``, the inputs of each run."""
     feeds = case.trial.feeds
     variables: list[dict[str, str]] = [{} for _ in feeds]
     graph = onnx.load_model_from_string(case.trial.model).graph
-    there = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    model_inputs = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     for name in dict.fromkeys([*case.trial.node.operator.inputs, *feeds[-1].inputs]):
-        if name not in there:
+        if name not in model_inputs:
             continue  # in a wrap a constant is held as something else
         arrays = {run: feed.inputs[name] for run, feed in enumerate(feeds) if name in feed.inputs}
         distinct = list(dict.fromkeys((a.shape, a.tobytes()) for a in arrays.values()))
@@ -122,7 +122,7 @@ def _tensor(spec: Spec, name: str, array: NDArray[Any]) -> str:
 
 
 def model_of(case: Case) -> Iterator[str]:
-    """Return source that makes the case's model with onnx.helper."""
+    """Yield source that makes the case's model with onnx.helper."""
     model = onnx.load_model_from_string(case.trial.model)
     graph = model.graph
     kind = onnx.TensorProto.DataType.Name
@@ -159,8 +159,8 @@ def model_of(case: Case) -> Iterator[str]:
                 type_ = f"TensorProto.BFLOAT16 if array.dtype == np.float32 else {type_}"
         made = f"helper.make_tensor(name, {type_}, array.shape, {raw}.tobytes(), raw=True)"
         yield from ("weights = [", f"    {made}", f"    for name, array in {{{constants}}}.items()", "]")
-    several = "nodes" if len(nodes) > 1 else "[node]"
-    yield f'graph = helper.make_graph({several}, "{graph.name}", inputs, outputs{", weights" * bool(constants)})'
+    node_list = "nodes" if len(nodes) > 1 else "[node]"
+    yield f'graph = helper.make_graph({node_list}, "{graph.name}", inputs, outputs{", weights" * bool(constants)})'
     opsets = ", ".join(f'helper.make_opsetid("{opset.domain}", {opset.version})' for opset in model.opset_import)
     yield f"opsets = [{opsets}]"
     made = f"graph, opset_imports=opsets, ir_version={model.ir_version}, producer_name={source(model.producer_name)}"
@@ -170,8 +170,8 @@ def model_of(case: Case) -> Iterator[str]:
 
 def _dimension(dimension: onnx.TensorShapeProto.Dimension) -> str:
     """Return a dimension for onnx.helper; None is an unknown one."""
-    given = dimension.WhichOneof("value")
-    return repr(None) if given is None else json.dumps(getattr(dimension, given))
+    field = dimension.WhichOneof("value")
+    return repr(None) if field is None else json.dumps(getattr(dimension, field))
 
 
 def _node(node: onnx.NodeProto) -> str:
