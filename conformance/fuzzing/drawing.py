@@ -47,12 +47,10 @@ def _of_version(random: Random, op: str, version: int, kind: str) -> Any | None:
     spec: Any = family.random_case(op, f"fuzz/{random.getrandbits(64)}", version, kind)
     if spec is None or random.random() >= _CROSSED:
         return spec
-    candidates = [
-        candidate for candidate in profile("core", op, version) if not candidate.illegal and candidate.type == spec.type
-    ]
-    if not candidates:
+    cases = [case for case in profile("core", op, version) if not case.illegal and case.type == spec.type]
+    if not cases:
         return spec
-    crossed = family.crossed(random.choice(candidates), spec, _some_fields(random, spec))
+    crossed = family.crossed(random.choice(cases), spec, _some_fields(random, spec))
     return family.crossed(crossed, spec, ["seed"]) if crossed is not None and hasattr(spec, "seed") else crossed
 
 

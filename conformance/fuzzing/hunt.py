@@ -66,7 +66,8 @@ class Discovery:
     known
         Whether the database had it.
     foretold
-        Number of fresh cases in which the diagnosis, one fault, predicted the target's result. With 0 the diagnosis is only consistent with the case.
+        Number of fresh cases in which the diagnosis, one fault, predicted the target's result. With 0 the diagnosis is
+        only consistent with the case.
     """
 
     one: Tried

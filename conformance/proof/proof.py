@@ -136,7 +136,8 @@ def prove(
     """Run cases against faults and conforming variants. Yield the number of cases done so far, and finally the proof.
 
     faults, styles
-        Ids and names. Default: all styles, and the faults that suit the cases: faults of levels in quantized cases, all other faults in other cases.
+        Ids and names. Default: all styles, and the faults that suit the cases: faults of levels in quantized cases, all
+        other faults in other cases.
     """
     named = None if faults is None else tuple(faults)
     conforming_styles = None if styles is None else tuple(styles)

@@ -80,19 +80,19 @@ def _first_line(comparison: Comparison) -> Text:
     if first is None:
         judged = sum(a.judged for a in comparison.agreements(False))
         return Text("They part nowhere.", style="green") if judged else Text("Nothing could be judged.", style="yellow")
-    element_place, e = first.place, first.expectation
-    at = element_place.words
+    place, e = first.place, first.expectation
+    at = place.words
     if comparison.steps:
-        direction, row, unit = comparison.axes[element_place.output].unit(element_place.index)
-        when = f"step {element_place.step}" if element_place.step is not None else "the end"
+        direction, row, unit = comparison.axes[place.output].unit(place.index)
+        when = f"step {place.step}" if place.step is not None else "the end"
         at = f"{when} ({c.directions[direction]}, row {row}, unit {unit})"
-    convention_note = "; only a convention says so" if e.conventional else ""
-    element = comparison.check(element_place.output, element_place.index)
+    note = "; only a convention says so" if e.conventional else ""
+    element = comparison.check(place.output, place.index)
     must, _, got, _ = _cells(element)
     kind = "level " if element.levels else ""
     return Text(
-        f"First difference at {at or element_place}: {element_place} is {kind}{got}, must be {kind}{must} ({e.clause}{convention_note})",
-        style="yellow" if convention_note else "red",
+        f"First difference at {at or place}: {place} is {kind}{got}, must be {kind}{must} ({e.clause}{note})",
+        style="yellow" if note else "red",
     )
 
 
