@@ -1,7 +1,7 @@
-"""A browser driven from Python: Chromium's own protocol over a socket, with nothing but the standard library.
+"""Browser driven from Python: Chromium's DevTools protocol over a socket, with only the standard library.
 
-Chromium alone is needed for it, no driver that must have the same version, and what a driver hides (every request,
-every line on the console) is there.
+It needs Chromium but no driver of the same version. It also reports events that a driver hides: every request and every
+console line.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60.0
-"""Seconds after which a browser that does not answer is given up."""
+"""Seconds until the client gives up on a browser that does not answer."""
 
 
 def find_browser() -> str | None:
-    """The path of a Chromium on this machine; ``ONNXSPEC_BROWSER`` names another one."""
+    """Return the path of a Chromium on this machine, or None; ``ONNXSPEC_BROWSER`` overrides the search."""
     return next(filter(None, map(shutil.which, (os.environ.get("ONNXSPEC_BROWSER", ""), *NAMES))), None)
 
 
 class PageError(Exception):
-    """A script raised in the page, or the browser refused a command."""
+    """Exception thrown by a script in the page, or command refused by the browser."""
 
 
 class Browser:
-    """One window of a browser that starts without any history; a context manager that leaves nothing behind."""
+    """Browser window with a fresh profile; a context manager that removes all files it made."""
 
     def __init__(self, path: str) -> None:
         self.events: list[dict[str, Any]] = []
@@ -44,7 +44,7 @@ class Browser:
         self._profile = tempfile.mkdtemp(prefix="onnxspec-browser-")
         options = ["--headless=new", "--disable-gpu", "--no-first-run", "--disable-sync", "--hide-scrollbars"]
         options += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
-        # A container's root has no sandbox to give away, and the pages are our own.
+        # In a container, root cannot start Chromium's sandbox; the pages are our own.
         options += ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         command = [path, *options, "--remote-debugging-port=0", f"--user-data-dir={self._profile}", "about:blank"]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -113,7 +113,7 @@ class Browser:
         return data
 
     def _message(self) -> dict[str, Any]:
-        """The next message of the browser, its pieces put together."""
+        """Return the browser's next message, joined from its fragments."""
         data = b""
         while True:
             first, second = self._bytes(2)
@@ -128,7 +128,8 @@ class Browser:
                 return message
 
     def command(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Give one command and return its answer; events meanwhile are kept. Raises PageError where it is refused."""
+        """Send a command and return its answer; store the events that arrive meanwhile. Raise PageError if it is
+        refused."""
         assert self._socket is not None
         self._number += 1
         data = json.dumps({"id": self._number, "method": method, "params": parameters}).encode()
@@ -151,7 +152,8 @@ class Browser:
             self.events.append(message)
 
     def js(self, expression: str) -> Any:
-        """The value of an expression in the page, awaited. Raises PageError with what it threw."""
+        """Evaluate an expression in the page and return its awaited value. Raise PageError with the error that it
+        threw."""
         answer = self.command("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
@@ -159,17 +161,17 @@ class Browser:
         return answer["result"].get("value")
 
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
-        """Give the window a size in pixels; as a phone, it heeds the viewport that a page asks for."""
+        """Set the window's size in pixels; as a phone, it respects the page's viewport meta tag."""
         self.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
         )
 
     def system_theme(self, name: str) -> None:
-        """Let the system prefer the theme ``light`` or ``dark``."""
+        """Set the system's preferred colour scheme, ``light`` or ``dark``."""
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
     def open(self, url: str) -> float:
-        """Open an address in an empty window; the seconds until the page is drawn. Forgets earlier events."""
+        """Open an address in an empty window and return the seconds until the page is drawn. Clear earlier events."""
         self._go("about:blank")
         self.events.clear()
         start = time.monotonic()
@@ -182,27 +184,27 @@ class Browser:
         self.settle(there if url == "about:blank" else f"{there} && location.href !== 'about:blank'")
 
     def settle(self, condition: str = "true") -> None:
-        """Wait until a condition holds in the page, and what follows from it is drawn."""
+        """Wait until a condition holds in the page and its effects are drawn."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 if self.js(condition):
                     self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
                     return
-            except PageError:  # between two pages there is none to ask
+            except PageError:  # no page exists between two pages
                 pass
             if time.monotonic() > deadline:
                 raise PageError(f"never came true: {condition}")
             time.sleep(0.02)
 
     def key(self, name: str, code: int = 0, text: str = "", modifiers: int = 0) -> None:
-        """Press a key; ``text`` is what it types. Modifiers: 8 is shift."""
+        """Press a key; ``text`` is the text that it types. Modifiers: 8 is shift."""
         both = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
         self.command("Input.dispatchKeyEvent", type="keyDown", **both, **({"text": text} if text else {}))
         self.command("Input.dispatchKeyEvent", type="keyUp", **both)
 
     def click(self, selector: str) -> None:
-        """Click in the middle of the first element that a selector finds, as a mouse does."""
+        """Click with the mouse in the middle of the first element that matches a selector."""
         self.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
         self.settle()
         place = self.js(
@@ -214,7 +216,7 @@ class Browser:
         self.settle()
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what is seen, or the whole page, as PNG."""
+        """Write the visible part, or the whole page, as PNG."""
         options: dict[str, Any] = {"captureBeyondViewport": whole}
         if whole:
             box = self.command("Page.getLayoutMetrics")["cssContentSize"]
@@ -222,8 +224,8 @@ class Browser:
         path.write_bytes(base64.b64decode(self.command("Page.captureScreenshot", **options)["data"]))
 
     def complaints(self) -> list[str]:
-        """What was thrown or written on the console since the page was opened."""
-        self.js("0")  # whatever is under way comes before the answer
+        """Return the exceptions and console lines since the page was opened."""
+        self.js("0")  # pending events arrive before the answer
         lines = []
         for event in self.events:
             parameters = event.get("params", {})
@@ -236,6 +238,6 @@ class Browser:
         return lines
 
     def requests(self) -> Sequence[str]:
-        """The addresses asked for since the page was opened."""
+        """Return the addresses requested since the page was opened."""
         self.js("0")
         return [e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"]

@@ -1,6 +1,6 @@
-"""The report in a real browser: opened from its files, used with mouse and keyboard, on paper-white and in the dark.
+"""The report in a real browser: opened from files, used with mouse and keyboard, in the light and dark themes.
 
-Needs Chromium (Debian: ``apt-get install chromium``), and for the accessibility checker the extra ``browser``.
+Needs Chromium (Debian: ``apt-get install chromium``), and the extra ``browser`` for the accessibility checker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .devtools import Browser, find_browser
 
 _PATH = find_browser()
 _REQUIRED = os.environ.get("ONNXSPEC_REQUIRE_BROWSER") == "1"
-"""Set where the tests must run: what is missing is then a failure."""
+"""Set where the tests must run: a missing requirement is then a failure."""
 
 pytestmark = pytest.mark.skipif(
     _PATH is None and not _REQUIRED, reason="no Chromium on this machine: apt-get install chromium"
@@ -54,7 +54,7 @@ def _window() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(_window: Browser) -> Browser:
-    """A window as big as a desk's, in the light, with nothing stored."""
+    """Return a window of desktop size with the light theme and empty storage."""
     _window.size(*DESKTOP)
     _window.system_theme("light")
     return _window
@@ -62,7 +62,7 @@ def browser(_window: Browser) -> Browser:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report on two targets, with evidence."""
+    """Return the folder of a report on two targets, with evidence."""
     place = tmp_path_factory.mktemp("browser")
     rows = sample_results()
     one = write_run(place / "run", rows, sample_info(rows))
@@ -77,7 +77,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def difference(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a page on what is different between two runs: something broke, something was mended."""
+    """Return the address of a page on the differences between two runs, with one regression and one improvement at
+    least."""
     place = tmp_path_factory.mktemp("difference")
     rows = sample_results()
     others = [row | {"verdict": "wrong"} if number < 3 else row for number, row in enumerate(sample_results())]
@@ -91,7 +92,7 @@ def difference(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site on three releases of one runtime."""
+    """Return the folder of a site on three releases of one runtime."""
     place = tmp_path_factory.mktemp("site")
     runs, _ = read_runs([release(place, version) for version in RELEASES])
     page, _ = write_site(runs, place / "site", "onnxspec site runs --out site")
@@ -107,7 +108,7 @@ def pages(folder: Path) -> list[str]:
 
 
 def back(browser: Browser) -> None:
-    """Go back, a moment after the command is answered: a page that is gone answers nothing."""
+    """Go back, a moment after the command is answered: a closed page answers nothing."""
     browser.js("setTimeout(() => history.back()); 0")
 
 
@@ -117,14 +118,14 @@ def shown(browser: Browser) -> str:
 
 
 def choose(browser: Browser, name: str, value: str) -> None:
-    """Choose or type into a field of the filters, and wait until the table follows."""
+    """Set a field of the filters, and wait until the table is updated."""
     field = f"document.querySelector('#filters [name={name}]')"
     browser.js(f"{field}.value = {json.dumps(value)}; {field}.dispatchEvent(new Event('input', {{bubbles: true}}))")
     browser.js("new Promise((done) => setTimeout(done, 200))")
 
 
 def column(browser: Browser, name: str) -> list[str]:
-    """What stands in a column of the rows that are drawn."""
+    """Return the texts of a column in the drawn rows."""
     cells: list[str] = browser.js(
         f"[...document.querySelectorAll('#table tbody tr .{name}')].map((cell) => cell.textContent)"
     )
@@ -174,7 +175,7 @@ def test_a_click_on_a_heading_sorts_and_another_turns_it_round(browser: Browser,
 
 
 def asked(browser: Browser, **chosen: str) -> str:
-    """The answer on one configuration."""
+    """Return the page's answer for a configuration."""
     for name, value in chosen.items():
         field = f"document.querySelector('#ask [name={name}]')"
         browser.js(f"{field}.value = {json.dumps(value)}; {field}.dispatchEvent(new Event('input', {{bubbles: true}}))")
@@ -360,7 +361,7 @@ def test_the_theme_follows_the_system_and_then_the_reader(browser: Browser, fold
     assert browser.js(brightness) > 128
     browser.click("#theme")
     assert browser.js(brightness) < 128
-    browser.open(pages(folder)[1])  # kept from page to page
+    browser.open(pages(folder)[1])  # the theme persists from page to page
     assert browser.js(brightness) < 128
     browser.js("localStorage.clear()")
 
@@ -371,7 +372,7 @@ def test_nothing_sticks_out_sideways(browser: Browser, folder: Path, width: int)
     for address in pages(folder):
         browser.open(address)
         assert browser.js("document.documentElement.scrollWidth") <= width, address
-        # What is wider than the window scrolls by itself, and can be reached by keyboard for that.
+        # Elements wider than the window scroll by themselves; the keyboard must reach them for that.
         wide = browser.js(
             "[...document.querySelectorAll('main *')].filter((e) => e.scrollWidth > e.clientWidth + 1"
             " && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.tabIndex < 0).length"
@@ -387,7 +388,7 @@ def test_two_targets_fit_on_a_desk_without_scrolling(browser: Browser, folder: P
 
 
 def _checker() -> str | None:
-    """The source of axe-core."""
+    """Return the source of axe-core, or None."""
     spec = importlib.util.find_spec("axe_core_python")
     places = [Path(place) / "axe.min.js" for place in (spec.submodule_search_locations or [])] if spec else []
     return next((place.read_text(encoding="utf-8") for place in places if place.is_file()), None)
@@ -419,7 +420,7 @@ def test_an_accessibility_checker_finds_nothing(
 
 
 def _violations(browser: Browser, source: str) -> list[dict[str, Any]]:
-    """What axe-core complains of in the open page."""
+    """Return the violations that axe-core finds in the open page."""
     browser.js(source + "; 0")
     complaints: list[dict[str, Any]] = browser.js(
         "axe.run(document).then((r) => r.violations.map((v) => ({id: v.id, impact: v.impact,"
@@ -448,7 +449,7 @@ def test_the_site_opens_from_its_files_fits_and_shuts_nobody_out(
 
 
 def test_cells_of_many_operator_versions_are_read_side_by_side(browser: Browser, site: Path) -> None:
-    """A wide table scrolls; its cells keep to themselves, however many there are."""
+    """A wide table scrolls; the text of its cells does not overflow, however many there are."""
     for page in (site / "index.html", site / "runtimes/some-runtime.html", site / "features/clip.html"):
         browser.open(page.as_uri())
         browser.js(

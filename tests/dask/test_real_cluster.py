@@ -1,4 +1,4 @@
-"""Real Dask clusters, on this machine: workers that die or come cost a run nothing but time."""
+"""Real Dask clusters on this machine: workers that die or join cost a run only time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from onnxspec.conformance.targets.target import Target, parse_target
 
 from ..conformance.miniatures import HEEDING, command_line, pick, read_results
 
-# Only where a variable says so.
+# Importable only where an environment variable is set.
 ONLY_THERE = """
 import os, zoo
 assert os.environ.get("ONLY_THERE"), "no device here"
@@ -38,7 +38,7 @@ Backend = zoo.Conforming
 
 @pytest.fixture(scope="module")
 def address(kin: dict[str, str], kin_folder: Path) -> Iterator[str]:
-    """The scheduler of a cluster with two workers, which come back when they are ended."""
+    """Yield the scheduler's address of a cluster with two workers, which are restarted when they end."""
     (kin_folder / "only_there.py").write_text(ONLY_THERE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", kin["PYTHONPATH"])
@@ -64,7 +64,7 @@ def plan(kin: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 @contextmanager
 def worker(address: str, *options: str, **variables: str) -> Iterator[None]:
-    """One more worker, as somebody starts it on a machine of a farm."""
+    """Add a worker, as on a machine of a cluster."""
     words = ["dask", "worker", address, "--no-dashboard", "--nthreads", "1", "--no-nanny", *options]
     started = subprocess.Popen(
         [sys.executable, "-m", *words],
@@ -149,13 +149,13 @@ def test_a_cluster_of_this_machine_s_processors(plan: Plan, tmp_path: Path) -> N
     ],
 )
 def test_what_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, greeting: bytes, reason: str) -> None:
-    """Where something else listens, one that waits to be asked, or one that answers in its own words."""
+    """Something else listens at the address: a server that waits for a request, or one with another protocol."""
     monkeypatch.setattr("onnxspec.conformance.cluster.connection._CONNECT_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as other:
 
         def greet() -> None:
             with suppress(OSError):
-                for _ in range(2):  # it is looked for, and then spoken to
+                for _ in range(2):  # the first connection probes, the second speaks the protocol
                     connection, _ = other.accept()
                     connection.sendall(greeting)
                     kept.append(connection)

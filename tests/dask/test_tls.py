@@ -1,4 +1,4 @@
-"""A cluster that speaks TLS, with certificates of an authority of its own, made for the test."""
+"""Cluster that uses TLS, with certificates of an authority made for the test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Files = dict[str, str]
 
 
 def certificates(folder: Path, name: str) -> Files:
-    """An authority, and a certificate that it has signed, as Dask's configuration names them."""
+    """Make an authority and a certificate that it has signed; return their paths by Dask's configuration keys."""
     folder.mkdir()
     key, ca_key = folder / "key.pem", folder / "ca-key.pem"
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -50,7 +50,7 @@ def _openssl(*words: object) -> None:
 
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Files]]:
-    """The address of a scheduler with two workers, and the certificates that they take."""
+    """Yield the address of a scheduler with two workers, and the certificates that they accept."""
     files = certificates(tmp_path_factory.mktemp("farm") / "tls", "farm")
     with (
         dask.config.set(files),
@@ -90,6 +90,6 @@ def test_without_the_farm_s_certificates_nobody_gets_in(farm: tuple[str, Files],
     ):
         pass
     assert "\n" not in str(caught.value)
-    # A client that is still open when it is collected can keep the next one from beginning.
+    # A client that is still open when it is collected can prevent the next one from starting.
     clients = [thing for thing in gc.get_objects() if type(thing) is distributed.Client]
     assert {client.status for client in clients} <= {"closed"}

@@ -1,4 +1,4 @@
-"""Faults are staged with the command, run for real."""
+"""Fixtures for faults that are staged with the real command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that are hostile targets: each says one thing that no worker should."""
+"""Hostile target programs: each sends a message that no worker should send."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from onnx import TensorProto, helper
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.job import Job
 
-# Speaks the protocol with the standard library alone. What the "model" of a job says, Python in place of a model, is
-# executed: it finds `report` and `parts` and may change them, or send what it likes.
+# The program speaks the protocol with only the standard library. It executes the "model" of a job as Python code, which
+# finds `report` and `parts` and may change them or send any bytes.
 PROGRAM = r"""
 import json, os, signal, struct, subprocess, sys, time
 
@@ -81,7 +81,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def program(folder: Path, opening: str = "", **options: Any) -> Target:
-    """The program as a target; `opening` is executed before it says anything."""
+    """Return the program as a target; `opening` is executed before its first message."""
     path = folder / "hostile.py"
     path.write_text(PROGRAM, encoding="utf-8")
     environment = {"OPENING": opening, "MARK": str(folder)}
@@ -90,12 +90,12 @@ def program(folder: Path, opening: str = "", **options: Any) -> Target:
 
 
 def job(words: str = "", key: str = "") -> Job:
-    """A job that says in Python what the program has to do."""
+    """Return a job whose model is Python code for the program."""
     return Job(key or words or "good", words.encode(), ({"X": X},))
 
 
 def model(shape: Sequence[int | str] | None = (2, 3), producer: str = "") -> onnx.ModelProto:
-    """A model that returns its input."""
+    """Return a model that returns its input."""
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("X", "Y")]
     graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"])], "g", values[:1], values[1:])
     made: onnx.ModelProto = helper.make_model(
@@ -105,7 +105,7 @@ def model(shape: Sequence[int | str] | None = (2, 3), producer: str = "") -> onn
 
 
 def targets_file(folder: Path, name: str, opening: str = "", **keys: object) -> Path:
-    """A targets.toml with the program as its only target."""
+    """Write a targets.toml with the program as its only target, and return its path."""
     path = folder / "hostile.py"
     path.write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, "-I", "-S", str(path)]

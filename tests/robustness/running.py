@@ -1,15 +1,15 @@
-"""What runs on this machine, by /proc."""
+"""Processes on this machine, from /proc."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
-_LONG = 60.0  # seconds in which a machine under any load ends a process that was sent a signal
+_LONG = 60.0  # seconds in which a machine under any load ends a process after a signal
 
 
 def processes_with(mark: str) -> list[int]:
-    """Ids of processes in whose command or environment a text stands, and that have not ended."""
+    """Return the ids of running processes with a text in their command or environment."""
     ids = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -22,7 +22,7 @@ def processes_with(mark: str) -> list[int]:
 
 
 def gone(mark: str) -> bool:
-    """Whether all of them end soon."""
+    """Return whether all processes with the mark end soon."""
     deadline = time.monotonic() + _LONG
     while processes_with(mark):
         if time.monotonic() > deadline:

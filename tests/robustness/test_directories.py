@@ -1,4 +1,4 @@
-"""Test-case directories of unknown origin: what one would take is known before it is read, and costs it alone."""
+"""Test-case directories of unknown origin: the cost of each is known before it is read, and only that one fails."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def a_pipe(folder: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_deep_stays(tmp_path: Path) -> Iterator[None]:
-    """pytest removes old folders by a recursion, which such a depth ends, and the whole of a later session with it."""
+    """Remove deep folders: pytest removes old folders recursively, and such a depth would end a whole later session."""
     yield
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
@@ -170,7 +170,7 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
 
 
 def test_each_costs_itself_and_not_the_good_ones_beside_it(onnxspec: Command, tmp_path: Path) -> None:
-    """In 3 GiB of memory, most of which is the interpreter's and its libraries' address space."""
+    """The limit is 3 GiB of memory, most of which is the address space of the interpreter and its libraries."""
     root = tmp_path / "cases"
     root.mkdir()
     for number, (name, write) in enumerate(HOSTILE.items()):
@@ -198,7 +198,7 @@ def test_each_costs_itself_and_not_the_good_ones_beside_it(onnxspec: Command, tm
 
 
 def test_a_directory_that_changes_or_goes_away_is_not_run_and_the_rest_is(onnxspec: Command, tmp_path: Path) -> None:
-    """The target changes it while an earlier one runs."""
+    """The target changes a directory while an earlier one runs."""
     for name in ("a", "b", "c"):
         put(tmp_path / "cases" / name, model(), {"X": X + ord(name)})
     adapter = f"""
@@ -216,7 +216,7 @@ class Adapter:
 """
     (tmp_path / "echo.py").write_text(adapter)
     (tmp_path / "targets.toml").write_text('[echo]\nadapter = "echo.py"\n')
-    # A message that is full at once, so that nothing is read ahead.
+    # One case fills a message, so that no other case is read ahead.
     big = np.zeros(1 << 21, np.float32)
     put(tmp_path / "cases" / "0", model((1 << 21,)), {"X": big})
     put(tmp_path / "cases" / "1", model((1 << 21,)), {"X": big})

@@ -1,4 +1,4 @@
-"""The command where it is not at home: other interpreters' options, places, users, disks, clocks and neighbours."""
+"""The command in unusual environments: interpreter options, places, users, disks, clocks and concurrent processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .programs import targets_file
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 START = "import sys; from onnxspec.conformance.cli.start import main; sys.argv[0] = 'onnxspec'; main()"
-LONG = 590  # seconds that nothing takes, whatever else the machine does
+LONG = 590  # seconds that no command needs, even on a machine under load
 
 
 def command(
@@ -33,7 +33,7 @@ def command(
     before: str = "",
     **options: Any,
 ) -> Finished:
-    """The command, begun as its entry point begins it."""
+    """Run the command as its entry point starts it."""
     words = [sys.executable, *python, "-c", before + START, *map(str, arguments)]
     done = subprocess.run(
         words, cwd=cwd, env=dict(environment), capture_output=True, check=False, timeout=LONG, **options
@@ -45,12 +45,12 @@ def command(
 
 @pytest.fixture(scope="module")
 def few() -> list[str]:
-    """The options that name three cases."""
+    """Return the options that select three cases."""
     return naming(pick(3))
 
 
 def whole(folder: Path, count: int = 3) -> bool:
-    """Whether a run folder has that many results, of as many cases, all of which pass."""
+    """Return whether a run folder has exactly ``count`` results, of as many cases, that all pass."""
     results = read_results(folder)
     return len(results) == len({r["case"] for r in results}) == count and {r["verdict"] for r in results} == {"pass"}
 
@@ -90,7 +90,7 @@ ENVIRONMENTS: dict[str, Mapping[str, str | None]] = {
 def test_environments(kin: dict[str, str], few: list[str], tmp_path: Path, name: str) -> None:
     changed = {**kin, **ENVIRONMENTS[name]}
     environment = {name: value for name, value in changed.items() if value is not None}
-    if name == "a home that is not there":  # but may be made there, where it is removed with all else
+    if name == "a home that is not there":  # the command may create it there, where the test removes it
         environment["HOME"] = environment["HOME"].format(place=tmp_path)
     done = command("run", "--target", "backend:conforming", *few, "--out", "o", cwd=tmp_path, environment=environment)
     assert (done.code, whole(tmp_path / "o")) == (0, True), done.err
@@ -109,7 +109,7 @@ def test_places(kin: dict[str, str], few: list[str], tmp_path: Path, name: str) 
 
 
 def test_a_user_without_rights(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
-    """Who may not write here, nor to what is installed."""
+    """The user may write neither to this folder nor to the installed package."""
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
     tmp_path.chmod(0o755)
@@ -122,7 +122,7 @@ def test_a_user_without_rights(kin: dict[str, str], few: list[str], tmp_path: Pa
         os.setuid(65534)
 
     for folder in (tmp_path, *tmp_path.parents):
-        folder.chmod(folder.stat().st_mode | 0o011)  # pytest's own folders are for its user alone
+        folder.chmod(folder.stat().st_mode | 0o011)  # pytest's own folders are accessible to their user only
     look = [sys.executable, "-c", "import onnxspec.reference"]
     try:
         tried = subprocess.run(look, preexec_fn=become, cwd="/", capture_output=True, check=False).returncode
@@ -138,7 +138,7 @@ def test_a_user_without_rights(kin: dict[str, str], few: list[str], tmp_path: Pa
     assert "Permission denied" in done.err
 
 
-# What is asked for
+# Invalid requests
 
 REFUSED = {
     "an empty folder name": ["--out", ""],
@@ -215,12 +215,12 @@ class Telling:
             open({flag!r}, 'w').close()
 sys.meta_path.insert(0, Telling())
 """
-"""Leaves a file at the moment at which the command, having said what Ctrl-C is to do, begins to load the rest."""
+"""Code that creates a file when the command has set up its handling of Ctrl-C and begins to load the rest."""
 
 
 @pytest.mark.parametrize("after", [0, 0.02, 0.1, 0.3, 0.6])
 def test_interrupted_while_it_loads(kin: dict[str, str], tmp_path: Path, after: float) -> None:
-    """At any time after the first module of ours has begun; what Python prints before that is Python's own."""
+    """Interrupt at any time after our first module has started; output of Python before that is Python's own."""
     flag = tmp_path / "begun"
     words = [sys.executable, "-c", HEEDING + TELLING.format(flag=str(flag)) + START, "list", "--profile", "smoke"]
     with subprocess.Popen(
@@ -235,11 +235,11 @@ def test_interrupted_while_it_loads(kin: dict[str, str], tmp_path: Path, after: 
     assert run.returncode in (130, 0)
 
 
-# Disks and neighbours
+# Disks and concurrent runs
 
 
 def test_a_full_disk_ends_a_run_in_a_line_and_loses_nothing(kin: dict[str, str], tmp_path: Path) -> None:
-    """A limit on the size of files stands in for the disk."""
+    """A limit on the size of files simulates the full disk."""
     options = ["run", "--target", "backend:conforming", *naming(pick(12)), "--out", "o"]
 
     def limit() -> None:
@@ -250,7 +250,7 @@ def test_a_full_disk_ends_a_run_in_a_line_and_loses_nothing(kin: dict[str, str],
     assert done.code == 2
     assert "go on with: onnxspec run" in done.err
     left = (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")[:-1]
-    assert 2 < len(left) < 14  # the header and the target come first
+    assert 2 < len(left) < 14  # the header and the target are the first lines
     assert command(*options, "--resume", cwd=tmp_path, environment=kin).code == 0
     assert whole(tmp_path / "o", 12)
     assert (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")[: len(left)] == left
@@ -296,11 +296,11 @@ time.time = lambda: real() + (-1) ** next(count) * 10**8
     assert whole(tmp_path / "o")
 
 
-# What targets show
+# Output of targets
 
 
 def test_a_target_cannot_write_to_the_terminal(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
-    """By its name, its version, its messages, or what it prints."""
+    """The target tries it in its name, its version, its messages and its printed output."""
     name = "x\x1b[2J\n  1000 pass\u202e"
     opening = "description['version'] = '1\\x1b[31m\\n  1000 pass' + 'v' * 5000"
     opening += "\nos.write(2, b'\\x1b[2J')"
@@ -309,7 +309,7 @@ def test_a_target_cannot_write_to_the_terminal(kin: dict[str, str], few: list[st
     assert shown.code == 1
     merged = command("merge", "o", "--out", "m", cwd=tmp_path, environment=kin)
     resumed = command("run", "--target", name, *few, "--out", "o", "--resume", cwd=tmp_path, environment=kin)
-    # Results that somebody has written by hand.
+    # Results that were edited by hand.
     journal = tmp_path / "o" / "results.jsonl"
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     for line in (line for line in lines if line["record"] == "result"):
@@ -339,7 +339,7 @@ def spoil(prepared, inputs, outputs):
     (kin_folder / "closing.py").write_text(f"{head}{spoil}\nBackend = zoo.spoiling(spoil)\n")
     done = command("run", "--target", "backend:closing", *naming(pick(6)), "--out", "o", cwd=tmp_path, environment=kin)
     verdicts = [result["verdict"] for result in read_results(tmp_path / "o")]
-    # The second run of the same case finds them closed, and fails in an orderly way.
+    # The second run of the same case finds the streams closed, and fails in an orderly way.
     assert set(verdicts) <= {"pass", "unsupported"}, done.out
     assert not any("exit code" in result["message"] for result in read_results(tmp_path / "o"))
 

@@ -1,4 +1,4 @@
-"""Time that a target can take: that of one case is bounded whatever it sends, and that of all hangs by a budget."""
+"""Time limits: one case has a bounded time whatever the target sends, and all hangs share a budget."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_nothing_that_is_sent_gives_a_case_more_time(tmp_path: Path) -> None:
 
 
 def test_time_in_which_this_process_stands_still_is_nobody_s(tmp_path: Path) -> None:
-    """Stopped (Ctrl-Z) for longer than a case may take, with an answer on its way."""
+    """The process is stopped (Ctrl-Z) for longer than a case's time limit while an answer is on its way."""
     code = os.fork()
     if code == 0:
         status = 1
@@ -64,7 +64,7 @@ def test_time_in_which_this_process_stands_still_is_nobody_s(tmp_path: Path) -> 
 
 
 def test_a_caller_that_lets_answers_lie_does_not_make_them_late(tmp_path: Path) -> None:
-    """More of them than this side reads ahead, for longer than a case may take."""
+    """More answers wait than the caller's side reads ahead, for longer than a case's time limit."""
     large = "parts = [('float32', [1 << 20], bytes(4 << 20))]"
     with TargetProcess(program(tmp_path, time_limit=4.0)) as process:
         process.start()
@@ -102,7 +102,7 @@ def test_what_shares_something_with_what_hung_is_not_run_once_the_budget_is_spen
     assert statuses == ["ran", "timed-out", "ran", "timed-out", "ran", *["not-run"] * 150, "ran"]
     assert outcomes[5].message == "not run: 2 cases have hung, those with: b; the budget is 2"
     assert budget.spent
-    # The same budget in another process of the same run.
+    # Another process of the same run uses the same budget.
     assert [o.status for o in spend(tmp_path, budget, [traited(HANG, "b"), traited("", "a")])] == ["not-run", "ran"]
 
 
@@ -150,7 +150,7 @@ def spoil(prepared, inputs, outputs):
 
 @pytest.fixture
 def hanging(kin_folder: Path, tmp_path: Path) -> list[str]:
-    """The arguments of a run with a backend that hangs on everything that has one step."""
+    """Return the arguments of a run with a backend that hangs on every case with one step."""
     head = "import os, time\nimport numpy as np\nimport zoo\n"
     (kin_folder / "hanging.py").write_text(f"{head}{HANGING}\nBackend = zoo.spoiling(spoil)\n", encoding="utf-8")
     text = '[hanging]\nadapter = "backend"\ntime_limit = 4\noptions.module = "hanging"\n'
@@ -174,7 +174,7 @@ def test_a_run_with_hangs_ends_and_is_gone_on_with(onnxspec: Command, hanging: l
     assert re.search(rf"not run +{counts['not-run']} cases", done.out)
     onnxspec.environment["HEALED"] = "yes"
     again = onnxspec(*hanging, "--resume")
-    assert again.code == 1, again.err  # those that hung have their verdict
+    assert again.code == 1, again.err  # cases that hung already have a verdict
     after = {r["case"]: r["verdict"] for r in read_results(tmp_path / "o")}
     assert {case for case, verdict in after.items() if verdict != "pass"} == {
         case for case, verdict in verdicts.items() if verdict not in ("pass", "not-run")

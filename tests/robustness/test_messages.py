@@ -1,4 +1,4 @@
-"""What a worker says is foreign: whatever it is, it costs the job under way and nothing else."""
+"""Messages of workers are untrusted: whatever they contain, only the current job fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .programs import X, job, program
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
-# Each in Python, as the program executes it: a key of the report, or bytes on the wire.
+# Each entry is Python that the program executes: it changes a key of the report, or sends bytes.
 NONSENSE = {
     "seconds a text": "report['seconds'] = 'long'",
     "seconds null": "report['seconds'] = None",
@@ -121,7 +121,7 @@ def test_texts_are_cut_and_made_printable(tmp_path: Path) -> None:
 
 
 def test_more_bytes_than_a_case_may_return_are_not_taken(tmp_path: Path) -> None:
-    """By a program; the worker that is brought along says the same of itself."""
+    """The limit on a program; the bundled worker enforces its own limit in the same way."""
     target = program(tmp_path, output_limit=1 << 20)
     words = "parts = [('float32', [1 << 20], bytes(4 << 20))]"
     with TargetProcess(target) as process:
@@ -162,7 +162,7 @@ def test_a_description_is_made_printable(tmp_path: Path) -> None:
     assert described == {"runtime": "\\x1b[2J", "version": "1 2", "a": ["\\u202e", {"\\x07": 1.5}]}
 
 
-# The same without programs, and at random.
+# The same without programs, with random data.
 
 REPORT: dict[str, Any] = {
     "type": "report", "number": 1, "status": "ran", "phase": "run", "seconds": 0.5, "outputs": [[[0]]],

@@ -1,4 +1,4 @@
-"""What a target starts does not outlive it, whatever it does to stay."""
+"""Processes that a target starts do not outlive it, even if they try."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .running import gone, processes_with
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a subreaper and /proc")
 
-# Starts processes that wish to stay: in a session of their own, behind a dead parent, deaf to signals, with nothing in
-# their environment. MARKED stands for a text by which they are found.
+# Starts processes that try to survive: in their own session, with a dead parent, ignoring signals, with an empty
+# environment. MARKED stands for a text by which the test finds them.
 START = """
 import ctypes, os, signal, subprocess, sys, time
 def start(environment=None, **options):
@@ -80,7 +80,7 @@ def supports_device(device):
 
 @pytest.fixture
 def backend(tmp_path: Path) -> Target:
-    """What it is told to do stands in the model as the name of its producer."""
+    """Return a backend that executes the model's producer name as Python."""
     (tmp_path / "does_what_it_is_told.py").write_text(BACKEND, encoding="utf-8")
     environment = {"PYTHONPATH": str(tmp_path)}
     return Target("told", "backend", {"module": "does_what_it_is_told"}, environment=environment)
@@ -96,7 +96,8 @@ WORKER_ENDS = {
 
 @pytest.mark.parametrize("end", WORKER_ENDS)
 def test_nothing_that_a_runtime_starts_outlives_its_worker(backend: Target, tmp_path: Path, end: str) -> None:
-    """One that ends its watcher must not also hide what it has started: that cannot be told from anybody's process."""
+    """A worker that ends its watcher must not also hide its processes: they could not be distinguished from unrelated
+    ones."""
     start = START.replace("start({})", "start()") if end == "ends its watcher" else START
     words = start.replace("MARKED", str(tmp_path)) + WORKER_ENDS[end]
     dying = replace(job(), model=model(producer=words).SerializeToString())
@@ -111,7 +112,7 @@ def test_nothing_that_a_runtime_starts_outlives_its_worker(backend: Target, tmp_
 
 
 def test_a_runtime_that_forks_and_comes_back_twice_costs_nobody_anything(backend: Target) -> None:
-    """With fork, a copy of the worker comes back from the runtime too, and would report once more."""
+    """After a fork in the runtime, a copy of the worker returns from it too, and would report a second time."""
     twice = [
         replace(job(), model=model(producer=words).SerializeToString()) for words in ("os.fork()", "", "os.fork()")
     ]
@@ -135,7 +136,7 @@ def test_a_program_that_reports_a_case_twice_is_no_reason_to_blame_the_next(tmp_
     ("words", "name"), [("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"), ("os._exit(139)", "SIGSEGV")]
 )
 def test_a_crash_that_was_seen_gets_no_second_try(tmp_path: Path, words: str, name: str) -> None:
-    """The second: how a shell tells of a signal."""
+    """A shell reports a signal by an exit code such as 139 (the second parameter set)."""
     count = tmp_path / "count"
     counted = f"open({str(count)!r}, 'a').write('x'); {words}"
     with TargetProcess(program(tmp_path)) as process:
@@ -147,7 +148,7 @@ def test_a_crash_that_was_seen_gets_no_second_try(tmp_path: Path, words: str, na
 
 
 def test_a_lost_connection_gets_a_second_try_which_is_recorded(tmp_path: Path) -> None:
-    """255 is how ssh says that it lost the connection."""
+    """ssh exits with 255 when it loses the connection."""
     mark = str(tmp_path / "mark")
     once = f"if not os.path.exists({mark!r}):\n    open({mark!r}, 'w').close()\n    os._exit(255)"
     with TargetProcess(program(tmp_path)) as process:
@@ -158,7 +159,7 @@ def test_a_lost_connection_gets_a_second_try_which_is_recorded(tmp_path: Path) -
 
 
 def test_a_program_lost_before_it_began_is_told_of(tmp_path: Path) -> None:
-    """Nobody can be blamed, so the batch is sent again one by one; the first of it says so."""
+    """No job can be blamed, so the batch is sent again one by one; the first result records it."""
     mark = str(tmp_path / "mark")
     opening = f"""
 if not os.path.exists({mark!r}):

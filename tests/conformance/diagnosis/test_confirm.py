@@ -1,4 +1,4 @@
-"""A fault is confirmed where it predicts what the target returns in fresh cases."""
+"""A fault is confirmed if it predicts the target's results in new random cases."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_fresh_cases_are_legal_and_have_other_numbers() -> None:
     assert len({s.seed for s in fresh} - {SPEC.seed}) == len(fresh) == 10
     assert len({s.N for s in fresh}) >= 4
     fixed = [s.H for s in fresh_specs(SPEC, ("H",))]
-    assert fixed.count(SPEC.H) == 8  # two are larger: what holds at one size may hold at no other
+    assert fixed.count(SPEC.H) == 8  # two are larger: a property of one size may hold at no other
     for spec in fresh:
         build_case(spec)
         assert (spec.direction, spec.initial) == (SPEC.direction, SPEC.initial)
@@ -85,7 +85,7 @@ def test_what_fits_one_case_and_not_the_next_is_no_name() -> None:
 
 
 def test_what_holds_at_the_size_in_question_and_at_no_larger_one_is_no_name() -> None:
-    """Lengths that are kept in a few bits: at the first that is too long there are no steps, so that Y is zero."""
+    """The target stores lengths in a few bits: the first length that does not fit becomes 0, so that Y is zero."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         lengths = (inputs["sequence_lens"] % 8).astype(np.int32)
@@ -101,7 +101,8 @@ def test_what_holds_at_the_size_in_question_and_at_no_larger_one_is_no_name() ->
 
 
 def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None:
-    """Initial_c alone is taken from the first direction: with nothing but initial_c, all initial states may be."""
+    """Only initial_c is taken from the first direction; in a case with only initial_c it could be all initial
+    states."""
     fault = fault_named("initial-states.shared-directions@initial_c")
     assert isinstance(fault, Fault)
 
@@ -148,7 +149,7 @@ def test_what_a_run_shows_is_a_fact_only_once_it_is_confirmed() -> None:
 
 
 def test_a_constant_that_is_written_is_not_memory_as_it_happened_to_be() -> None:
-    """Y_h of a row without steps is left unwritten, or always -1."""
+    """Y_h of a row without steps is left unwritten, or is always -1."""
     fault = fault_named("empty.uninitialized")
     assert isinstance(fault, Fault)
     spec = CaseSpec("GRU", 14, T=2, N=2, lengths="empty", outputs=("Y", "Y_h"), initial="all")
@@ -169,5 +170,5 @@ def test_a_constant_that_is_written_is_not_memory_as_it_happened_to_be() -> None
 
 def test_cases_whose_weights_have_no_seed_of_their_own_are_drawn_anew() -> None:
     spec = next(s for s in profile("smoke", "ExtendedLSTM", 1) if not s.illegal)
-    assert hasattr(spec, "weights_seed")  # what is derived is no field
+    assert hasattr(spec, "weights_seed")  # a derived attribute is not a field
     assert len({s.seed for s in fresh_specs(spec)}) == 10

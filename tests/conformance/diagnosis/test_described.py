@@ -1,4 +1,4 @@
-"""What has no name is described: where it shows, and nothing that fresh cases contradict."""
+"""Unnamed failures are described by where they occur; no description is contradicted by new random cases."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIZES = ((3, 2, 33), (2, 3, 37), (4, 2, 45), (3, 2, 64), (2, 3, 67), (3, 5, 72),
 
 
 def told(wrong: Callable[[Mask, NDArray[np.int64]], Mask], sizes: Any = SIZES, output: str = "Y") -> str:
-    """What is said of cases of two directions in which some numbers are wrong."""
+    """Return the description of cases with two directions in which some numbers are wrong."""
     cases = []
     for T, N, H in sizes:
         lengths = np.maximum(T - np.arange(N), 1)
@@ -38,7 +38,7 @@ def told(wrong: Callable[[Mask, NDArray[np.int64]], Mask], sizes: Any = SIZES, o
 
 
 def at(**where: Callable[[NDArray[np.int64], int], Any]) -> Callable[[Mask, NDArray[np.int64]], Mask]:
-    """Numbers by their indices along the axes T, D, N and H, each from the indices and the size."""
+    """Return a function that marks numbers by their indices along T, D, N and H, each from the indices and the size."""
 
     def wrong(mask: Mask, lengths: NDArray[np.int64]) -> Mask:
         chosen = np.ones_like(mask)
@@ -52,7 +52,7 @@ def at(**where: Callable[[NDArray[np.int64], int], Any]) -> Callable[[Mask, NDAr
 
 
 def test_sizes_tell_apart_what_looks_alike_in_one_case() -> None:
-    """Beyond 32 units, past whole blocks of 32 and the last unit are one place at 33 units."""
+    """ "Beyond 32 units", "past whole blocks of 32" and "the last unit" are the same place in a case with 33 units."""
     assert told(at(H=lambda n, size: n >= 32)) == "only in units beyond the first 32"
     tails = told(at(H=lambda n, size: n >= size - size % 8), [s for s in SIZES if s[2] % 8])
     assert tails == "only in units left over of hidden_size after whole blocks of 8"
@@ -88,7 +88,7 @@ def test_of_what_is_wrong_everywhere_or_anywhere_no_place_is_told() -> None:
 
 
 def off(units: Callable[[int], int]) -> Any:
-    """A target whose units from a number on are off, by more than any rounding and by no rule."""
+    """Return a target whose units are off from a given number on, by more than any rounding and by no rule."""
     right = of_faults([])
 
     def opened(model: bytes) -> Any:
@@ -120,7 +120,7 @@ def test_a_finding_without_a_name_says_where_it_shows() -> None:
 
 
 def ignoring_overrides(names: str) -> Any:
-    """A target that computes with what the model holds for some constants, whatever is fed."""
+    """Return a target that ignores fed values of some inputs and uses the model's initializers."""
     right = of_faults([])
 
     def opened(model: bytes) -> Any:
@@ -142,7 +142,7 @@ def test_a_constant_that_is_taken_for_fixed_is_named(names: str, fault: str) -> 
 
 
 def test_outputs_that_are_missing_are_given_up_at_once() -> None:
-    """No pairs of faults are tried on what only a fault of the outputs' form can explain."""
+    """No pairs of faults are tried where only a fault of the outputs' form can explain the failure."""
     right = of_faults([])
 
     def few(model: bytes) -> Any:
@@ -163,7 +163,7 @@ def test_outputs_that_are_missing_are_given_up_at_once() -> None:
 
 @pytest.mark.skipif("LinearAttention" not in operator_names(), reason="the installed onnx lacks its schema")
 def test_a_case_of_a_described_operator_is_of_no_other() -> None:
-    """A finding of both operators named LinearAttention must not break off: each has cases of its own kind."""
+    """Findings of both operators named LinearAttention must not raise: each operator has its own type of case."""
     spec = next(iter(profile("smoke", "LinearAttention", 27)))
     cause: Any = SimpleNamespace(shrunk=SimpleNamespace(one=SimpleNamespace(probe=SpecProbe(spec))))
     unused: Any = None

@@ -1,4 +1,4 @@
-"""Diagnosis: the faults that a target makes, all of them, and no other ones."""
+"""Diagnosis names all faults that a target makes, and no others."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ SPECS = [
     for op in ("LSTM", "GRU", "RNN")
     for s in profile("core", op, 14)
     if s.type == "float32" and s.T * s.N * s.H < 200 and s.data == "dense" and not (s.illegal or s.seed)
-    # Subnormal numbers are no numbers beside those of another function: several faults hide one another there.
+    # Subnormal numbers vanish beside the values of another function, so several faults hide each other there.
     if s.extremes != "subnormal"
 ]
 
@@ -46,7 +46,7 @@ SPECS_OF_ALL_SEEDS = [s for s in profile("core", "RNN", 14) if s.type == "float3
 
 
 def target_with(*ids: str) -> Target:
-    """A target that makes some faults at once, in every case."""
+    """Return a target that makes several faults at once, in every case."""
 
     def run(node: Node, inputs: Arrays) -> Arrays:
         named = [fault_named(id) for id in ids]
@@ -60,7 +60,7 @@ def target_with(*ids: str) -> Target:
 
 
 def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[FailingCase], list[Result]]:
-    """A target's failing cases, and all its results."""
+    """Return the failing cases of a target and all its results."""
     failing_cases, results = [], []
     for spec in specs:
         case, probe = build_case(spec), SpecProbe(spec)
@@ -78,7 +78,7 @@ def failing(target: Target, specs: list[CaseSpec] = SPECS) -> tuple[list[Failing
 def named(
     cases: list[FailingCase], effort: float = 20_000, evidence: TargetEvidence | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """The ids of the faults that explain each case together."""
+    """Return the ids of the faults that together explain each case."""
     return Matcher(ObservedCases(evidence or TargetEvidence("standard")), effort).names(cases)
 
 
@@ -90,7 +90,7 @@ def named(
         ("lengths.ignored", "clip.ignored", "activations.ignored"),
         ("activations.backward-as-forward", "initial-h.ignored"),
         ("gru.linear-before-reset.ignored", "lstm.input-forget.ignored", "bias.recurrent-half-ignored"),
-        # Whatever has one of them has the other: no case shows either alone.
+        # Every case that has one of them has the other: no case shows one alone.
         ("lstm.peepholes.output-from-previous-cell", "lstm.peepholes.ifo"),
         ("clip.ignored", "initial-states.shared-directions@initial_h"),
     ],
@@ -99,7 +99,7 @@ def test_faults_made_at_once_are_all_found_and_no_others(ids: tuple[str, ...]) -
     failing_cases, _ = failing(target_with(*ids))
     explained = named(failing_cases)
     assert {w.case for w in failing_cases} == set(explained)
-    # An operator that has one state only has no other place for what goes wrong with states.
+    # In an operator with a single state, a fault of one state (`@...`) is the fault of all states.
     made = {d: d if failing_case.op == "LSTM" else d.partition("@")[0] for failing_case in failing_cases for d in ids}
     assert {made.get(fault, fault) for explanation in explained.values() for fault in explanation} <= {
         *ids,
@@ -120,7 +120,8 @@ def test_what_nothing_explains_is_left_unexplained() -> None:
     assert named(failing_cases, 1500) == {}
     findings = findings_of(results, {s.id: SpecProbe(s) for s in SPECS})
     assert all(f["fault"] == "" for f in findings)
-    # No experiment was made, and the effort did not do for all faults: a page that reads this must not say otherwise.
+    # No experiment was made, and the effort did not suffice for all faults: a page that reads this must not claim
+    # otherwise.
     assert [f["searched"] for f in findings] == [False] * len(findings)
 
 
@@ -132,7 +133,7 @@ def test_the_search_ends_when_its_effort_is_spent() -> None:
 
 
 def test_a_finding_says_where_a_fault_shows() -> None:
-    """Lengths are ignored in one layout only: the passing cases with lengths tell so."""
+    """The target ignores lengths in one layout only, as passing cases with lengths show."""
     ignoring = target_with("lengths.ignored")
 
     def target(node: Node, inputs: Arrays) -> Arrays:
@@ -152,7 +153,7 @@ def test_a_finding_says_where_a_fault_shows() -> None:
 
 
 def test_two_interpretations_of_one_clause_are_a_finding() -> None:
-    """Right everywhere, but not in the same way: clip bounds the argument of h in one direction of thought only."""
+    """Every result is legal, but the target clips the argument of h in bidirectional cases only."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         interpretation = "clipped" if node.attributes.get("direction") == "bidirectional" else "unclipped"
@@ -180,7 +181,7 @@ def test_a_refusal_is_no_failing_case() -> None:
 
 
 def _slightly_off(node: Node, inputs: Arrays) -> Arrays:
-    """Tanh by two terms of its series where they nearly do."""
+    """Compute Tanh by two terms of its series for small arguments, where they are nearly right."""
     tanh = ACTIVATIONS["Tanh"]
 
     def value(x: NDArray[Any], alpha: float, beta: float) -> NDArray[Any]:
@@ -193,7 +194,7 @@ def _slightly_off(node: Node, inputs: Arrays) -> Arrays:
 
 
 def _part_of_the_sum(terms: int) -> Target:
-    """Sums of so many products of X at most."""
+    """Return a target that sums at most ``terms`` products of X."""
 
     def run(node: Node, inputs: Arrays) -> Arrays:
         X = inputs["X"].copy()
@@ -224,7 +225,8 @@ LONG_SUMS = [
     ],
 )
 def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[CaseSpec], bool]) -> None:
-    """In small cases, and where radii are wide, some of hundreds of faults give such numbers too."""
+    """In small cases, and where error bounds are wide, some of the hundreds of faults give the same numbers by
+    chance."""
     specs = [
         s for op in ("GRU", "RNN") for v in (14, 22) for s in profile("core", op, v) if not s.illegal and chosen(s)
     ]
@@ -235,14 +237,14 @@ def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[C
 
 @pytest.mark.long
 def test_a_prediction_too_wide_to_tell_numbers_from_zero_speaks_for_nothing() -> None:
-    """Where a gate saturates, 0 within a wide radius holds whatever small numbers a cut sum gives."""
+    """Where a gate saturates, 0 with a wide error bound contains any small number that a truncated sum gives."""
     failing_cases, _ = failing(_part_of_the_sum(128), LONG_SUMS)
     assert failing_cases
     assert {*named(failing_cases).values()} == {("sizes.input-past-128",)}
 
 
 def test_numbers_far_smaller_than_is_right_speak_for_a_fault_all_the_same() -> None:
-    """Sigmoid saturates where HardSigmoid does not: 1e-7 within as much, in the place of 8."""
+    """Sigmoid saturates where HardSigmoid does not: 1e-7 with an error bound as large, where 8 is right."""
     chosen = [s for s in profile("core", "GRU", 14) if s.type == "float32" and s.data == "one-sign" and s.T == 1]
     failing_cases, _ = failing(target_with("activations.ignored"), chosen)
     assert failing_cases
@@ -250,7 +252,7 @@ def test_numbers_far_smaller_than_is_right_speak_for_a_fault_all_the_same() -> N
 
 
 def test_memory_that_was_never_written_is_known_by_its_place() -> None:
-    """Whatever stands in it, another number each time."""
+    """The memory holds other numbers in each run."""
     numbers = iter(range(10**6))
 
     def target(node: Node, inputs: Arrays) -> Arrays:
@@ -267,7 +269,8 @@ def test_memory_that_was_never_written_is_known_by_its_place() -> None:
 
 
 def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_contradict() -> None:
-    """That every coefficient left out is 0 explains that ThresholdedRelu's is; but others have their defaults."""
+    """ "All omitted coefficients are 0" explains the failures of ThresholdedRelu too, but other functions have their
+    defaults."""
     target = target_with("coefficients.default-thresholded-relu")
     specs = [s for s in SPECS_OF_ALL_SEEDS if s.op == "RNN" and s.activations]
     probes = {s.id: SpecProbe(s) for s in specs}
@@ -283,7 +286,8 @@ def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_
 
 
 def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
-    """Affine without coefficients is 0 here, one of two interpretations, and ThresholdedRelu wrong."""
+    """The target takes omitted coefficients of Affine as 0, one of two interpretations, and ThresholdedRelu is
+    wrong."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         computation = computation_of(node, inputs, Interpretations(defaults="zero"))
@@ -304,7 +308,8 @@ def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
 
 @pytest.mark.long
 def test_faults_that_do_not_go_together_explain_nothing() -> None:
-    """One replaces the arithmetic, another one too, or asks for what only other numbers have; two change the form."""
+    """Two faults are incompatible if both replace the arithmetic, if one needs a property that the other's numbers
+    lack, or if both change the form."""
     spec = next(s for s in profile("core", "GRU", 14) if s.type == "float64" and s.data == "dense" and not s.illegal)
     inputs = build_case(spec).trial.feeds[0].inputs
     outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(spec.node, inputs).items()}
@@ -322,7 +327,7 @@ def test_faults_that_do_not_go_together_explain_nothing() -> None:
 
 @pytest.mark.long
 def test_an_unknown_fault_does_not_eat_the_known_ones() -> None:
-    """Something that no table holds goes wrong in most cases, clip is ignored everywhere."""
+    """A fault that is in no table changes most cases, and clip is ignored everywhere."""
     ignoring = target_with("clip.ignored")
 
     def target(node: Node, inputs: Arrays) -> Arrays:
@@ -340,7 +345,8 @@ def test_an_unknown_fault_does_not_eat_the_known_ones() -> None:
 
 
 def test_structure_is_named_in_whatever_arithmetic() -> None:
-    """float64 computed in float32, clip ignored: by the class of float64 nothing explains it."""
+    """The target computes float64 in float32 and ignores clip: within float64's accuracy class nothing explains its
+    results."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         single = {name: a.astype(np.float32) if a.dtype == np.float64 else a for name, a in inputs.items()}
@@ -358,7 +364,7 @@ def test_structure_is_named_in_whatever_arithmetic() -> None:
 
 def test_an_arithmetic_that_some_results_show_is_looked_for_in_all() -> None:
     def in_single(node: Node, inputs: Arrays) -> Arrays:
-        # In an order of its own, so that no hypothesis has the same roundings.
+        # The kernel has its own order of summation, so that no hypothesis has the same roundings.
         narrow = {name: array.astype(np.float32) for name, array in inputs.items()}
         outputs = run_kernel(node, narrow, Style("lanes", order="lanes"))
         return {name: array.astype(np.float64) for name, array in outputs.items()}
@@ -372,7 +378,7 @@ def test_an_arithmetic_that_some_results_show_is_looked_for_in_all() -> None:
         kept.offer(Tried(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
         results.append(result_of(probes[spec.id], "staged", judgement, 0.0, None))
     assert [result.accuracy for result in results] == ["f32-math", "f32-math"]
-    # What is small, or saturates, has no signature by which it could be told alone.
+    # Small or saturated values have no signature by which a single case could be identified.
     seen, unseen = results[0], structs.replace(results[1], accuracy=None)
     named = ("precision.computed-in-single",)
     assert explained([seen, unseen], probes, kept, "standard") == dict.fromkeys(probes, named)

@@ -1,4 +1,4 @@
-"""onnxruntime's three bugs in DynamicQuantizeLSTM, found on its CPU with one thread and with two; two have names."""
+"""onnxruntime's three bugs in DynamicQuantizeLSTM, on its CPU with one thread and with two; two of them have names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PLAIN["weights"] = "initializer"
 
 
 def named(folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str, list[str], bool]]:
-    """(verdict, what explains it, whether the shipped lists expect it) of each case; all that fails is expected."""
+    """Return (verdict, diagnosis, whether the shipped lists expect the failure) of each case; assert that all failures
+    are expected."""
     table = f'[target]\nadapter = "onnxruntime"\noptions = {{ threads = {threads} }}\n'
     (folder / "targets.toml").write_text(table)
     chosen = [word for case in cases for word in ("--case", json.dumps({**PLAIN, **case}))]
@@ -45,7 +46,7 @@ def test_zero_points_out_of_bounds_and_outputs_that_change_with_those_asked_for(
     cases = ({**mixed, "T": 2}, {**mixed, "T": 3, "levels": "uint8"}, fewer, {**fewer, "outputs": ["Y", "Y_h"]}, right)
     assert named(tmp_path, 1, *cases) == [
         *[("wrong", ["weights.zero-points-out-of-bounds"], True)] * 2,
-        ("wrong", [], True),  # no reading makes the same node right with Y and without
+        ("wrong", [], True),  # no interpretation makes the same node right both with and without Y
         *[("pass", [], False)] * 2,
     ]
 

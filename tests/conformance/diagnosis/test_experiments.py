@@ -1,4 +1,4 @@
-"""Experiments: the smallest case that fails in the same way, and what it cannot do without."""
+"""Experiments: the smallest case that fails in the same way, and the conditions that it needs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ RICH = CaseSpec(
 
 
 class Crash(Exception):
-    """The target's process ends."""
+    """End of the target's process."""
 
 
 def one_of(probe: Probe, target: Target) -> Tried:
@@ -75,7 +75,7 @@ def one_of(probe: Probe, target: Target) -> Tried:
 
 @pytest.fixture
 def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Target], None]:
-    """Have a target in this process in place of one behind a worker."""
+    """Return a function that replaces the target behind a worker by a target in this process."""
 
     def put(target: Target) -> None:
         def tried(process: object, probes: Sequence[Probe], accuracy: str) -> Iterator[Tried]:
@@ -101,7 +101,7 @@ def conforming(node: Node, inputs: Arrays) -> Arrays:
 
 
 def mirroring(node: Node, inputs: Arrays) -> Arrays:
-    """Short rows are mirrored at the end of the tensor."""
+    """Reverse short rows from the end of the tensor."""
     return run_recurrent_fault(FAULTS["lengths.reverse-from-end"], node, inputs)
 
 
@@ -126,12 +126,12 @@ def test_crashes_are_shrunk_like_wrong_numbers(on: Any) -> None:
     usual = ("Sigmoid", "Tanh", "Tanh")
     assert result.one.probe.spec == CaseSpec("LSTM", 14, direction="bidirectional", activations=usual * 2)  # type: ignore[attr-defined]
     assert needs_in_words(result.needs) == ["both directions", "activations Sigmoid/Tanh"]
-    # Each crash costs a process: few of the tries may be failures.
+    # Each crash costs a process: only a few of the tries may fail.
     assert result.tries < 60
 
 
 def test_another_failure_does_not_take_its_place(on: Any) -> None:
-    """Without lengths it is wrong in another way: it crashes."""
+    """Without lengths the target fails in another way: it crashes."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         if "sequence_lens" not in inputs:
@@ -145,7 +145,7 @@ def test_another_failure_does_not_take_its_place(on: Any) -> None:
 
 
 def test_what_a_case_is_shrunk_to_is_legal(on: Any) -> None:
-    """Of two directions one is taken away, and with its function the coefficients that belong to it."""
+    """The shrinker removes one of two directions, with its function and the coefficients of that function."""
     given: list[Node] = []
 
     def target(node: Node, inputs: Arrays) -> Arrays:
@@ -174,7 +174,7 @@ def test_of_sizes_the_least_that_fails_is_told(on: Any) -> None:
 
 def test_what_other_numbers_show_in_smaller_sizes_is_no_condition_of_size(on: Any) -> None:
     def target(node: Node, inputs: Arrays) -> Arrays:
-        wrong = bool((inputs["X"] > 0.9).any())  # of many numbers one is
+        wrong = bool((inputs["X"] > 0.9).any())  # only when one of many numbers is large
         return {n: a + np.asarray(wrong, a.dtype) for n, a in conforming(node, inputs).items()}
 
     on(target)
@@ -191,7 +191,7 @@ def test_when_the_budget_is_spent_nothing_is_said_that_was_not_tried(on: Any) ->
 
 
 def test_what_comes_and_goes_has_no_conditions(on: Any) -> None:
-    """It hung once, and whatever is tried afterwards does not: that is nobody's cause."""
+    """The target crashes once and never again: no trait of the case is the cause."""
     runs = iter(range(10**6))
 
     def target(node: Node, inputs: Arrays) -> Arrays:
@@ -279,14 +279,14 @@ def test_failures_that_are_alike_are_told_apart_by_their_causes(on: Any) -> None
 
 
 class Silent:
-    """A process that refuses what is no case."""
+    """Process that refuses an invalid case."""
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
         return (Outcome(job.key, "refused", "load") for job in jobs)
 
 
 def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: Any) -> None:
-    """Without clip its bias is ignored all the same, and that is another finding."""
+    """Without clip the target still ignores the bias, and that is another finding."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         outputs = run_recurrent_fault(FAULTS["bias.ignored"], node, inputs)
@@ -376,7 +376,7 @@ def test_what_fails_at_one_size_only_is_said_to_be_that_size(on: Any) -> None:
 
 
 def test_a_long_run_before_is_no_condition_of_steps(on: Any) -> None:
-    """From 18 steps on a scratch buffer is too small; a case of 16 steps whose session ran 18 before shows it too."""
+    """A scratch buffer is too small from 18 steps on; a case of 16 steps whose session ran 18 before shows it too."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         return {n: a * (2 if len(inputs["X"]) > 17 else 1) for n, a in conforming(node, inputs).items()}
@@ -389,7 +389,7 @@ def test_a_long_run_before_is_no_condition_of_steps(on: Any) -> None:
 
 @pytest.mark.long
 def test_a_condition_of_small_numbers_is_one_of_cases_with_small_numbers(on: Any) -> None:
-    """Of an LSTM small numbers become zero, of a GRU all biases are ignored: nobody says that of each other."""
+    """Small numbers become zero in LSTM, all biases are ignored in GRU: a finding of one says nothing of the other."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         if node.op_type == "LSTM" and abs(inputs["X"]).max() < 2.0**-5:
@@ -483,5 +483,5 @@ def test_experiments_after_a_short_run_cost_as_much_as_it_is_worth() -> None:
         1200,
         2000,
     ]
-    # What comes and goes is asked many times.
+    # Intermittent failures are tried many times.
     assert causes.experiments_of([passing, unstable]).cases == 1200

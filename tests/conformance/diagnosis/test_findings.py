@@ -1,4 +1,4 @@
-"""Findings: what belongs together, under which condition it shows, grades and biases."""
+"""Findings: grouping of results, conditions, grades and biases."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def failing_where(wanted: Callable[[CaseSpec], bool]) -> list[Result]:
 
 
 def true_of(words: str, spec: CaseSpec) -> bool:
-    """Whether a condition, in the words of a finding, holds for a case."""
+    """Return whether a condition, as worded in a finding, holds for a case."""
     return words in {worded(trait) for trait in SpecProbe(spec).traits}
 
 
@@ -121,7 +121,7 @@ def test_a_reason_stands_beside_the_fault_that_it_is_about() -> None:
         (result,) = results_of([(spec, wrong)], lengths)
         return structs.replace(result, diagnosis=faults)
 
-    # A list gives a case one reason, though another fault made it fail as well, or alone.
+    # A list gives a case a single reason, even if another fault made it fail as well, or alone.
     some = [named(spec, "lengths.ignored") for spec in SPECS[:4]]
     some += [named(SPECS[4], "lengths.ignored", "bias.ignored"), named(SPECS[5], "clip.ignored")]
     reasons = {f["fault"]: f["why"] for f in findings_of(some, BY_ID)}
@@ -141,7 +141,8 @@ def refused(spec: CaseSpec, message: str) -> tuple[CaseSpec, Judgement]:
 
 
 def of_all_operators(wanted: Callable[[CaseSpec], bool], message: str) -> list[dict[str, Any]]:
-    """The findings of a target that refuses some cases, each operator in words of its own, and passes the others."""
+    """Return the findings of a target that refuses the ``wanted`` cases, with a message for each operator, and passes
+    the others."""
     specs = [s for op in OPERATORS for s in profile("core", op, 14) if not s.illegal]
     judged = [
         refused(s, message.format(op=s.op, version=s.version)) if wanted(s) else (s, Judgement(Verdict.PASS))
@@ -156,7 +157,7 @@ def test_what_every_operator_refuses_is_said_once() -> None:
     assert (wide["title"], wide["operators"]) == ("refuses float64", sorted(OPERATORS))
     (batch,) = of_all_operators(lambda s: s.layout == 1, message)
     assert (batch["title"], batch["operators"]) == ("refuses layout 1", sorted(OPERATORS))
-    # In words that have nothing in common, too; and where it is not the only reason.
+    # The same holds if the messages have no common words, and if layout 1 is not the only reason.
     first, second = of_all_operators(lambda s: s.type == "float64" or s.layout == 1, "{op}" * 3 + " is out")
     assert {first["title"], second["title"]} == {"refuses float64", "refuses layout 1"}
     assert first["types"] == ["float64"]
@@ -165,7 +166,7 @@ def test_what_every_operator_refuses_is_said_once() -> None:
 
 
 def test_what_one_message_hides_is_taken_apart() -> None:
-    """A provider that leaves nodes to another says the same of all of them."""
+    """A provider that leaves nodes to another provider gives the same message for all of them."""
 
     def lacking(s: CaseSpec) -> bool:
         return s.layout == 1 or s.lengths != "absent" or bool(s.activations)
@@ -176,7 +177,7 @@ def test_what_one_message_hides_is_taken_apart() -> None:
 
 
 def of_these(*judged: tuple[CaseSpec, Judgement]) -> dict[str, list[str]]:
-    """What is refused, by the ids of the cases."""
+    """Return the ids of refused cases by condition."""
     findings = findings_of(results_of(list(judged)), {s.id: SpecProbe(s) for s, _ in judged})
     return {f["conditions"]: sorted(f["cases"]) for f in findings if f["kind"] == "unsupported"}
 
@@ -203,7 +204,7 @@ def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_oper
         *right, *(refused(s, "only float16 and float32") for s in (alone, both)), refused(old, "opset below 7")
     )
     assert told == {"float64": [alone.id, both.id], "version 1": [old.id]}
-    # What is said of anything says nothing of a type.
+    # A message that fits any failure is no evidence about a type.
     old, wide = CaseSpec("LSTM", 7), CaseSpec("RNN", 22, type="float64", hidden_size=False, layout=1)
     alike = of_these(*right, *(refused(s, "failed") for s in (alone, old, wide)))
     assert [wide.id] in alike.values()
@@ -215,7 +216,8 @@ def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_oper
 
 
 def test_nothing_is_guessed_where_a_message_says_what_it_is_about() -> None:
-    """ScaledTanh with coefficients and W that is fed run here, so what comes along is not the reason, nor are they."""
+    """ScaledTanh with coefficients and a fed W run here, so neither they nor other traits of the refused cases are the
+    reason."""
     right = Judgement(Verdict.PASS)
     scaled = CaseSpec("GRU", 14, activations=("Sigmoid", "ScaledTanh"), alpha=(2.0,), beta=(0.5,))
     bare = replace(scaled, version=7, hidden_size=False, alpha=None, beta=None)
@@ -234,10 +236,10 @@ def test_what_was_only_refused_together_is_named_together() -> None:
     plain, both = CaseSpec("RNN", 14, T=3), CaseSpec("RNN", 14, T=3, type="float16", layout=1)
     together = {"float16 (only tested together with layout 1)": [both.id]}
     assert of_these((plain, right), refused(both, "not taken")) == together
-    # Whatever lists its arguments names none of them.
+    # A message that lists all its arguments names none of them.
     listing = "no kernel for attributes ['clip', 'layout', 'direction'] of {float16}"
     assert of_these((plain, right), refused(both, listing)) == together
-    # What is refused by itself elsewhere is the reason, where the target says the same of it.
+    # A trait that is refused alone elsewhere is the reason, if the target gives the same message.
     batch = [CaseSpec("RNN", 14, T=t, layout=1) for t in range(1, 7)]
     told = of_these((plain, right), *(refused(s, "not taken") for s in (both, *batch)))
     assert told == {"layout 1": sorted(s.id for s in (both, *batch))}
@@ -290,7 +292,7 @@ def test_of_an_operator_that_never_runs_a_message_tells_why() -> None:
     named = of_these((plain, right), refused(batch, "no layout 1 here"), refused(other, "no layout 1 here"))
     assert named == {"layout 1": sorted([batch.id, other.id])}
     assert of_these((plain, right), refused(batch, "no")) == {"GRU (only tested together with layout 1)": [batch.id]}
-    # Of what is refused for something each time nobody knows whether it runs without.
+    # If every case of an operator is refused for some trait, it is unknown whether the operator runs without them.
     clipped = CaseSpec("GRU", 14, T=3, clip=1.0)
     told = of_these((plain, right), refused(batch, "no"), refused(clipped, "no"))
     assert told == {"GRU (no plain case was tried)": sorted([batch.id, clipped.id])}
@@ -305,7 +307,7 @@ def test_what_another_operator_takes_is_said_to_be_refused_by_this_one() -> None
     judged.append(refused(CaseSpec("GRU", 14, T=3, layout=1), "no layout 1 here"))
     (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s, _ in judged})
     assert (finding["title"], finding["conditions"]) == ("refuses layout 1 in GRU", "layout 1")
-    # So it is where the other one was not tried with it; and not where none can have it.
+    # The same holds if the other operator was not tried with it, but not if no other operator can have it.
     judged[2:3] = []
     (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s, _ in judged})
     assert finding["title"] == "refuses layout 1 in GRU"
@@ -368,7 +370,7 @@ def test_a_pair_of_traits_is_not_told_of_two_cases() -> None:
     assert condition_of([a | b] * 3, [a, b]) == "y and z"
     assert condition_of([a | b] * 3, [a, b, c]) == ""
     assert condition_of([a], [c]) == "x"
-    assert condition_of([a | b], [frozenset("z")]) == ""  # x or y: one case cannot tell
+    assert condition_of([a | b], [frozenset("z")]) == ""  # x or y: a single case cannot tell
     assert condition_of([a | b] * 2, [frozenset("z")]) == "x"
 
 
@@ -534,7 +536,7 @@ def test_a_wider_class_that_the_other_results_do_not_need_is_no_excuse() -> None
 
 
 def test_what_misses_its_bound_by_little_everywhere_stays_inaccurate() -> None:
-    """Functions that are approximated coarsely; beside them a fault stands out."""
+    """The target approximates functions coarsely; a fault stands out against that."""
 
     def missed(worst: float) -> Judgement:
         size = {"accuracy": "bf16-storage", "message": "off; right by", "judged": 9, "elements": 9}

@@ -1,4 +1,4 @@
-"""A list of known failures that was written from a run's diagnoses leaves the next run's diagnoses as they are."""
+"""A list of known failures written from a run's diagnoses does not change the diagnoses of the next run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from onnxspec.reference.recurrent.computation import computation_of
 
 SPEC = CaseSpec("GRU", 14, T=3, N=2, direction="reverse", initial="h", outputs=("Y", "Y_h"))
 EXPLAINING = ("initial-h.ignored", "initial-states.reverse-zero")
-"""Two faults that explain the same case: its direction is reverse."""
+"""Two faults that explain the same case, since its direction is reverse."""
 
 
 def without_state(node: Node, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
@@ -67,7 +67,7 @@ def test_a_fault_that_is_listed_for_a_case_and_does_not_explain_it_is_not_named(
 
 @pytest.mark.parametrize("ids", list(permutations(("outputs.last-position", "lengths.reverse-flips-tensor"))))
 def test_faults_of_one_case_are_listed_in_any_order(ids: tuple[str, str]) -> None:
-    """Both alter outputs: which is made first is another matter in numbers."""
+    """Both faults change outputs, so that the result depends on the order in which they are made."""
     made = [FAULTS["outputs.last-position"], FAULTS["lengths.reverse-flips-tensor"]]
 
     def target(node: Node, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:

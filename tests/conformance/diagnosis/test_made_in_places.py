@@ -1,4 +1,4 @@
-"""Faults that are made in those places only where numbers were seen to be wrong, whatever they are about."""
+"""Faults that are made only in the places where wrong numbers were seen, whatever the fault concerns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of the package
+sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are not part of the package
 
 from benchmarks.staging import Opened, findings_on, of_faults
 from onnxspec.cases import CaseSpec, build_case
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 def in_rows(change: Callable[[dict[str, Array]], dict[str, Array]], first: Callable[[int], int]) -> Opened:
-    """A kernel of two threads, the second of which computes rows from one on from other inputs."""
+    """Return a kernel of two threads; the second thread computes the rows from ``first`` on from changed inputs."""
     right = of_faults([])
 
     def opened(model: bytes) -> Any:
@@ -68,7 +68,7 @@ def test_equations_that_are_wrong_in_the_last_units_only_are_named(block: int) -
 
 
 def test_units_of_altered_equations_are_computed_from_those_of_all() -> None:
-    """Each is what it would be if all were altered, step by step from the same states."""
+    """Each unit has the value it would have if all units were altered, step by step from the same states."""
     spec = CaseSpec("GRU", 14, T=1, N=2, I=3, H=6, linear_before_reset=1, bias=True, initial="h")
     trial = build_case(spec).trial
     inputs = trial.feeds[0].inputs
@@ -84,7 +84,7 @@ def test_units_of_altered_equations_are_computed_from_those_of_all() -> None:
 
 
 def test_of_two_words_for_one_thing_one_is_told() -> None:
-    """In RNN what the activation gives is the hidden state: to bound either is the same."""
+    """In RNN the activation's result is the hidden state: clipping either is the same fault."""
     specs = [
         CaseSpec("RNN", 14, T=3, N=2, I=2, H=3, activations=("Affine",), alpha=(1.5,), beta=(0.5,), clip=0.5, seed=n)
         for n in (1, 2)
@@ -95,7 +95,8 @@ def test_of_two_words_for_one_thing_one_is_told() -> None:
 
 
 def test_what_cases_of_other_lists_tell_apart_is_not_one_thing() -> None:
-    """Without a list of activations Sigmoid is HardSigmoid by either; with one by the function alone."""
+    """Without a list of activations Sigmoid is HardSigmoid by either fault; with a list only by the fault of the
+    function."""
     specs = [CaseSpec("LSTM", 1, T=3, N=2, I=2, H=3, bias=True, seed=n) for n in (1, 2)]
     finding = one_finding(of_faults(["sigmoid.hard"]), *specs)
     assert finding["fault"] in ("sigmoid.hard", "")

@@ -1,4 +1,4 @@
-"""Diagnosis of faults that are made in some places only, by a rule that nobody knows, or beyond some number."""
+"""Diagnosis of faults made only in some places: by an unknown rule, or beyond some number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPECS = [
 
 
 def named(target: Target) -> set[tuple[str, ...]]:
-    """The explanations of a target's failing cases; an empty one for those without a name."""
+    """Return the explanations of a target's failing cases; an empty one for those without a name."""
     failing: list[FailingCase] = []
     for spec in SPECS:
         case, probe = build_case(spec), SpecProbe(spec)
@@ -48,7 +48,7 @@ def named(target: Target) -> set[tuple[str, ...]]:
 
 
 def in_rows(id: str, first: int) -> Target:
-    """A target that makes a fault in rows from one on."""
+    """Return a target that makes a fault only from row ``first`` on."""
     fault = fault_named(id)
     assert fault is not None
 
@@ -71,7 +71,7 @@ def test_a_fault_is_named_where_it_is_made_everywhere_and_not_in_some_rows() -> 
 
 @pytest.mark.long
 def test_zeros_in_some_places_are_no_name() -> None:
-    """They stand there for many reasons."""
+    """Zeros can have many causes."""
 
     def zeros(node: Node, inputs: Arrays) -> Arrays:
         outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
@@ -92,14 +92,14 @@ def test_noise_in_some_places_is_no_name() -> None:
 
 
 def test_a_state_goes_wrong_in_y_and_in_the_last_state_alike() -> None:
-    """A last state that is one step old is no step that was left out, since Y has that step."""
+    """A last state that is one step old is not a skipped step, since Y has that step."""
     assert not any(
         id.startswith("steps.skipped") for names in named(in_rows("outputs.state-before-last", 1)) for id in names
     )
 
 
 def length_in_a_byte(model: bytes) -> Callable[[Mapping[str, Any]], list[NDArray[Any]]]:
-    """A kernel that keeps sequence_lens in one byte."""
+    """Return a kernel that stores sequence_lens in one byte."""
     read = read_model(model)
 
     def run(feeds: Mapping[str, Any]) -> list[NDArray[Any]]:
@@ -126,7 +126,7 @@ def test_lengths_in_a_byte_are_named() -> None:
 
 
 def test_runs_of_a_session_stand_in_the_order_in_which_they_were_made() -> None:
-    """A session is gone through as a whole, and then once more: what it keeps comes from the run before."""
+    """A session runs all its feeds once, then all again: stale memory comes from the run before."""
     spec = next(s for s in profile("core", "LSTM", 14) if s.reruns == "data" and not s.illegal)
     case, probe = build_case(spec), SpecProbe(spec)
     right = [evaluate(case.trial.node, feed.inputs) for feed in case.trial.feeds]

@@ -1,4 +1,4 @@
-"""Faults of quantized nodes have the names that they have in float ones."""
+"""Faults of quantized nodes have the same names as in float nodes."""
 
 from __future__ import annotations
 

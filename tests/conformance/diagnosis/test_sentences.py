@@ -1,7 +1,7 @@
-"""A test of sentences: what the findings of faulty targets say is true.
+"""Test of sentences: the findings on faulty targets are true.
 
-Here of some faults, pairs of them and kernels on a few cases; of all of them in ``benchmarks/sentences.py``, which tox
-runs (``tox -e sentences``).
+This module tries some faults, pairs of faults and kernels on a few cases; ``benchmarks/sentences.py`` tries all faults
+(``tox -e sentences``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are no part of the package
+sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are not part of the package
 
 from benchmarks.sentences import false_sentences, meets
 from benchmarks.staging import Session, findings_on, kernel_names, of_faults, on_kernel
@@ -88,7 +88,7 @@ def test_a_constant_is_not_what_memory_happened_to_be() -> None:
 
 
 def _changed_by(change: Callable[[str, Any, Any], Any]) -> Any:
-    """A target that returns what is right, changed: by its operator's name, its feeds and an output."""
+    """Return a target that changes each right output, by its operator's name, its feeds and the output."""
     right = of_faults([])
 
     def opened(model: bytes) -> Session:
@@ -173,7 +173,7 @@ def test_what_comes_and_goes_has_its_condition(seed: int) -> None:
 
 
 def _where(chosen: Callable[[Any, dict[str, Any]], bool], id: str) -> Any:
-    """A target that makes a fault where its node, and what it is fed, are chosen; and else none."""
+    """Return a target that makes a fault only where ``chosen`` accepts the node and its feeds."""
     right, wrong = of_faults([]), of_faults([id])
 
     def opened(model: bytes) -> Session:
@@ -189,7 +189,7 @@ def _small(op: str) -> list[CaseSpec]:
 
 
 def test_what_must_be_absent_is_a_condition() -> None:
-    """Cases with linear_before_reset and B pass: without the condition the name would be refuted."""
+    """Cases with linear_before_reset and B pass: without the condition "no bias" they would contradict the name."""
     target = _where(lambda node, feeds: len(node.input) < 4 or not node.input[3], "gru.linear-before-reset.ignored")
     findings, results, probes = findings_on(target, _small("GRU"))
     (finding,) = findings
@@ -199,7 +199,7 @@ def test_what_must_be_absent_is_a_condition() -> None:
 
 
 def test_a_wrong_case_that_is_right_by_a_wider_class_alone_is_made_smaller() -> None:
-    """Of the smallest failing case numbers are small, and off by less than bfloat16's roundings."""
+    """The numbers of the smallest failing case are small, and their errors are less than bfloat16's roundings."""
     target = _where(lambda node, feeds: feeds["X"].shape[-1] > 4, "sizes.input-tail-of-4")
     findings, results, probes = findings_on(target, _small("RNN"))
     (finding,) = findings
@@ -212,12 +212,12 @@ def test_a_wrong_case_that_is_right_by_a_wider_class_alone_is_made_smaller() -> 
 @pytest.mark.parametrize(
     "ids",
     [
-        # From one step on each is foretold by another one beside it.
+        # From one step on, each of the two is also predicted by another fault beside the other one.
         pytest.param(
             ("alpha.zero-as-default", "rows.share-first-state"),
             marks=pytest.mark.xfail(reason="one finding is 'consistent with' a third fault since scopes are 18"),
         ),
-        # That alpha is ignored says the same of Elu, and more of others.
+        # Ignoring alpha has the same effect on Elu, and changes other functions too.
         ("softsign.no-absolute", "elu.no-alpha"),
     ],
 )
@@ -248,7 +248,7 @@ def test_sentences_that_are_false_are_seen() -> None:
 
 
 def test_a_fault_that_is_confirmed_on_the_smallest_case_keeps_its_name() -> None:
-    """Of five faults at once nothing explains a case; made smaller, it shows one of them."""
+    """No explanation exists for a case with five faults at once; the shrunk case shows one of them."""
     ids = ("lengths.ignored", "clip.ignored", "activations.ignored", "initial-h.ignored", "lstm.input-forget.ignored")
     spec = CaseSpec(
         "LSTM", 14, T=4, N=3, I=2, H=5, lengths="ragged", clip=0.25, activations=("Tanh", "Relu", "Sigmoid"),

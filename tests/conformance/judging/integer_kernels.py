@@ -1,13 +1,13 @@
 # ruff: noqa: B023, E501 - handed over so; closures are called where they are made
-"""Right integer kernels of quantized recurrent nodes (ONNX LSTM, GRU, RNN), in NumPy.
+"""Correct integer kernels of quantized recurrent nodes (ONNX LSTM, GRU, RNN), in NumPy.
 
-Written 2026-11-25 from the literature, by an author who had seen none of the project's tables of faults, axes,
-profiles or cases: B. Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
-Inference" (2018) and gemmlowp's documents (integer accumulation, zero points taken out, int32 bias of scale s_x * s_w,
-fixed-point multipliers), TFLite's integer LSTM (hidden state in the output's levels, cell in 16 bits with a scale of
-a power of two), and ONNX's QuantizeLinear / DequantizeLinear.
+Written 2026-11-25 from the literature, by an author who had not seen the project's tables of faults, axes, profiles or
+cases: B. Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference"
+(2018) and gemmlowp's documents (integer accumulation, zero points subtracted, int32 bias of scale s_x * s_w,
+fixed-point multipliers), TFLite's integer LSTM (hidden state in the output's levels, 16-bit cell state with a
+power-of-two scale), and ONNX's QuantizeLinear / DequantizeLinear.
 
-Every kernel is ``kernel(op, attributes, inputs, outputs)``:
+Every kernel is called as ``kernel(op, attributes, inputs, outputs)``:
 
 ``op``
     "LSTM", "GRU" or "RNN".
@@ -15,33 +15,34 @@ Every kernel is ``kernel(op, attributes, inputs, outputs)``:
     The node's attributes; absent ones have ONNX's defaults (activations, activation_alpha, activation_beta, clip,
     direction, hidden_size, input_forget, layout, linear_before_reset).
 ``inputs``
-    Name (X, W, R, B, sequence_lens, initial_h, initial_c, P) to (integers, scale, zero_point) or a float array; None or
-    absent is an input that is not there. sequence_lens is a plain array of integers. Scales and zero points are scalars,
-    and those of W, R, B and P may be per channel: of length G * hidden_size (axis 1), of num_directions (axis 0), or of
-    a shape which broadcasts, as long as W's and R's do not vary along the axis that is summed.
+    Name (X, W, R, B, sequence_lens, initial_h, initial_c, P) to (integers, scale, zero_point) or a float array. An
+    input that is None or missing is an absent input. sequence_lens is a plain array of integers. Scales and zero points
+    are scalars; those of W, R, B and P may be per channel: of length G * hidden_size (axis 1), of length num_directions
+    (axis 0), or of a shape that broadcasts, as long as W's and R's do not vary along the summed axis.
 ``outputs``
     Name (Y, Y_h, Y_c) to (scale, zero_point, dtype), scalars.
 
-It returns name to integer array, for the outputs asked for. Quantizing rounds half to even and saturates.
+A kernel returns a dict from name to integer array, for the requested outputs. Quantization rounds half to even and
+saturates.
 
 ``FLOAT_STATE``   kernels that keep the state in float between steps; compare with a float node between DQ and Q.
-``LEVEL_STATE``   kernels whose hidden state, between steps, is the quantized Y (float, where Y is not asked for: Y_h's
-                  levels need not hold the states before the last); compare with a composition that does the same. They also
-                  differ from a float node by what the rounded
-                  (and saturated!) state feeds back, which can be some levels where the recurrent gain is high.
+``LEVEL_STATE``   kernels whose hidden state between steps is the quantized Y; compare with a composition that does the
+                  same. If Y is not requested, the state is float, since Y_h's levels need not hold the states before
+                  the last. They also differ from a float node by the rounded (and saturated!) state that is fed back:
+                  this can be some levels where the recurrent gain is high.
 ``COARSER``       legitimate kernels of real integer runtimes that round more (16-bit gates, 16-bit cell, quantized cell).
-                  Those with a coarse cell or gates: 8-bit outputs only. Not bound to one level.
+                  Those with a coarse cell or gates: 8-bit outputs only. Their error may exceed one level.
 
-Where ONNX is silent, these kernels do what follows; a comparison should stay off it or allow both:
+Where ONNX is silent, these kernels follow these rules; a comparison should avoid these points or allow both behaviours:
 
-- rows past sequence_lens are the real value 0 in Y (that is: the zero point); Y_h and Y_c are of the last valid step; a
-  row of length 0 returns its initial state;
+- Y is the real value 0 (that is, the zero point) in rows past sequence_lens; Y_h and Y_c come from the last valid step;
+  a row of length 0 returns its initial state;
 - input_forget=1 makes the forget gate 1 - i; its weights are not used;
-- clip bounds the inputs of f and g in all gates; on h(C), where runtimes differ, see ``CLIP_CELL`` (True: the operator's
-  text, "applied to the input of activations"; False: onnxruntime's);
-- alpha and beta are consumed in order by those activations that have them (as onnxruntime does); the defaults of Affine
-  (1, 0) and ScaledTanh (1, 1) are not onnxruntime's: a comparison should give them;
-- where Y's levels cannot hold an initial state, a LEVEL_STATE kernel still uses that state exactly in the first step.
+- clip bounds the inputs of f and g in all gates; runtimes differ on h(C), see ``CLIP_CELL`` (True: the operator's text,
+  "applied to the input of activations"; False: onnxruntime);
+- alpha and beta are consumed in order by the activations that use them (as in onnxruntime); the defaults of Affine
+  (1, 0) and ScaledTanh (1, 1) are not onnxruntime's: a comparison should set them explicitly;
+- if Y's levels cannot hold an initial state, a LEVEL_STATE kernel still uses the exact state in the first step.
 """
 
 import numpy as np
@@ -55,7 +56,7 @@ _BETA = {"affine": 0.0, "scaledtanh": 1.0, "hardsigmoid": 0.5}
 
 
 def quantize(value, scale, zero_point, dtype, ftype=np.float64):
-    """round-half-even(value / scale) + zero_point, saturated to dtype."""
+    """Return round-half-even(value / scale) + zero_point, saturated to dtype."""
     dtype = np.dtype(dtype)
     info = np.iinfo(dtype)
     levels = np.rint(np.asarray(value, ftype) / ftype(scale)).astype(np.float64) + float(zero_point)
@@ -63,7 +64,7 @@ def quantize(value, scale, zero_point, dtype, ftype=np.float64):
 
 
 def _activation(name, alpha, beta, f):
-    """The activation in float type f."""
+    """Return the activation function, computed in float type f."""
     name, a, b, one, zero = name.lower(), f(alpha), f(beta), f(1), f(0)
     return {
         "sigmoid": lambda x: np.where(
@@ -83,7 +84,8 @@ def _activation(name, alpha, beta, f):
 
 
 def _activations(op, attributes, directions, f):
-    """The activations of every direction, with alpha and beta consumed by those that have them."""
+    """Return the activation functions of every direction; alpha and beta are consumed by the functions that use
+    them."""
     names = [n if isinstance(n, str) else n.decode() for n in attributes.get("activations") or []]
     names = names or _ACTIVATIONS[op] * directions
     alphas, betas = (list(attributes.get("activation_" + k) or []) for k in ("alpha", "beta"))
@@ -100,7 +102,7 @@ def _activations(op, attributes, directions, f):
 
 
 def _broadcast(parameter, shape):
-    """A scale or zero point, of any of the accepted shapes, for a tensor of ``shape``: an array of as many dimensions."""
+    """Reshape a scale or zero point of any accepted shape to as many dimensions as ``shape``, so that it broadcasts."""
     p = np.asarray(parameter)
     if p.size == 1:
         return p.reshape((1,) * len(shape))
@@ -112,7 +114,7 @@ def _broadcast(parameter, shape):
 
 
 class _Tensor:
-    """Integers without their zero point, and a scale that broadcasts; or floats (scale None)."""
+    """Integers minus their zero point, with a scale that broadcasts; or floats (scale None)."""
 
     def __init__(self, value):
         if isinstance(value, tuple):
@@ -127,12 +129,12 @@ class _Tensor:
             self.q, self.scale = np.asarray(value), None
 
     def real(self, f):
-        """The values in float type f."""
+        """Return the real values in float type f."""
         return self.q.astype(f) if self.scale is None else self.q.astype(f) * self.scale.astype(f)
 
 
 class _Weight:
-    """One direction of W or R: integers [G*H, K], scales [G*H] or [1]."""
+    """Weight W or R of one direction: integers [G*H, K], scales [G*H] or [1]."""
 
     def __init__(self, tensor, d, f):
         self.real = tensor.real(f)[d]
@@ -161,20 +163,20 @@ class _Weight:
 
 
 class _Term:
-    """One product of the sum before an activation: exact integers with the scales of both sides, or floats."""
+    """Product in the sum before an activation: exact integers with the scales of both sides, or floats."""
 
     def __init__(self, real=None, acc=None, left=None, right=None):
         self.real, self.acc, self.left, self.right = real, acc, left, right
 
 
 class _Arithmetic:
-    """How the sum before an activation is rounded. All of it is exact but for the roundings its options name."""
+    """Arithmetic of the sum before an activation: exact, except for the roundings that its options name."""
 
     def __init__(self, f, accumulate="direct", scaling="product", bias="float", bits=0):
         self.f, self.accumulate, self.scaling, self.bias, self.bits = f, accumulate, scaling, bias, bits
 
     def product(self, left, weight):
-        """left [N, K] (a _Tensor with one scale, integers or floats) by a weight transposed."""
+        """Multiply left [N, K] (a _Tensor with a single scale: integers or floats) by a transposed weight."""
         f = self.f
         if left.scale is None or weight.q is None or self.accumulate == "dequantized":
             if weight.q is not None and left.scale is None and self.accumulate != "dequantized":
@@ -188,7 +190,7 @@ class _Arithmetic:
         return _Term(acc=acc, left=left.scale.reshape(-1)[0], right=weight.scale)
 
     def sum(self, pairs, extra=None):
-        """The sum of (term, bias) pairs and of ``extra`` (peepholes), as floats."""
+        """Return the sum of (term, bias) pairs and of ``extra`` (peepholes), as floats."""
         f, total, base = self.f, None, None
         if self.scaling == "last":
             base = next((t.left * t.right for t, _ in pairs if t.acc is not None), None)
@@ -224,8 +226,11 @@ class _Arithmetic:
 
 
 def fixed_point(acc, scale, bias, f, fraction=28):
-    """gemmlowp's way: acc * scale as acc times a 31-bit multiplier and a rounding shift, into a fixed-point number with
-    ``fraction`` bits, where the bias is added. Python's integers, so that nothing overflows."""
+    """Return acc * scale + bias in gemmlowp's fixed-point arithmetic.
+
+    acc is multiplied by a 31-bit multiplier and shifted with rounding to a fixed-point number with ``fraction``
+    fractional bits, to which the bias is added. Python's integers are used, so nothing overflows.
+    """
     mantissa, exponent = np.frexp(scale)
     multiplier = np.broadcast_to(np.rint(mantissa * 2.0**31).astype(np.int64), acc.shape)
     shift = np.broadcast_to(31 - exponent - fraction, acc.shape)
@@ -253,8 +258,12 @@ def _run(
     bias="float",
     peak=None,
 ):
-    """The node. ``state``: float, or levels (of Y). ``cell``: float, levels (of Y_c) or int16. ``reset``: whether GRU's
-    r (.) H is kept in float or as levels. ``gates``: float, or q15. ``peak``: a list which is given the largest |C|."""
+    """Compute the node.
+
+    ``state``: float, or levels (of Y). ``cell``: float, levels (of Y_c) or int16. ``reset``: whether GRU's r (.) H
+    stays in float or becomes levels. ``gates``: float, or q15. ``peak``: a list to which the smallest and largest C of
+    each step are appended.
+    """
     present = {k: v for k, v in inputs.items() if v is not None}
     wide = any(np.dtype(o[2]).itemsize > 1 for o in outputs.values())
     if wide and (cell != "float" or gates != "float"):
@@ -296,7 +305,7 @@ def _run(
         return np.clip(np.rint(v * f(32768)), -32768, 32767) / f(32768) if gates == "q15" else v
 
     def fed(h, encoding):
-        """A state as a product meets it: floats, or levels."""
+        """Return a state as operand of a product: floats, or levels."""
         if encoding is None:
             return _Tensor(h)
         scale, zero, dtype = encoding
@@ -394,7 +403,8 @@ def _run(
 
 
 def _cell_exponent(op, attributes, inputs, outputs):
-    """The power of two which holds the cell state with a quarter to spare, as a converter finds it by calibration."""
+    """Return the exponent of the power of two that holds the cell state with 25 % margin, as a converter finds it by
+    calibration."""
     peak = [0.0]
     if inputs.get("initial_c") is not None:
         peak.append(float(np.abs(_Tensor(inputs["initial_c"]).real(np.float64)).max(initial=0)))
@@ -402,109 +412,146 @@ def _cell_exponent(op, attributes, inputs, outputs):
     return max(0, int(np.ceil(np.log2(max(np.abs(peak)) * 1.25 + 1e-9))))
 
 
-# --- 1. The state is kept in float between the steps -----------------------------------------------------------------
+# --- 1. The state stays in float between the steps -------------------------------------------------------------------
 
 
 def float_state(op, attributes, inputs, outputs):
-    """Exact integer sums of X by W, times s_x * s_w, then float64; H by R as floats by integers, times s_r.
-    Legitimate: the node between DequantizeLinear and QuantizeLinear, with the integers multiplied before their scales."""
+    """Compute exact integer sums of X by W, times s_x * s_w, then float64; H by R as floats by integers, times s_r.
+
+    Legitimate: the node between DequantizeLinear and QuantizeLinear, with the integers multiplied before their scales.
+    """
     return _run(op, attributes, inputs, outputs)
 
 
 def float_state_32(op, attributes, inputs, outputs):
-    """The same in float32 throughout, as a runtime's epilogue does it.
-    Legitimate: float32 is ONNX's own type between DQ and Q; differs by ties only (below one level)."""
+    """Compute the same in float32 throughout, as the epilogue of a runtime does.
+
+    Legitimate: float32 is ONNX's own type between DQ and Q; results differ only at ties (by less than one level).
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32)
 
 
 def float_state_expanded(op, attributes, inputs, outputs):
-    """gemmlowp's sum: raw products, minus zero points times row and column sums, plus K * z_x * z_w; float64.
-    Legitimate: the same integer, with no widening of the operands by their zero points."""
+    """Compute gemmlowp's sum in float64: raw products, minus zero points times row and column sums, plus K * z_x * z_w.
+
+    Legitimate: the integer is the same; the operands need not be widened by their zero points.
+    """
     return _run(op, attributes, inputs, outputs, accumulate="expanded")
 
 
 def float_state_bias_integer(op, attributes, inputs, outputs):
-    """W's bias is rounded to an integer of scale s_x * s_w and added to the accumulator (TFLite, QNN); float32 after it.
-    Legitimate: the standard int32 bias. With outputs of 16 bits it has 16 bits more and int64, as TFLite's 16x8 needs."""
+    """Round W's bias to an integer of scale s_x * s_w and add it to the accumulator (TFLite, QNN); then float32.
+
+    Legitimate: the standard int32 bias. With 16-bit outputs the bias has 16 more bits and is int64, as TFLite's 16x8
+    mode needs.
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32, bias="integer")
 
 
 def float_state_scale_last(op, attributes, inputs, outputs):
-    """Everything before an activation is brought to units of s_x * s_w, summed, and scaled once at the end; float32.
-    Legitimate: distributivity; one rounding of float32 in another place."""
+    """Convert all terms before an activation to units of s_x * s_w, sum them, and scale once at the end; float32.
+
+    Legitimate: distributivity; one float32 rounding happens in another place.
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32, scaling="last")
 
 
 def float_state_scales_separate(op, attributes, inputs, outputs):
-    """The accumulator times W's scale (per channel, if it is), then times X's; float32.
-    Legitimate: associativity; a runtime which folds only the weight scales ahead of time does so."""
+    """Multiply the accumulator by W's scale (per channel, if W has it), then by X's; float32.
+
+    Legitimate: associativity; a runtime that folds only the weight scales ahead of time does this.
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32, scaling="separate")
 
 
 def float_state_fixed_point(op, attributes, inputs, outputs):
-    """s_x * s_w as a 31-bit multiplier and a rounding shift (gemmlowp) into a fixed-point number of 28 fractional bits,
-    bias added there; float64 activations. Legitimate: off by at most 2^-28 before an activation."""
+    """Apply s_x * s_w as a 31-bit multiplier and a rounding shift (gemmlowp), and add the bias, with 28 fractional
+    bits.
+
+    Activations are in float64. Legitimate: the error before an activation is at most 2^-28.
+    """
     return _run(op, attributes, inputs, outputs, scaling="fixed")
 
 
 def float_state_dequantized(op, attributes, inputs, outputs):
-    """X, W and R are dequantized and a float32 node is run: what ONNX's Q-DQ form says to the letter.
-    Legitimate: it is the definition; the others are its integer fusions."""
+    """Dequantize X, W and R and run a float32 node: ONNX's Q-DQ form to the letter.
+
+    Legitimate: it is the definition; the other kernels are integer fusions of it.
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32, accumulate="dequantized")
 
 
-# --- 2. The state is the quantized Y between the steps ---------------------------------------------------------------
+# --- 2. The state between the steps is the quantized Y ---------------------------------------------------------------
 
 
 def level_state(op, attributes, inputs, outputs):
-    """H goes back as levels of Y, so both products are exact integers, times s_x * s_w and s_y * s_r; float64, the cell
-    in float. Legitimate: an integer runtime has no other H than the quantized Y (TFLite, QNN)."""
+    """Feed H back as levels of Y, so that both products are exact integers, times s_x * s_w and s_y * s_r; float64.
+
+    The cell is in float. Legitimate: an integer runtime has no other H than the quantized Y (TFLite, QNN).
+    """
     return _run(op, attributes, inputs, outputs, state="levels")
 
 
 def level_state_32(op, attributes, inputs, outputs):
-    """level_state in float32 throughout. Legitimate: as there; ties may go the other way, and are then fed back."""
+    """Compute level_state in float32 throughout.
+
+    Legitimate: as level_state; ties may round the other way, and the difference is then fed back.
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32, state="levels")
 
 
 def level_state_bias_integer(op, attributes, inputs, outputs):
-    """level_state with Wb and Rb as integers of scale s_x * s_w and s_y * s_r, added to the accumulators; float32.
-    Legitimate: the int32 bias of TFLite and QNN."""
+    """Compute level_state with Wb and Rb as integers of scale s_x * s_w and s_y * s_r, added to the accumulators;
+    float32.
+
+    Legitimate: the int32 bias of TFLite and QNN.
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", bias="integer")
 
 
 def level_state_expanded(op, attributes, inputs, outputs):
-    """level_state with zero points taken out by row and column sums (gemmlowp); float64.
-    Legitimate: the same integers."""
+    """Compute level_state with zero points subtracted by row and column sums (gemmlowp); float64.
+
+    Legitimate: the integers are the same.
+    """
     return _run(op, attributes, inputs, outputs, state="levels", accumulate="expanded")
 
 
 def level_state_scale_last(op, attributes, inputs, outputs):
-    """level_state with the recurrent accumulator brought to units of s_x * s_w and one scaling at the end; float32.
-    Legitimate: distributivity."""
+    """Compute level_state with the recurrent accumulator in units of s_x * s_w and one scaling at the end; float32.
+
+    Legitimate: distributivity.
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", scaling="last")
 
 
 def level_state_fixed_point(op, attributes, inputs, outputs):
-    """level_state with gemmlowp's multipliers and shifts for both accumulators; float64 activations.
-    Legitimate: as float_state_fixed_point."""
+    """Compute level_state with gemmlowp's multipliers and shifts for both accumulators; float64 activations.
+
+    Legitimate: as float_state_fixed_point.
+    """
     return _run(op, attributes, inputs, outputs, state="levels", scaling="fixed")
 
 
-# --- 3. Coarser, as integer-only hardware has it ---------------------------------------------------------------------
+# --- 3. Coarser, as in integer-only hardware -------------------------------------------------------------------------
 
 
 def level_state_reset_levels(op, attributes, inputs, outputs):
-    """level_state in which GRU's r (.) H (linear_before_reset = 0) is requantized to Y's levels before R.
-    (In the first step to initial_h's, if that is quantized.) Legitimate: an integer matrix unit needs an integer operand,
-    and r (.) H is within H's range, as 0 is. One more rounding a step."""
+    """Compute level_state with GRU's r (.) H (linear_before_reset = 0) requantized to Y's levels before R.
+
+    In the first step it is requantized to initial_h's levels, if that input is quantized. Legitimate: an integer matrix
+    unit needs an integer operand, and r (.) H lies within H's range, since 0 does. This adds one rounding per step.
+    """
     return _run(op, attributes, inputs, outputs, state="levels", reset="levels")
 
 
 def level_state_cell_levels(op, attributes, inputs, outputs):
-    """level_state in which the cell, too, is kept as the quantized Y_c (if that is asked for).
-    Legitimate: QNN-like runtimes quantize both states; it is coarse with 8 bits. Only where Y_c's levels hold the cells
-    of all steps: they were calibrated for the last one, and to saturate the others would be wrong."""
+    """Compute level_state with the cell state kept as the quantized Y_c, if that is requested.
+
+    Legitimate: QNN-like runtimes quantize both states; with 8 bits this is coarse. Raises NotImplementedError unless
+    Y_c's levels hold the cell states of all steps: they were calibrated for the last step, and saturating the others
+    would be wrong.
+    """
     if op == "LSTM" and "Y_c" in outputs:
         scale, zero_point, dtype = outputs["Y_c"]
         peak, info = [0.0], np.iinfo(dtype)
@@ -517,14 +564,19 @@ def level_state_cell_levels(op, attributes, inputs, outputs):
 
 
 def level_state_cell_int16(op, attributes, inputs, outputs):
-    """level_state with the cell as int16 with a scale of a power of two (TFLite's integer LSTM), float32 activations.
-    Legitimate for 8-bit outputs: the rounding is 2^-13 or so."""
+    """Compute level_state with an int16 cell state and a power-of-two scale (TFLite's integer LSTM), float32
+    activations.
+
+    Legitimate for 8-bit outputs: the rounding is about 2^-13.
+    """
     return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", cell="int16")
 
 
 def level_state_gates_int16(op, attributes, inputs, outputs):
-    """TFLite's integer LSTM: sums saturated to Q3.12, activations to Q0.15, an int16 cell, H as Y's levels.
-    Legitimate for 8-bit outputs and the default activations: the same widths as the reference kernels."""
+    """Compute TFLite's integer LSTM: sums saturated to Q3.12, activations to Q0.15, an int16 cell, H as Y's levels.
+
+    Legitimate for 8-bit outputs and the default activations: the widths are those of the reference kernels.
+    """
     return _run(op, attributes, inputs, outputs, state="levels", cell="int16", gates="q15")
 
 

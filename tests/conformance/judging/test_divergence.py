@@ -1,4 +1,4 @@
-"""Where a target first departs: in the order of computation, in words that mean something."""
+"""The first divergence of a target, in the order of computation and in terms of the operator."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_states_come_after_y() -> None:
 
 
 def test_what_is_left_unwritten_is_told_by_its_first_step() -> None:
-    """The message was: Y_h[0,0,1] is 0.9158, must be 0 within 1.4e-45."""
+    """Before, the message was: Y_h[0,0,1] is 0.9158, must be 0 within 1.4e-45."""
     judgement = judge_staged(build_case(replace(SPEC, bias=True)), FAULTS["bias.ignored"])
     assert judgement.where is not None
     assert (judgement.where["output"], judgement.where["step"]) == ("Y", 0)

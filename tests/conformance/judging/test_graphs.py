@@ -1,4 +1,4 @@
-"""Several nodes in one session: each is judged by itself, and who is wrong is named."""
+"""Several nodes in one session: each is judged by itself, and the wrong node is named."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPECS = [
 
 
 class Kernel:
-    """Computes node by node, each as `inputs` makes its inputs, and `outputs` its outputs."""
+    """Kernel that computes node by node; `inputs` changes a node's inputs and `outputs` its outputs."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ def test_a_right_kernel_passes(spec: CaseSpec, name: str) -> None:
     assert all(one.elements for one in each)
 
 
-@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "last-step"])  # where a second one does
+@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "last-step"])  # there the second node may share
 def test_state_buffers_that_two_nodes_share_are_found_and_named(name: str) -> None:
-    """The second node begins where the first one ended."""
+    """The second node starts from the final state of the first."""
     trial = joined(SPECS[0], name)
 
     def shared(node: str, inputs: Arrays, tensors: Arrays) -> Arrays:
@@ -97,7 +97,7 @@ KEYED = [CaseSpec(op, 14, T=3, N=2, I=3, H=3, weights="initializer") for op in (
 
 @pytest.mark.parametrize("spec", KEYED, ids=lambda spec: spec.id)
 def test_what_is_kept_by_the_name_of_W_is_found(spec: CaseSpec) -> None:
-    """A node with the W of an earlier one runs with that one's R."""
+    """A node with the same W as an earlier node runs with the R of that node."""
     trial = joined(spec, "twins")
 
     def kept(node: str, inputs: Arrays, tensors: Arrays) -> Arrays:
@@ -146,14 +146,14 @@ def test_weights_that_are_mixed_up_are_found_and_named(spec: CaseSpec, name: str
     assert judgement.verdict is Verdict.WRONG
     assert judgement.where is not None
     assert judgement.where["node"] == "first"
-    # The second one computes rightly with what it got.
+    # The second node computes correctly from the inputs that it got.
     second = list(node_views([trial], [outcome]))[1]
     assert second.name == "second"
     assert judge(second.trials, second.outcomes).verdict is Verdict.PASS
 
 
 def test_numbers_that_are_not_what_the_next_node_got_accuse_nobody_else() -> None:
-    """A wrong first node whose wrong numbers go on: the second is right."""
+    """A wrong first node passes on its wrong numbers: the second node is right."""
     trial = joined(SPECS[1], "chain")
 
     def wrong(node: str, outputs: Arrays) -> Arrays:
@@ -199,7 +199,8 @@ def test_outputs_of_another_number_are_malformed() -> None:
 
 
 def test_runs_that_differ_are_told_of_the_node_that_differs() -> None:
-    """The first node's last digit changes from run to run: the second one is judged from what it got each time."""
+    """The first node's last digit changes from run to run; the second node is judged from its actual inputs each
+    time."""
     trial = joined(SPECS[1], "chain")
     calls = iter(range(100))
 

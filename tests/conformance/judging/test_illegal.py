@@ -1,4 +1,5 @@
-"""Forbidden models on targets: who refuses them passes, who runs them fails, and who runs nothing shows nothing."""
+"""Forbidden models on targets: a target that refuses them passes, one that runs them fails, one that runs nothing
+proves nothing."""
 
 import json
 import subprocess
@@ -197,7 +198,7 @@ def test_a_run_leaves_evidence_of_what_was_accepted(tmp_path: Path) -> None:
 
 
 def test_what_was_refused_rightly_hides_no_condition_of_a_finding() -> None:
-    """All legal cases wrong in float32: that is the condition, though forbidden float32 models pass."""
+    """All legal cases are wrong in float32: that is the condition, although forbidden float32 models pass."""
     wrong = [CaseSpec("LSTM", 14, T=2, seed=seed) for seed in range(2)]
     right = [CaseSpec("LSTM", 14, "float64", T=2), case_of("layout.two").spec]
     judged = [(spec, Judgement(Verdict.WRONG, "value", clause="lstm.equations")) for spec in wrong]

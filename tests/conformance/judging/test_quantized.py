@@ -1,6 +1,7 @@
-"""Nodes between DequantizeLinear and QuantizeLinear: right kernels and wrong ones, written here from the documents.
+"""Nodes between DequantizeLinear and QuantizeLinear, with correct and wrong kernels written here from the
+specification.
 
-They are written apart from the reference: plain NumPy, gate by gate, in float32.
+The kernels are independent of the reference: plain NumPy, gate by gate, in float32.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def same(codecs: Mapping[str, Affine]) -> Mapping[str, Affine]:
 
 @dataclass
 class Kernel:
-    """Computes a quantized node; `codecs` is what it takes for them, `shown` how it quantizes."""
+    """Kernel of a quantized node; `codecs` replaces the node's codecs, `shown` quantizes the outputs."""
 
     trial: Trial
     state: str = "float"
@@ -157,7 +158,7 @@ def test_onnxruntime_computes_the_composition(spec: CaseSpec, way: str, level: s
     judgement = judge([trial], [run_in_process(run, trial)])
     assert judgement.verdict is Verdict.PASS, judgement.message
     told = (judgement.interpretations or {}).get("quantized_state")
-    # With 16 bits what goes from step to step may not show in one case.
+    # With 16 bits a single case may not show how the state goes from step to step.
     assert told == "float" or (told is None and way.endswith("16"))
 
 
@@ -179,7 +180,7 @@ def truncated(x: NDArray[Any], codec: Affine) -> NDArray[Any]:
 
 
 def swapped(x: Arrays) -> Arrays:
-    """Two gates of W change places."""
+    """Swap two gates of W."""
     first, second, *others = np.split(x["W"], x["W"].shape[1] // x["R"].shape[2], axis=1)
     return {**x, "W": np.concatenate([second, first, *others], axis=1)}
 
@@ -195,7 +196,7 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 SMALL = {"rounded towards zero", "state requantized with the codec of X", "scale of W taken for R"}
-"""A level or two, where the two scales are alike: less than what a class may declare."""
+"""Faults of a level or two where the two scales are similar: less than an accuracy class may declare."""
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -226,13 +227,13 @@ def test_kernels_that_are_a_level_off_are_right_by_a_class_that_says_so() -> Non
     def far(x: NDArray[Any], codec: Affine) -> NDArray[Any]:
         return np.clip(levels(x, codec).astype(np.int64) + 3, codec.lowest, codec.highest).astype(codec.dtype)
 
-    # Of 256 levels no class leaves more than two open, whatever it is called.
+    # Of 256 levels no class allows more than two, whatever its name.
     assert judged(spec, "qdq-u8", "qdq-64", shown=far).verdict is Verdict.WRONG
 
 
 def test_what_is_wrong_is_told_in_levels() -> None:
     def far(x: NDArray[Any], codec: Affine) -> NDArray[Any]:
-        # Where there is room: a level that saturates stays.
+        # Change only levels with room on both sides: a saturated level stays.
         return (levels(x, codec).astype(np.int64) ^ 8).astype(codec.dtype)
 
     message = judged(SPECS[0], "qdq-u8", shown=far).message
@@ -243,7 +244,7 @@ def test_what_is_wrong_is_told_in_levels() -> None:
 
 
 def test_a_tie_allows_two_levels() -> None:
-    """A scale of which every other number is a tie: both neighbours are right, and nothing else is."""
+    """With this scale every second number is a tie: both neighbours are right, and nothing else is."""
     codec = Affine(2.0, 10, 8)
     low, high = codec.between(np.array([2.9999999, 3.0, 0.5]), np.array([3.0000001, 3.0, 0.6]))
     assert (low.tolist(), high.tolist()) == ([11, 11, 10], [12, 12, 10])
@@ -261,7 +262,8 @@ HTP = [
 
 
 def test_levels_are_counted_by_the_reading_that_a_wider_class_makes_right() -> None:
-    """With the state as levels fewer of them are wrong, but by up to 12,777: saturated ones say nothing of a state."""
+    """With the state as levels fewer levels are wrong, but by up to 12,777: saturated levels are no evidence of a
+    state."""
     spec = CaseSpec(
         *("GRU", 14, "float32"), direction="reverse", T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h"), seed=6,
         weights_seed=6, linear_before_reset=0, quantization="s16", channels="directions", bias_type="product",

@@ -1,6 +1,6 @@
-"""The functions of a real runtime, gate by gate over all of their arguments, are within the standard class.
+"""The functions of a real runtime are within the standard class, gate by gate over their whole range of arguments.
 
-Cases are drawn with moderate arguments; kernels that approximate are furthest off where functions bend or saturate.
+Cases have moderate arguments; approximating kernels have their largest errors where functions bend or saturate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 from onnxspec.conformance import NotConforming, assert_conforms
 
-# Functions that take coefficients, with some for them.
+# Coefficients for the functions that take some.
 COEFFICIENTS: dict[str, dict[str, float]] = {
     "Affine": {"alpha": 1.3, "beta": 0.2},
     "Elu": {"alpha": 1.1},
@@ -27,8 +27,8 @@ COEFFICIENTS: dict[str, dict[str, float]] = {
 FUNCTIONS = ["Relu", "Tanh", "Sigmoid", "Softsign", "Softplus", *COEFFICIENTS]
 BLOCKS = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
-# (operator, functions, gate that is fed, biases): `*` stands for the function that is looked at. Biases make the other
-# gates let it pass: z of GRU is 0 or 1/2, f and o of LSTM are about 1.
+# (operator, functions, gate that is fed, biases): `*` stands for the tested function. Biases make the other gates pass
+# it on: z of GRU is 0 or 1/2, f and o of LSTM are about 1.
 PLACES: list[tuple[str, list[str], int, list[float]]] = [
     ("RNN", ["*"], 0, [0]),
     ("GRU", ["*", "Tanh"], 0, [0, 0, 0.5]),
@@ -42,7 +42,7 @@ PLACES: list[tuple[str, list[str], int, list[float]]] = [
 
 
 def arguments() -> np.ndarray:
-    """One a row: all that matters, and where exponentials overflow."""
+    """Return the arguments, one per row: all ranges that matter, and those where exponentials overflow."""
     random = np.random.default_rng(1)
     spans = ((-30, 30, 2000), (-1, 1, 800), (-23, -8, 800), (8, 23, 800), (-105, 105, 400))
     return np.concatenate([random.uniform(low, high, count) for low, high, count in spans]).astype(np.float32)

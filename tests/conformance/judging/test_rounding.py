@@ -1,4 +1,4 @@
-"""What a wider class holds is inaccurate only where it looks like rounding."""
+"""A result within a wider accuracy class is "inaccurate" only if its errors look like rounding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def right(node: Node, inputs: Any) -> Outputs:
 
 
 def changed(share: float, off: float) -> Judgement:
-    """The verdict on a target of which a share of the units is off by a part of their size, to either side."""
+    """Return the verdict on a target with a share of its units off by a relative error, to either side."""
 
     def implementation(node: Node, inputs: Any) -> Outputs:
         outputs = right(node, inputs)
@@ -75,7 +75,7 @@ def test_a_class_whose_bound_is_a_fifth_of_the_numbers_is_not_named() -> None:
 
 @pytest.mark.parametrize("lost", [True, False])
 def test_flushing_is_named_only_where_subnormal_numbers_become_zeros(lost: bool) -> None:
-    """Bounds of a class that flushes are wide in float16, where numbers are small."""
+    """In float16, a flushing class has wide bounds for small numbers."""
 
     def implementation(node: Node, inputs: Any) -> Outputs:
         if not lost:

@@ -1,4 +1,4 @@
-"""A node of a model whose small bias is lost is wrong, however well a wide class would hold its numbers."""
+"""A model's node that loses a small bias is wrong, even if a wide accuracy class contains its numbers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Kernel = Callable[[Node, Arrays], Arrays]
 
 SIZES = (8, 32, 64)
 SCALES = (0.003, 0.01, 0.03, 0.1, 0.3)
-"""Of biases; weights are as large as trained ones, up to 1 / sqrt(H)."""
+"""Scales of biases; weights have the size of trained ones, up to 1 / sqrt(H)."""
 
 
 def seen(folder: Path, H: int, scale: float, kernel: Kernel) -> Tried:
-    """What a kernel returns in the one node of a model, and the verdict on it, as ``run --model`` gives it."""
+    """Return the results of a kernel in a one-node model, and the verdict on it, as ``run --model`` gives it."""
     rng = np.random.default_rng(0)
     weights = {"W": (1, 4 * H, H), "R": (1, 4 * H, H), "B": (1, 8 * H)}
     largest = {"W": H**-0.5, "R": H**-0.5, "B": scale}
@@ -85,7 +85,7 @@ def test_coarse_arithmetic_on_the_same_nodes_stays_inaccurate(tmp_path: Path, H:
 
 @pytest.mark.parametrize("H", SIZES)
 def test_a_lost_bias_has_the_plainest_name_in_a_run_of_one_node(tmp_path: Path, H: int) -> None:
-    """All weights of a model are constants, so what is said of constants alone says no more."""
+    """All weights of a model are constants, so a fault of constants only is no more specific."""
     one, kept = seen(tmp_path / "node", H, 0.3, without_bias), Kept()
     kept.offer(one)
     result = result_of(one.probe, "staged", one.judgement, 0.0, None)

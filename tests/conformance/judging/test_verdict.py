@@ -1,4 +1,4 @@
-"""The verdict: precedence, interpretations, companions, conventions and what is undefined."""
+"""Verdicts: precedence, interpretations, all-outputs runs, conventions and undefined results."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def faulty(name: str) -> Callable[[Node, Outputs], dict[str, Array]]:
 
 
 def outcome(case: Case, **changes: Any) -> Outcome:
-    """What a conforming target did, changed."""
+    """Return the outcome of a conforming target, with changes."""
     return replace(staged_outcome(case.trial, conforming), **changes)
 
 
 def with_outputs(case: Case, *runs: Mapping[str, Array]) -> Outcome:
-    """The outcome of a case of one feed whose repeated runs gave these outputs."""
+    """Return the outcome of a case with one feed whose repeated runs returned ``runs``."""
     names = case.trial.node.outputs
     return outcome(case, outputs=(tuple(tuple(run[name] for name in names) for run in runs),))
 
 
 def spoilt(case: Case, name: str, change: Callable[[Array], Array]) -> Judgement:
-    """The verdict where one output is not what it must be."""
+    """Return the verdict on a target that changes one output."""
     right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
     return judge(case.trials, [with_outputs(case, {**right, name: change(right[name])})])
 
@@ -191,7 +191,7 @@ def test_coarse_arithmetic_is_inaccurate_with_the_class_that_explains_it() -> No
 
 
 def test_what_no_class_holds_is_asked_of_all_wider_ones_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six classes are tried where one of them may hold it, and none of them where their union does not."""
+    """Six classes are tried if one of them may contain the result, and none if their union does not."""
     asked: list[str] = []
 
     def noted(self: Expecting, accuracy: str = "standard", interpretations: Interpretations | None = None) -> Any:
@@ -246,7 +246,7 @@ def test_padding_may_hold_anything(value: float) -> None:
 
 
 def test_a_convention_makes_nothing_inconclusive() -> None:
-    """Bounds of bfloat16 that are as wide as the signal are the reason, whatever stands past the lengths."""
+    """The reason is that bfloat16's bounds are as wide as the signal, whatever the values past the lengths are."""
     sizes: dict[str, int] = {"T": 10, "N": 9, "I": 5, "H": 33}
     spec = CaseSpec("RNN", 22, type="bfloat16", direction="bidirectional", **sizes, bias=True, lengths="ragged")
     spec = replace(spec, initial="all", outputs=("Y", "Y_h"), weights="initializer")
@@ -267,7 +267,7 @@ def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("name", ["lengths.reverse-from-end", "lengths.reverse-one-early"])
 def test_what_fails_a_case_breaks_a_clause_that_may_fail(name: str, op: str) -> None:
-    # Reading padding, or leaving a step out, breaks what follows from sequence_lens: no convention is needed for it.
+    # Reading padding, or skipping a step, breaks the consequences of sequence_lens; no convention is involved.
     outputs = ALL if op == "LSTM" else ALL[:2]
     judgement = judge_staged(build_case(replace(RAGGED, op=op, direction="reverse", outputs=outputs)), faulty(name))
     assert judgement.verdict is Verdict.WRONG
@@ -311,7 +311,7 @@ def test_nan_through_what_selects_is_not_asked_for() -> None:
 
 
 def test_a_finite_number_that_another_reading_gives_is_no_overflow() -> None:
-    # Which rows count for the range of Ht-1 shows in no other element than those beyond Softplus's own formula.
+    # Which rows count for the range of Ht-1 shows only in elements beyond Softplus's own formula.
     of_op = profile("core", "DynamicQuantizeLSTM", 1)
     case = build_case(next(spec for spec in of_op if spec.data == "huge" and "Softplus" in (spec.activations or ())))
     judgement = judge_staged(case, partial(conforming, interpretations=Interpretations(state_range="held")))
@@ -328,7 +328,7 @@ def test_ranges_that_look_alike_together_are_not_told_apart() -> None:
     assert all(reading[name] == option for name, option in answered.items() if name in reading)
 
 
-# What is open or undefined
+# Open or undefined results
 
 
 @pytest.mark.parametrize("empty", ["initial", "zero"])
@@ -399,7 +399,7 @@ def test_no_elements_at_all_pass() -> None:
     assert (judgement.verdict, judgement.elements) == (Verdict.PASS, 0)
 
 
-# Repetition and companions
+# Repetition and all-outputs runs
 
 
 def test_repeated_runs_that_differ_within_the_radius_pass_with_a_flag() -> None:
@@ -500,7 +500,7 @@ def test_what_is_judged_together_is_judged_as_it_is_alone(spec: CaseSpec) -> Non
 
 @pytest.mark.parametrize("off", [0.0, 0.5])
 def test_a_target_that_is_graded_is_neither_right_nor_wrong(off: float) -> None:
-    """What a toolkit makes of a model by a calibration of its own is not what a document speaks of."""
+    """A toolkit that calibrates a model itself returns results that no specification covers."""
     case = build_case(SMALL)
     right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
     returned = with_outputs(case, {**right, "Y": right["Y"] + np.float32(off)})

@@ -1,4 +1,4 @@
-"""One table has the words for verdicts, reasons, flags and kinds of findings, and the documents have the same."""
+"""One table holds the words for verdicts, reasons, flags and kinds of findings; the documents use the same words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCUMENT = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> dict[str, list[str]]:
-    """The table below a heading of docs/results.md: cells by each name in the first column."""
+    """Return the table below a heading of docs/results.md, as cells by each name in the first column."""
     text = DOCUMENT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     cells = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| `")]
     return {name: [cell.strip() for cell in row] for row in cells for name in re.findall(r"`([^`]+)`", row[0])}
