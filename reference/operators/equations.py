@@ -1,4 +1,4 @@
-"""Faults of a cell that read like its document: a wrong equation, or another order of gates."""
+"""Faults of a cell that are given by a wrong equation or by another order of gates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..faults.fault import Change, F, fault
 from ..recurrent.computation import Computation
 
 Put = Callable[[Computation, Any], Computation]
-"""From a computation and equations to the computation with them in place of the right ones."""
+"""Function from a computation and equations to the computation with these equations."""
 
 
 def equation_fault(
@@ -22,7 +22,7 @@ def equation_fault(
     put: Put = with_equations,
     **fields: Any,
 ) -> Callable[[F], F]:
-    """Register a fault by its equations alone, as :func:`..faults.fault.fault` does by a change."""
+    """Register a fault by its equations; :func:`..faults.fault.fault` registers a change."""
 
     def register(equations: F) -> F:
         fault(id, clause, words, lambda c: put(c, equations), **fields)
@@ -34,7 +34,8 @@ def equation_fault(
 
 
 def gate_orders(op_type: str, orders: Mapping[str, str]) -> None:
-    """Register faults that read the gate blocks of W, R and B in another order: by the order the words."""
+    """Register faults that read the gate blocks of W, R and B in another order; `orders` has a description for each
+    order."""
     for order, words in orders.items():
         fault(f"{op_type.lower()}.gates.{order}", "gates.order", words, _reading_gates(order), operators=(op_type,))
 

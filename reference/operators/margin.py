@@ -1,4 +1,4 @@
-"""Kill margin: how far a fault carries a case's outputs out of their radii."""
+"""Kill margin: how far a fault moves a case's outputs beyond their radii."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ Arrays = Mapping[str, NDArray[Any]]
 def kill_margin(
     chosen: Fault, node: Node, feeds: Sequence[Arrays], accuracy: str = "standard", enough: float = np.inf
 ) -> float:
-    """max |fault - reference| / (2 radius) over the elements of all runs of a session, by the interpretation that
-    explains the outputs best; infinity where count, shape or type are wrong, or no radius allows what is there.
+    """Return max |fault - reference| / (2 radius) over the elements of all runs of a session.
 
-    More than 1 shows the fault whatever the rounding errors: two conforming numbers are at most two radii apart. The
-    search among interpretations ends with the first that does not reach `enough`.
+    The interpretation is the one that explains the outputs best. The margin is infinite if the number of outputs, a
+    shape or a type is wrong, or if no radius allows a value.
+
+    A margin above 1 detects the fault whatever the rounding errors: two conforming numbers are at most two radii apart.
+    The search among interpretations ends with the first one that does not reach `enough`.
     """
     memory: dict[str, Any] = {}
     outputs = [run_fault(chosen, node, inputs, memory=memory) for inputs in feeds]
@@ -33,9 +35,8 @@ def kill_margin(
 
 
 def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
-    """Return whether a fault carries a case's outputs out of their radii: whether its :func:`kill_margin` is above
-    1."""
-    # Most faults change nothing in most cases, and what the equations give is within its bounds.
+    """Return whether a case detects a fault: whether its :func:`kill_margin` is above 1."""
+    # Fast path: most faults change nothing in most cases, and the reference's own outputs are within bounds.
     memory: dict[str, Any] = {}
     if not chosen.accepts and all(operator_for(node).leaves(node, inputs, (chosen,), memory) for inputs in feeds):
         return False
@@ -47,8 +48,8 @@ def shows(chosen: Fault, node: Node, feeds: Sequence[Arrays]) -> bool:
 
 
 def _as_given(node: Node, inputs: Arrays, got: Arrays) -> bool:
-    """Return whether outputs are bit for bit the numbers that the equations give, each rounded once. Of levels nothing
-    is said: they are not rounded by a cast."""
+    """Return whether outputs are bit-equal to the reference's numbers, each rounded once; False for levels, which are
+    not rounded by a cast."""
     resolved = resolve(node, inputs)
     with np.errstate(all="ignore"):
         right = evaluate(node, inputs)
@@ -63,8 +64,11 @@ def _as_given(node: Node, inputs: Arrays, got: Arrays) -> bool:
 def error_ratio(
     node: Node, feeds: Sequence[Arrays], outputs: Sequence[Arrays], accuracy: str = "standard", enough: float = np.inf
 ) -> float:
-    """max |output - reference| / radius over all runs of a session, by the interpretation that explains them best.
-    Conventions have no part in it."""
+    """Return max |output - reference| / radius over all runs of a session, by the interpretation that explains them
+    best.
+
+    Conventions are ignored.
+    """
     touched = frozenset().union(*(interpretations_touched(node, inputs) for inputs in feeds))
     best = np.inf
     for interpretations in readings(((node, inputs) for inputs in feeds), touched):

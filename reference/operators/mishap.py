@@ -16,15 +16,15 @@ _LONGEST = 400  # characters of a message
 
 
 def told_mishap(error: BaseException) -> str:
-    """Format an exception and its place in the suite or in the operator:
+    """Format an exception and its entry in the suite or in the operator:
     ``ValueError: negative (onnxspec/reference/operators/lstm/cell.py, line 12, in gates)``."""
-    places = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own = [place for place in places if _package(place[0]) not in _LIBRARIES] or places
-    words = " ".join(str(error).split())[:_LONGEST]
-    message = f"{type(error).__name__}: {words}" if words else type(error).__name__
-    if not own:
+    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own_frames = [entry for entry in frames if _package(entry[0]) not in _LIBRARIES] or frames
+    text = " ".join(str(error).split())[:_LONGEST]
+    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if not own_frames:
         return message
-    frame, line = own[-1]
+    frame, line = own_frames[-1]
     return f"{message} ({_file(frame)}, line {line}, in {frame.f_code.co_name})"
 
 

@@ -1,7 +1,7 @@
-"""The outputs of a target in one case, to try faults on: for operators that say what a target with faults returns.
+"""Outputs of a target in one case, as evidence for faults, judged by the operator's own expectations.
 
-A fault explains what was returned where all of it lies within the bounds of what is expected with that fault. Nobody is
-accused by it, but some of many faults fit few numbers by chance: so each fit says how much speaks for it.
+A fault explains the outputs if all of them lie within the bounds that are expected with the fault. This proves nothing
+by itself: among many faults, some fit few numbers by chance. So each fit has an amount of evidence.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from ..recurrent.node import Node
 
 Array = NDArray[Any]
 
-# Multiplications that cost as much as all that a hypothesis costs beside them.
+# Number of multiplications that cost as much as the fixed costs of a hypothesis.
 _PRODUCTS = 50_000
 
-# Bounds below this are no measure of how near a number is: levels and float32 are coarser.
+# Least bound that measures how near a number is: levels and float32 are coarser.
 _FINEST = 2.0**-40
 
-# Of a radius: a fault whose numbers come out of other operations in float64 differs by less where it is none.
+# Share of a radius. Smaller differences come from other operations in float64, in runs where the fault has no effect.
 _NOISE = 2.0**-20
 
 
 class Observation(Protocol):
-    """The outputs of a target in one case.
+    """Outputs of a target in one case.
 
     size
-        Multiplications of all runs, more or less: what a fault costs to be tried.
+        Approximate number of multiplications of all runs: the cost of trying a fault.
     work
-        What those that were tried have cost, in those of small cases.
+        Cost of the faults tried so far, in units of a small case.
     """
 
     work: float
@@ -49,36 +49,35 @@ class Observation(Protocol):
     def size(self) -> int: ...
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
-        """Return the outputs where by a fault anything may stand, as memory happened to be."""
+        """Return masks of the outputs that the fault leaves undefined: uninitialized memory, any number."""
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """Return the fit of what was returned to a target with these faults; None where it does not.
+        """Return the fit of the outputs to a target with these faults; None where they do not fit.
 
         accuracy
-            The accuracy class of the target's arithmetic, where that is another one than it is judged by.
+            The accuracy class of the target's arithmetic, where it differs from the declared one.
         """
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
         """Return whether a target with that fault would return other numbers than a conforming one."""
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
-        """Return the share of what was returned that is about what a target with that fault returns; below 0 for a
-        fault that changes nothing."""
+        """Return the share of outputs that are near those of a target with that fault; below 0 if the fault changes
+        nothing."""
 
     def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Return whether each number that was returned may be what is right, or what a target with that fault
-        returns."""
+        """Return whether each number may be either the correct one or that of a target with that fault."""
 
 
 class Predicted:
-    """An observation by an operator's own expectations.
+    """Observation based on an operator's own expectations.
 
     expect, answer
-        Those of the operator, see :class:`.operator.Operator`.
-    shape_of
-        From the inputs of a run and the name of an output to its shape and type.
+        The methods of :class:`.operator.Operator`.
+    form
+        Function from the inputs of a run and the name of an output to its shape and type.
     """
 
     def __init__(
@@ -96,12 +95,12 @@ class Predicted:
         self._changing: dict[str, bool] = {}
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[Array]:
-        """Nothing: each number is predicted."""
+        """Return an empty list: each number is predicted."""
         return []
 
     @cached_property
     def size(self) -> int:
-        """Elements of the weights times steps and rows."""
+        """Number of weight elements times steps and rows."""
         total = 0
         for run in self._runs:
             X, *weights = (array for array in run.inputs.values() if array.ndim)
@@ -110,7 +109,7 @@ class Predicted:
 
     @cached_property
     def _formed(self) -> bool:
-        """Tell whether all outputs have the form that they must have."""
+        """Whether all outputs have the expected shapes and types."""
         for run in self._runs:
             for name in self._node.outputs:
                 array = run.outputs.get(name)
@@ -120,12 +119,12 @@ class Predicted:
 
     @cached_property
     def _right(self) -> list[list[Expectation]]:
-        """Values that outputs must have, run by run."""
+        """Expected values of the outputs, run by run."""
         with np.errstate(all="ignore"):
             return [self._expect(self._node, r.inputs, r.outputs, self._accuracy) for r in self._runs]
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """See :class:`Observation`: from the same states, by more than the noise of float64."""
+        """Return whether the fault changes outputs, from the same states, by more than the noise of float64."""
         if fault.accepts or not self._formed:
             return not fault.accepts
         if fault.id not in self._changing:
@@ -139,17 +138,17 @@ class Predicted:
             return any(_differs(r.number, w.number) for r, w in zip(right, wrong, strict=True))
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
-        """See :class:`Observation`: all are alike here."""
+        """Return 0 for every fault that changes something: all are equally near."""
         return 0.0 if self.changes(fault, interpretations) else -1.0
 
     def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """See :class:`Observation`: wherever it changes anything."""
+        """Return whether the fault changes anything."""
         return self.changes(fault, interpretations)
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """Return the fit of what was returned to a target with these faults; None where it does not."""
+        """Return the fit of the outputs to a target with these faults; None where they do not fit."""
         if any(fault.accepts for fault in faults):
             return None
         self.work += 1 + self.size // _PRODUCTS
@@ -163,7 +162,7 @@ class Predicted:
                 )
                 for must, predicted in zip(right, wrong, strict=True):
                     if must.conventional:
-                        continue  # nothing is judged by it, so it speaks for no fault and against none
+                        continue  # nothing is judged by it, so it is no evidence
                     evidence = _bits(must, predicted, run.outputs[predicted.output])
                     if evidence is None:
                         return None
@@ -171,8 +170,11 @@ class Predicted:
         return Fit(bits, bits)
 
     def _by_form(self, faults: Sequence[Fault], interpretations: Interpretations | None) -> Fit | None:
-        """Expect of what has another form than it must have nothing is expected: it is compared with what an
-        implementation with these faults returns by itself."""
+        """Return the fit of outputs of another shape or type.
+
+        They are compared with the outputs of an implementation with these faults, because no values are expected for
+        them.
+        """
         sessions = Sessions()
         for run in self._runs:
             answer = self._answer(self._node, run.inputs, faults, interpretations, memory=run.memory(sessions))
@@ -201,14 +203,14 @@ def _bits(must: Expectation, predicted: Expectation, got: Array) -> float | None
         return None
     off = np.abs(got.astype(np.float64) - number.value)
     near = off <= number.radius * RADIUS_SLACK
-    doubt = np.zeros(got.shape, bool) if number.doubt is None else number.doubt
+    ignored = np.zeros(got.shape, bool) if number.doubt is None else number.doubt
     if must.about is not None:
-        doubt = doubt | ~must.about  # another expectation speaks of those
-    if not (near | doubt).all():
+        doubt = doubt | ~must.about  # another expectation covers these
+    if not (near | ignored).all():
         return None
     away = np.abs(got.astype(np.float64) - must.number.value)
     bits = np.log2(np.maximum(away / np.maximum(number.radius, _FINEST), 1.0))
-    telling = np.isfinite(bits) & ~doubt
+    telling = np.isfinite(bits) & ~ignored
     if predicted.weak is not None:
         telling &= ~predicted.weak
     return float(bits[telling].sum())

@@ -169,8 +169,10 @@ class Operator(ABC):
         """Resolve a node with its inputs. Raise IllegalNode, with the clause, if the document forbids the node."""
 
     def computation(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Computable:
-        """Return the computation of a node, which faults change (:class:`..faults.computing.Computed`). The default
-        takes the resolved node for it. Raise IllegalNode."""
+        """Return the computation of a node, which faults change (:class:`..faults.computing.Computed`).
+
+        By default this is the resolved node. Raise IllegalNode.
+        """
         computation: Any = self.resolve(node, inputs, interpretations)
         return computation  # type: ignore[no-any-return]
 
@@ -183,8 +185,9 @@ class Operator(ABC):
         interpretations: Interpretations | None = None,
         faults: Sequence[Fault] = (),
     ) -> list[Expectation]:
-        """Return the values that the outputs must have. Each step starts from the state that the target reported; if
-        it reported none, from the computed one.
+        """Return the values that the outputs must have.
+
+        Each step starts from the state that the target reported, or from the computed one if it reported none.
 
         observed
             The target's outputs by name.
@@ -211,8 +214,11 @@ class Operator(ABC):
     def expect_behind(
         self, node: Node, inputs: Arrays, handed: Mapping[str, Bounded], accuracy: str, interpretations: Interpretations
     ) -> list[Expectation]:
-        """Return the values that the outputs must have if other nodes compute some inputs (`handed`), which are known
-        only within bounds; an empty list if the operator cannot tell."""
+        """Return the values that the outputs must have if other nodes compute some inputs (`handed`), known only within
+        bounds.
+
+        The list is empty if the operator does not support this.
+        """
         return []
 
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
@@ -250,13 +256,15 @@ class Operator(ABC):
         return answered(computation, self.together(faults), node, fed=handed, memory=memory)
 
     def answering(self, node: Node, inputs: Arrays) -> Callable[..., Outputs]:
-        """Return a function like :meth:`answer` of faults, `fed` and `memory`, for these inputs. It shares common
-        computations between the implementations; call it without faults first."""
+        """Return a function like :meth:`answer` of faults, `fed` and `memory`, for these inputs.
+
+        The function shares common computations between the implementations; call it without faults first.
+        """
         return Answering(self.computation(node, inputs), node, self.together)
 
     def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
-        """Return True if these faults certainly change nothing for these inputs, which is known without computing the
-        outputs; False if unknown."""
+        """Return True if these faults certainly change nothing for these inputs, without computing the outputs; False
+        if unknown."""
         computation = self.computation(node, inputs)
         return left_alone(computation, self.together(faults), node, fed=inputs, memory=memory)
 

@@ -38,8 +38,7 @@ STATE = Question("quantized_state", ("float", "quantized"))
 ask((STATE,))
 
 _STYLES = ("library", "lanes", "fused", "stored-sums-edge", "wide")
-"""Conforming variants that are tried with quantized inputs and outputs; the last one adds like kernels that multiply
-integers."""
+"""Conforming variants that are tried with quantized inputs and outputs; the last one adds like integer kernels."""
 
 _NEAR = 0.45
 """Part of a level: a value farther than this from every right level is wrong."""
@@ -112,14 +111,16 @@ class Quantized(Operator):
         codec, run = _state_codec(node), self.operator.conforming[style].run
         by_levels = None if codec is None or state == "float" else self.operator.requantizing(codec, style)
         returned = (by_levels or run)(plain, numbers)
-        shown = {}
+        outputs = {}
         for name, array in returned.items():
-            own = _of_output(node, name)
-            shown[name] = array if own is None else _rounded(array, own, reciprocal=by_levels is not None)
-        return shown
+            output_codec = _of_output(node, name)
+            outputs[name] = (
+                array if output_codec is None else _rounded(array, output_codec, reciprocal=by_levels is not None)
+            )
+        return outputs
 
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
-        """See :class:`_Resolved`."""
+        """Return the node resolved with dequantized inputs."""
         resolved: Any = _Resolved(self._resolved(node, inputs, interpretations), node.codecs)
         return resolved  # type: ignore[no-any-return]
 
@@ -129,8 +130,8 @@ class Quantized(Operator):
     def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
         """Return the open questions of the node alone, and that of its state."""
         touched = self.operator.touched(_plain(node), _numbers(node, inputs))
-        several = self._resolved(node, inputs, None).T > 1
-        return touched | {STATE.name} if several and _state_codec(node) is not None else touched
+        has_steps = self._resolved(node, inputs, None).T > 1
+        return touched | {STATE.name} if has_steps and _state_codec(node) is not None else touched
 
     def classes(self, accuracy: str, type: str) -> Classes:
         """Return the declared class, and wider ones that allow more levels."""

@@ -1,4 +1,4 @@
-"""com.microsoft::DynamicQuantizeLSTM: LSTM with weights of 8 bits, whose X and states are quantized as it runs."""
+"""com.microsoft::DynamicQuantizeLSTM: LSTM with 8-bit weights, which quantizes X and the states at run time."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from ..recurrent import RecurrentOperator
 Array = NDArray[np.float64]
 OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
 QUESTIONS = (
-    # The part of X that makes its range: all up to the longest row's last step, all that X holds, the steps that rows
-    # have, each step by itself with all rows or those that have it, each row by itself, or each row's each step.
+    # The elements of X that a range covers: all up to the longest row's last step ("sequence"), all of X ("tensor"), the
+    # valid steps of all rows ("valid"), each step with all rows ("step") or with its valid rows ("running"), each row
+    # ("row"), or each step of each row ("vector").
     Question(
         "input_range",
         ("sequence", "tensor", "valid", "step", "running", "row", "vector"),
         rare=("tensor", "valid", "running", "row", "vector"),
     ),
-    # The rows of Ht-1 that make its range: those that have had the step before, those that have the step, all with the
-    # states that they are in, those that wait or are through among them, or each row by itself.
+    # The rows of Ht-1 that a range covers: those that had the previous step ("batch"), those that have this step
+    # ("running"), all rows including waiting and finished ones with their states ("held"), or each row ("row").
     Question("state_range", ("batch", "running", "held", "row"), rare=("running", "held")),
-    # The steps of rows of several lengths that reverse takes at once: those as far from each row's last one, or those
-    # at one place of X, where shorter rows wait.
+    # The steps that reverse processes together for rows of different lengths: those with the same distance from each
+    # row's last step ("own"), or those at the same position of X, where shorter rows wait ("clock").
     Question("reverse_pace", ("own", "clock"), rare=("clock",)),
 )
 _OF_WHOLE_ROWS = {"tensor": "sequence", "valid": "sequence", "running": "step"}
@@ -43,18 +44,20 @@ _QUOTIENT = 2.0**-22  # the relative error of a quotient in float32: a differenc
 
 @dataclass(frozen=True)
 class QuantizedOperands:
-    """The operands in the place of X and of Ht-1: the levels that the range of some of them gives.
+    """Quantized operands in place of X and Ht-1, with ranges of selected elements.
 
     inputs, states
-        What makes a range, see QUESTIONS; `inputs` may be the ``first`` step, `states` none for the states themselves.
+        The elements that a range covers, see QUESTIONS. `inputs` may be the ``first`` step; empty `states` means that
+        states are not quantized.
     by_clock
-        Whether reverse takes rows by the place of their steps in X, see ``reverse_pace``.
+        Whether reverse processes rows by position in X, see ``reverse_pace``.
     with_zero
-        Whether a range reaches to zero at least.
+        Whether a range is extended to include zero.
     nearest
-        From quotients to whole numbers.
+        Function that rounds quotients to whole numbers.
     block
-        From the number of rows to how many share a range; of rows there may be those of several `runs` side by side.
+        Function from the number of rows to the number of rows that share a range. The rows may belong to several
+        `runs`.
     """
 
     inputs: str = "sequence"
@@ -67,7 +70,7 @@ class QuantizedOperands:
 
     @classmethod
     def by(cls, interpretations: Interpretations, ragged: bool) -> QuantizedOperands:
-        """Return the operands of a target that follows these. Where all rows have all steps, much comes to the same."""
+        """Return the operands for these interpretations. Many of them are equivalent if all rows have all steps."""
         inputs, states = interpretations.input_range, interpretations.state_range
         if not ragged:
             return cls(_OF_WHOLE_ROWS.get(inputs, inputs), "row" if states == "row" else "batch")
@@ -75,16 +78,17 @@ class QuantizedOperands:
         return cls(inputs, states, paced and interpretations.reverse_pace == "clock")
 
     def beside(self, runs: int) -> QuantizedOperands:
-        """See :class:`...recurrent.operands.Operands`."""
+        """Return the operands for several runs evaluated as one batch."""
         return replace(self, runs=runs)
 
     def of_inputs(self, X: Any, lengths: NDArray[np.int64], positions: NDArray[np.int64] | slice) -> Any:
-        """X (T, N, I) as it is multiplied. Steps past the longest row's are computed by nobody."""
+        """Return X (T, N, I) as it is multiplied. No implementation computes steps after the longest row's last
+        step."""
         steps = np.arange(len(_values(X)))[:, np.newaxis]
-        own = steps < lengths
-        among = {"sequence": steps < lengths.max(initial=0), "first": steps < 1}
-        among |= dict.fromkeys(("valid", "running", "row"), own)
-        chosen = np.broadcast_to(among.get(self.inputs, steps >= 0), own.shape)
+        valid = steps < lengths
+        selections = {"sequence": steps < lengths.max(initial=0), "first": steps < 1}
+        selections |= dict.fromkeys(("valid", "running", "row"), valid)
+        chosen = np.broadcast_to(selections.get(self.inputs, steps >= 0), valid.shape)
         whole = self.inputs not in ("step", "running", "vector")
         order = positions if self.by_clock else slice(None)
         size = 1 if self.inputs in ("row", "vector") else None
@@ -92,17 +96,19 @@ class QuantizedOperands:
         return in_order(self._quantized(in_order(X, order), chosen, size, whole=whole), order)
 
     def of_states(self, states: Any, had: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
-        """Ht-1 (steps, N, H) as it is multiplied."""
+        """Return Ht-1 (steps, N, H) as it is multiplied."""
         if not self.states:
             return states
-        among = {"batch": (had >= 0) & (had <= lengths), "running": (had >= 0) & (had < lengths)}
-        there = among.get(self.states, np.ones_like(had, bool))[..., np.newaxis]
+        selections = {"batch": (had >= 0) & (had <= lengths), "running": (had >= 0) & (had < lengths)}
+        selected = selections.get(self.states, np.ones_like(had, bool))[..., np.newaxis]
         size = 1 if self.states == "row" else self.block(_values(states).shape[1] // self.runs)
-        return self._quantized(states, there, max(1, size), whole=False)
+        return self._quantized(states, selected, max(1, size), whole=False)
 
     def _quantized(self, number: Any, among: NDArray[np.bool_], size: int | None = None, *, whole: bool) -> Any:
-        """Return numbers as the nearest levels of the range that those `among` them have: over all steps or each step's
-        own, in parts of `size` rows."""
+        """Return numbers rounded to levels of the range of the elements in `among`.
+
+        A range covers all steps if `whole`, else one step; and `size` rows, or all rows if `size` is None.
+        """
         value = _values(number)
         parts = np.arange(value.shape[1]) // (size or max(1, value.shape[1]))
         starts = np.flatnonzero(np.diff(parts, prepend=-1))
@@ -119,24 +125,24 @@ class QuantizedOperands:
         low, high = (np.where(low <= high, end, 0.0).astype(np.float32) for end in (low, high))
         span = (high - low).astype(np.float64)
         scale = ((high - low) / np.float32(_LEVELS)).astype(np.float64)
-        scale = np.where(scale > 0, scale, 1.0)  # of no range, or of one so small that its 255th part vanishes
+        scale = np.where(scale > 0, scale, 1.0)  # empty range, or one so small that its 255th part underflows
         zero = -low.astype(np.float64) / scale
         quotient = value / scale
         level = self._level(quotient, zero)
         if not isinstance(number, Bounded):
             return level * scale
-        # Error of the ends, and so of the scale; a quotient by a power of two is exact whoever computes it.
-        unsure = 2 * over(np.maximum, number.radius, 0.0) / np.where(span > 0, span, 1.0)
-        share = unsure + np.where((np.frexp(scale)[0] == 0.5) & (unsure == 0), 0.0, _QUOTIENT)
-        reach, lower = np.abs(quotient) * share + number.radius / scale, zero * share + unsure * _LEVELS
+        # Error of the range's ends, and so of the scale; a quotient by a power of two is always exact.
+        end_error = 2 * over(np.maximum, number.radius, 0.0) / np.where(span > 0, span, 1.0)
+        share = end_error + np.where((np.frexp(scale)[0] == 0.5) & (end_error == 0), 0.0, _QUOTIENT)
+        reach, lower = np.abs(quotient) * share + number.radius / scale, zero * share + end_error * _LEVELS
         least = self._level(quotient - reach, zero + lower)
         most = self._level(quotient + reach, np.maximum(zero - lower, 0.0))
         levels = np.maximum(most - level, level - least) * (1 + share)
         off = scale * (levels + np.abs(level) * (share + _QUOTIENT))
-        doubt = number.doubt
-        if doubt is not None:
-            doubt = either(doubt, np.broadcast_to(over(np.maximum, doubt & among, False), value.shape))
-        return Bounded(level * scale, off, number.budget, doubt)
+        undefined = number.doubt
+        if undefined is not None:
+            undefined = either(undefined, np.broadcast_to(over(np.maximum, undefined & among, False), value.shape))
+        return Bounded(level * scale, off, number.budget, undefined)
 
     def _level(self, quotient: Array, zero: Array) -> Array:
         zero_point = np.rint(np.clip(zero, 0, _LEVELS))
@@ -149,7 +155,7 @@ def _values(number: Any) -> Array:
 
 
 def _forms() -> list[TensorForm]:
-    """Rules like LSTM's, but for weights: levels of 8 bits, whose channels are the last axis."""
+    """Return forms like LSTM's, except for weights: 8-bit levels, whose last axis is the channel."""
     D, I, H, G = Extent("num_directions"), Extent("input_size"), Extent(HIDDEN_SIZE), Extent(HIDDEN_SIZE, 4)
     of = operator_version("LSTM", 22).tensors
     forms = [replace(form, batch_first=None) for form in of.values() if form.name not in "WR"]
@@ -179,7 +185,7 @@ def _version() -> OperatorVersion:
 
 
 def _open(T: int, lengths: NDArray[np.int64], directions: tuple[str, ...]) -> frozenset[str]:
-    """Return the nodes for which a range of more than one step, or row, may be meant."""
+    """Return the questions that affect a node: those whose ranges may cover more than one step or row."""
     rows = len(lengths) > 1
     paces = rows and "reverse" in directions and bool((lengths != T).any())
     asked = {"input_range": T > 1 or rows, "state_range": rows, "reverse_pace": paces}

@@ -1,4 +1,4 @@
-"""Faults of DynamicQuantizeLSTM: of its levels, scales, zero points and ranges. All else it can get wrong as LSTM."""
+"""Faults of DynamicQuantizeLSTM's levels, scales, zero points and ranges; its other faults are those of LSTM."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _of = partial(fault, operators=("DynamicQuantizeLSTM",), types=("float32",))
 
 
 def _weights(c: Computation, change: Callable[[Array, Array, Array], Array], names: str = "WR") -> Computation:
-    """Return the computation with weights made anew: change(levels, scale, zero point), by direction, column and
-    channel."""
+    """Return the computation with recomputed weights, by `change`, a function of (levels, scale, zero point). The axes
+    are direction, column and channel."""
     changed = {}
     for name in names:
         parts = (c.inputs[f"{name}_{part}"] for part in ("scale", "zero_point"))
@@ -34,7 +34,7 @@ def _weights(c: Computation, change: Callable[[Array, Array, Array], Array], nam
 
 
 def _ranges(c: Computation, **changed: Any) -> Computation:
-    """Return the computation with other ranges, or other levels of them."""
+    """Return the computation with other ranges, or other levels of a range."""
     operands: Any = c.configuration.operands
     return configured(c, operands=replace(operands, **changed))
 
@@ -74,8 +74,8 @@ _of("weights.other-sign", "weights.signs", "Takes levels of 128 and more, of wei
 
 @_of("weights.not-transposed", "weights.layout", "Reads W and R as LSTM's lie in memory, with a row for each channel.")
 def not_transposed(c: Computation) -> Computation:
-    lies = len(c.inputs["W"]), c.inputs["W"].shape[1], -1
-    return _weights(c, lambda w, scale, zero: ((w - zero) * scale).reshape(lies).swapaxes(1, 2))
+    shape = len(c.inputs["W"]), c.inputs["W"].shape[1], -1
+    return _weights(c, lambda w, scale, zero: ((w - zero) * scale).reshape(shape).swapaxes(1, 2))
 
 
 _of("dynamic.half-up", "dynamic-quantization.nearest", "Rounds half a level up instead of to even.",

@@ -33,7 +33,7 @@ def _quotient(affine: Affine, array: NDArray[Any]) -> Array:
 
 
 def _with_levels(stages: Stages, levels: Callable[[Affine, Array], Array]) -> Stages:
-    """Return the stages with other levels of numbers: levels(affine, number / scale)."""
+    """Return the stages that compute levels by `levels`, a function of (affine, number / scale)."""
 
     def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
         return Operand.from_levels(affine, levels(affine, _quotient(affine, array)))
@@ -42,7 +42,7 @@ def _with_levels(stages: Stages, levels: Callable[[Affine, Array], Array]) -> St
 
 
 def _with_operands(stages: Stages, change: Callable[[Operand, Affine, Array], Operand]) -> Stages:
-    """Return the stages with other operands of products: change(operand, affine, numbers)."""
+    """Return the stages that change operands of products by `change`, a function of (operand, affine, numbers)."""
     below = stages.quantized
 
     def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
@@ -90,7 +90,7 @@ of("extended.quantization.bytes", "quantization", "Keeps the upper eight bits of
 
 
 def _for_one(tensor: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the change, for one tensor's levels only."""
+    """Return the change, limited to one tensor's levels."""
     return lambda c: c.with_input(tensor, change(c))
 
 
@@ -107,8 +107,8 @@ for _tensor in "XWRB":
 
 
 def _parts(x: Operand, w: Operand) -> tuple[Array, Array, Array]:
-    """Return a product's parts, exact: sum ab and -q sum a in units of the scales; and all that does not change from
-    step to step, as a number."""
+    """Return the exact parts of a product: sum ab and -q sum a in units of the scales, and the part that is equal in
+    all steps, as a number."""
     unit, terms = x.scale * w.scale, x.value.shape[-1]
     products = x.centred @ w.centred.T
     tilt = -w.centre * x.centred.sum(-1, keepdims=True)
@@ -117,7 +117,7 @@ def _parts(x: Operand, w: Operand) -> tuple[Array, Array, Array]:
 
 
 def _kind(factor: Factor, terms: int = 0) -> str:
-    """Fates of a factor in a mantissa of 16 bits: ``right``, ``sign`` (lost), ``small``, ``large``."""
+    """Return how a 16-bit mantissa holds a factor: ``right``, ``sign`` (lost), ``small`` or ``large``."""
     if factor == ZERO:
         return "right"
     if factor.power == NO_POWER:
@@ -146,7 +146,7 @@ def _by_factors(sums: Sums, kind: str) -> Array:
             total += scaled / _ONE - products * exact
         if w.centre:
             slope = Factor.of(unit * w.centre)
-            # Of a negative number the lost sign is the right one.
+            # For a negative factor, the lost sign is the correct one.
             if _kind(slope) == kind and not (kind == "sign" and w.centre < 0):
                 scaled = slope.times(np.rint(tilt / -w.centre).astype(np.int64))
                 total += -scaled / _ONE - tilt * exact
@@ -154,7 +154,7 @@ def _by_factors(sums: Sums, kind: str) -> Array:
 
 
 def shift_too(stages: Stages, more: Callable[[Sums], Any]) -> Stages:
-    """Return the stages with more added to pre-activations."""
+    """Return the stages that also add `more` to pre-activations."""
     below = stages.shift
     return replace(stages, shift=lambda sums: below(sums) + more(sums))
 
@@ -172,7 +172,7 @@ def _saturated_terms(sums: Sums) -> Array:
         kinds = _kind(Factor.of(unit), terms), _kind(Factor.of(unit * w.centre)) if w.centre else "right"
         for part, kind in zip((products, tilt), kinds, strict=True):
             if kind != "right" and not (kind == "sign" and w.centre < 0 and part is tilt):
-                continue  # another fault, with bounds of its own
+                continue  # other faults with their own bounds
             number = part * (x.scale * w.scale)
             off = off + np.clip(number, -_BOUND, _BOUND) - number
         constant = constant + fixed

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 def _levels(y: Affine, hidden: Array) -> Array:
-    """Ht in levels less 32768, not rounded."""
+    """Return Ht in levels minus 32768, not rounded."""
     return hidden / y.scale + (y.zero_point - 32768)
 
 
@@ -62,7 +62,8 @@ Shown = Callable[[Affine, Array], Array]
 
 
 def _with_shown(stages: Stages, change: Callable[[Shown, Affine, Array], Array]) -> Stages:
-    """Return the stages with another way to show Ht as numbers of levels: change(the right way, affine, Ht)."""
+    """Return the stages that convert Ht to numbers of levels by `change`, a function of (the correct function, affine,
+    Ht)."""
     return replace(stages, shown=partial(change, stages.shown))
 
 
@@ -70,7 +71,7 @@ def _coarse(below: Shown, y: Affine, hidden: Array) -> Array:
     if y.scale < 2.0**-8:
         return below(y, hidden)
     levels = _levels(y, hidden)
-    # The half is -2^31 where the shift is 32, and nearly nothing where it is more.
+    # The added half is -2^31 for a shift of 32, and nearly nothing for greater shifts.
     less = 1.0 if y.scale < 2.0**-7 else 0.5
     return below(y, _numbers(y, levels - np.where(levels < 0, -less, less)))  # less than half a unit goes past zero
 
@@ -98,7 +99,7 @@ of("extended.output.bytes", "output-quantization.nearest", "Quantizes Y to eight
 
 
 def _stage(id: str, clause: str, words: str, *, of_fault: Mapping[str, Any] = {}, **stages: Any) -> None:
-    """Register a fault that puts one stage in the place of another."""
+    """Register a fault that replaces stages."""
     of(f"extended.{id}", clause, f"{words}.", lambda c: replace(c, **stages), **of_fault)
 
 

@@ -59,12 +59,12 @@ def _stepped(c: Computation, step: Step) -> Computation:
 
 
 def gates(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number, Number]:
-    """Return it, ft and ct from Ct-1."""
+    """Return it, ft and ct, computed from Ct-1."""
     return (*input_and_forget(p, S, C), p.g(S.c))
 
 
 def _with_cell(c: Computation, cell: Cell) -> Computation:
-    """Return the computation with another Ct."""
+    """Return the computation with another equation of Ct."""
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         S = XW + HR
@@ -75,7 +75,7 @@ def _with_cell(c: Computation, cell: Cell) -> Computation:
 
 
 def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
-    """Return the computation with another Ht."""
+    """Return the computation with another equation of Ht."""
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         S = XW + HR
@@ -87,7 +87,7 @@ def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
 
 
 def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) -> Computation:
-    """Return the computation with another Ct carried on to the next step, once Ht was computed from the right one."""
+    """Return the computation that passes a changed Ct to the next step; Ht is computed from the correct one."""
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         S = XW + HR
@@ -152,7 +152,7 @@ lstm("lstm.initial-c.default-from-h", "initial-states.default",
 
 
 def _masked(c: Computation, i: float, o: float, f: float) -> Computation:
-    """Return the computation with each gate's peephole times a number."""
+    """Return the computation with each gate's peephole multiplied by a number."""
     return with_tensors(c, "P", lambda P: P * np.repeat([i, o, f], c.configuration.H))
 
 
@@ -282,19 +282,19 @@ lstm("lstm.input-forget.no-peephole", "input-forget", "With input_forget leaves 
     lambda c: c if c.configuration.coupled is None else _masked(c, 0.0, 1.0, 0.0), types=ALL_BUT_BFLOAT16)
 
 
-# For Sigmoid 1 - f(x) is f(-x).
+# For Sigmoid, 1 - f(x) equals f(-x).
 @lstm("lstm.input-forget.by-negation", "input-forget",
     "With input_forget computes the forget gate as f(-x) instead of 1 - f(x), which is the same for Sigmoid.",
     types=WIDE, layer="operands")
 def input_forget_by_negation(c: Computation) -> Computation:
     if c.configuration.coupled is None:
         return c
-    held, other = ("i", "f") if c.configuration.coupled == "input" else ("f", "i")
+    computed, derived = ("i", "f") if c.configuration.coupled == "input" else ("f", "i")
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         S = XW + HR
-        argument = settled(getattr(S, held) + p.P[held] * C)
-        by_letter = {held: p.f(argument), other: p.f(0.0 - argument)}
+        argument = settled(getattr(S, computed) + p.P[computed] * C)
+        by_letter = {computed: p.f(argument), derived: p.f(0.0 - argument)}
         C = by_letter["f"] * C + by_letter["i"] * p.g(S.c)
         return output(p, S, C), C
 
@@ -331,7 +331,7 @@ cell("lstm.cell.twice", "equations.cell", "Updates the cell state twice a step, 
 
 
 def _renamed(outputs: Outputs, **sources: str) -> Outputs:
-    """Return the outputs, some of them with the numbers of others."""
+    """Return the outputs, with some replaced by others."""
     return {**outputs, **{name: outputs[source] for name, source in sources.items()}}
 
 
@@ -347,8 +347,8 @@ def cell_activated(compute: Compute, c: Computation) -> Outputs:
     functions = [fs[-1] for fs in c.configuration.activations]
     batch_first = c.configuration.layout == 1
     states = outputs["Y_c"].swapaxes(0, 1) if batch_first else outputs["Y_c"]
-    shown = np.stack([function(states[d]) for d, function in enumerate(functions)])
-    return {**outputs, "Y_c": shown.swapaxes(0, 1) if batch_first else shown}
+    activated = np.stack([function(states[d]) for d, function in enumerate(functions)])
+    return {**outputs, "Y_c": activated.swapaxes(0, 1) if batch_first else activated}
 
 
 @lstm("lstm.drift.forget-gate", "equations.cell",

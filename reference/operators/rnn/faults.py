@@ -1,4 +1,4 @@
-"""Faults of RNN kernels: what the one activation is applied to, and what is carried on."""
+"""Faults of RNN kernels: the argument of the activation, and the state that is carried on."""
 
 from __future__ import annotations
 
