@@ -1,1 +1,1 @@
-"""Conforming kernels: the same equations with the roundings and orders of real implementations."""
+"""Conforming kernels: the reference's equations with the roundings and summation orders of real implementations."""

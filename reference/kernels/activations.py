@@ -1,4 +1,4 @@
-"""Activation functions of conforming kernels, by the documents' formulas and by other ones.
+"""Activation functions of conforming kernels: the documents' formulas and alternatives.
 
 Each evaluation maps (activation, argument in the work format, tensor format) to a result in the work format. All of
 them stay within the activation envelope of the standard class.
@@ -48,7 +48,7 @@ def _formula(activation: Activation, x: Array, form: Format) -> Array:
 
 
 def _careful(activation: Activation, x: Array, form: Format) -> Array:
-    """Formulas that neither overflow nor cancel: Sigmoid from tanh, expm1, log1p."""
+    """Evaluate formulas that neither overflow nor cancel: Sigmoid from tanh, expm1, log1p."""
     kind = x.dtype.type
     a, half = kind(activation.alpha.value), kind(0.5)
     formulas: dict[str, Callable[[], Array]] = {
@@ -63,7 +63,7 @@ def _careful(activation: Activation, x: Array, form: Format) -> Array:
 
 
 def _logistic(activation: Activation, x: Array, form: Format) -> Array:
-    """Tanh as 2 sigmoid(2x) - 1: it cancels near zero, where the envelope is absolute."""
+    """Evaluate Tanh as 2 sigmoid(2x) - 1. It cancels near zero, where the envelope is absolute."""
     one, two = x.dtype.type(1), x.dtype.type(2)
     if activation.name == "Tanh":
         return np.asarray(two * (one / (one + np.exp(-(two * x)))) - one)
@@ -81,7 +81,7 @@ def _noise(x: Array) -> NDArray[np.float64]:
 
 
 def _off(activation: Activation, x: Array, form: Format, noise: NDArray[np.float64]) -> Array:
-    """Primitives that are off by `noise` times three quarters of the standard envelope, roundings on top."""
+    """Evaluate primitives with an error of `noise` times three quarters of the standard envelope, plus roundings."""
     kind = x.dtype.type
     unit = 3 * form.unit * noise
 
@@ -110,7 +110,8 @@ def _edge(activation: Activation, x: Array, form: Format) -> Array:
 
 
 def _beside(x: Array, gaps: int, noise: Array) -> Array:
-    """Return numbers so many places of their format away, on the side of the sign of `noise`; non-finite ones stay."""
+    """Return numbers moved by `gaps` neighbours in their format, to the side of the sign of `noise`; non-finite ones
+    stay."""
     towards = np.where(noise < 0, -np.inf, np.inf).astype(x.dtype)
     moved = x
     for _ in range(gaps):
@@ -119,9 +120,10 @@ def _beside(x: Array, gaps: int, noise: Array) -> Array:
 
 
 def _faithful(exact: NDArray[np.float64], x: Array) -> Array:
-    """Return a neighbour of a number in the format of x, not always the nearer one: an error below 1 ulp."""
+    """Return exact numbers rounded to a neighbour in the format of x, not always the nearer one: an error below 1
+    ulp."""
     nearest: Array = exact.astype(x.dtype)
-    if x.dtype.itemsize == 8:  # the oracle's own exp is no better known than to a neighbour
+    if x.dtype.itemsize == 8:  # the oracle's own exp is only known to be a neighbour
         return nearest
     above = nearest.astype(np.float64) > exact
     other = np.nextafter(nearest, np.where(above, -np.inf, np.inf).astype(x.dtype))
@@ -129,15 +131,15 @@ def _faithful(exact: NDArray[np.float64], x: Array) -> Array:
     return np.where(beyond | (_noise(x) < 0), nearest, other)
 
 
-# Division and exp as OpenCL's full profile, WGSL and SPIR-V have them: a quotient within 2.5 ulp, e^x within few.
-# The rounding of a quotient is half a place, so two places more are 2.5.
+# Division and exp as in OpenCL's full profile, WGSL and SPIR-V: a quotient within 2.5 ulp, e^x within a few ulp.
+# The rounding of a quotient is half an ulp, so two more ulps are 2.5.
 
 
 def _by_division(activation: Activation, x: Array, form: Format, divided: Callable[[Array, Array], Array]) -> Array:
-    """Evaluate the documents' formulas with another division and an e^x within 1 ulp."""
+    """Evaluate the documents' formulas with a given division and an e^x within 1 ulp."""
     one = x.dtype.type(1)
     if activation.name in ("Tanh", "Sigmoid"):
-        # From the side where e^x is small: the quotient neither overflows nor ends in its reciprocal's subnormals.
+        # Use the side where e^x is small: the quotient neither overflows nor has a subnormal reciprocal.
         power = -2 if activation.name == "Tanh" else -1
         small = _faithful(np.exp(power * np.abs(x.astype(np.float64))), x)
         above = one - small if activation.name == "Tanh" else np.where(x >= 0, one, small)
@@ -149,12 +151,12 @@ def _by_division(activation: Activation, x: Array, form: Format, divided: Callab
 
 
 def _divided(activation: Activation, x: Array, form: Format) -> Array:
-    """Quotients 2.5 ulp off."""
+    """Evaluate with quotients that are 2.5 ulp off."""
     return _by_division(activation, x, form, lambda above, below: _beside(above / below, 2, _noise(x)))
 
 
 def _reciprocal(activation: Activation, x: Array, form: Format) -> Array:
-    """Quotients as products with a reciprocal that is 2.5 ulp off."""
+    """Evaluate quotients as products with a reciprocal that is 2.5 ulp off."""
     one = x.dtype.type(1)
     return _by_division(activation, x, form, lambda above, below: above * _beside(one / below, 2, _noise(x)))
 

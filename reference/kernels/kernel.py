@@ -1,6 +1,6 @@
 """Conforming implementations: correct kernels with the roundings of real ones.
 
-None of them may ever fail a case: that makes radii sound. Each is the reference's own scan and cell in another
+No case may ever fail one of them; this shows that radii are sound. Each is the reference's own scan and cell in another
 arithmetic, which rounds according to a *style*.
 """
 
@@ -25,14 +25,14 @@ from .style import Style
 
 Array = NDArray[Any]
 
-# Terms of sums that are worked out at a time, before they are added one by one: as many as stay in a processor's cache.
+# Number of terms of sums that are computed at a time before they are added one by one; they fit a processor's cache.
 _TERMS = 1 << 15
 
 
 def rounded(x: Array, form: Format | str) -> Array:
-    """float64 numbers rounded to nearest in a format, ``tf32`` included, and given back as float64."""
+    """Return float64 numbers rounded to nearest in a format (``tf32`` included), as float64."""
     if form == "tf32":
-        # 11 bits of precision with float32's exponents: add half a unit of the 13 bits that go, then cut them.
+        # 11 bits of precision with float32's exponents: add half a unit of the 13 dropped bits, then truncate.
         with np.errstate(over="ignore"):
             single = x.astype(np.float32)
             bits = single.view(np.uint32)
@@ -44,13 +44,15 @@ def rounded(x: Array, form: Format | str) -> Array:
 
 
 def _through(x: Array, form: Format) -> Array:
-    """Round to a format inside a context in which NumPy ignores overflow. Numbers of the format's own type (only
-    float32 here) are rounded already."""
+    """Return numbers rounded to a format; NumPy must ignore overflow in the caller's context.
+
+    Numbers that already have the format's type (only float32 here) are returned unchanged.
+    """
     return x if x.dtype == form.dtype else x.astype(form.dtype).astype(np.float64)
 
 
 def _cut(x: Array, form: Format) -> Array:
-    """float64 numbers with the digits cut off that a format has no place for."""
+    """Return float64 numbers truncated to a format's precision."""
     fraction, exponent = np.frexp(x)
     return np.asarray(np.ldexp(np.trunc(np.ldexp(fraction, form.precision)), exponent - form.precision))
 
@@ -59,9 +61,9 @@ class Product(Struct, eq=False):
     """Matrix product before its sum: x (..., K) and weights (K, G).
 
     whole, steps
-        The product of which this one has some steps, and these steps; None if it is a whole one.
+        The product that this one is a part of, and the steps of the part; None for a whole product.
     total
-        The sums, once they were needed: those of all steps are computed together.
+        The sums, computed on first use for all steps together.
     blocks
         The products with some columns of the weights, by these columns.
     """
@@ -88,12 +90,12 @@ class Product(Struct, eq=False):
 
 
 class Groups(Struct, frozen=True):
-    """Sum with separate groups; the kernel decides the order when it needs the number."""
+    """Sum of separate groups; the kernel chooses the order when it needs the number."""
 
     parts: tuple[Any, ...]
     kernel: Kernel
 
-    # NumPy then leaves `array * Groups` alone.
+    # Makes NumPy leave `array * Groups` to this class.
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Groups:
@@ -121,7 +123,7 @@ class Groups(Struct, frozen=True):
 
 
 class Kernel(Joining):
-    """The arithmetic of one style for one tensor type. Numbers are arrays of the work format's dtype."""
+    """Arithmetic of one style for one tensor type. Numbers are arrays of the work format's dtype."""
 
     def __init__(self, style: Style, form: Format) -> None:
         self.style, self.form = style, form
@@ -132,9 +134,9 @@ class Kernel(Joining):
         self.accumulator = FORMATS[style.accumulator or ("float32" if half else form.name)]
         if self.accumulator.precision < form.precision:
             self.accumulator = form
-        # Sums in float32 are those in float64, each rounded, of numbers that it holds as they are; states are some.
+        # For numbers that float32 holds exactly, as states are, float32 sums equal float64 sums that are rounded.
         self._single = self.accumulator.name == "float32" and self.work.precision <= 24 and style.order != "fused"
-        # The last gates, each with its complement: what interpolates knows only the gate.
+        # The last gates with their complements: `interpolation` gets only the gate.
         self._complements: list[tuple[Array, Array]] = []
 
     def _flushed(self, x: Array, form: Format | None = None) -> Array:
@@ -198,27 +200,27 @@ class Kernel(Joining):
 
     @property
     def _fuses(self) -> bool:
-        """Tell whether multiply-adds round once; float64 has no wider type here in which to compute them."""
+        """Whether multiply-adds round once; float64 has no wider type here in which to compute them."""
         return self.style.order == "fused" and self.work.name != "float64"
 
     def reset(self, gate: Array, groups: Groups) -> Array | Groups:
         """Return a gate times a sum, as a term of another sum."""
         if self.style.reset == "apart":
-            each = [self.summed(Groups((part,), self)) if isinstance(part, Product) else part for part in groups.parts]
-            return Groups(tuple(self._flushed(gate * part) for part in each), self)
+            parts = [self.summed(Groups((part,), self)) if isinstance(part, Product) else part for part in groups.parts]
+            return Groups(tuple(self._flushed(gate * part) for part in parts), self)
         total = self.summed(groups)
         if self.style.reset == "fused" and self.work.name != "float64":
-            return gate.astype(np.float64) * total  # not rounded: the sum that it is added to rounds
+            return gate.astype(np.float64) * total  # rounded later, by the sum that it is added to
         return self._flushed(gate * total)
 
     def interpolation(self, share: Array, new: Array, old: Array) -> Array:
-        way = self.style.interpolation
+        formula = self.style.interpolation
         rest = next((other for gate, other in self._complements if gate is share), self._flushed(1 - share))
-        if way == "difference":
+        if formula == "difference":
             first, factor, second = new, share, self._flushed(old - new)
-        elif way == "from-old":
+        elif formula == "from-old":
             first, factor, second = old, rest, self._flushed(new - old)
-        elif way == "in-turn":
+        elif formula == "in-turn":
             first, factor, second = self._flushed(new - self._flushed(share * new)), share, old
         else:
             first, factor, second = self._flushed(rest * new), share, old
@@ -241,20 +243,20 @@ class Kernel(Joining):
         """Return the value of a sum, in the work format."""
         products = [p for p in groups.parts if isinstance(p, Product)]
         biases = [p.astype(np.float64) for p in groups.parts if not isinstance(p, Product)]
-        sums, between = [self._flushed(self._dot(p)) for p in products], self.accumulator
+        sums, sum_format = [self._flushed(self._dot(p)) for p in products], self.accumulator
         if self.style.stores_sums:
-            between = self.form
+            sum_format = self.form
             sums = [self.stored(s).astype(np.float64) for s in sums]
             both = zip(sums, biases, strict=False)
             sums = [self.stored(s + b).astype(np.float64) for s, b in both] + sums[len(biases) :]
             biases = biases[len(products) :]
         total = sums[0]
         for part in sums[1:] + biases:
-            total = rounded(total + part, between)
+            total = rounded(total + part, sum_format)
         return self._flushed(total).astype(self.work.dtype)
 
     def _dot(self, product: Product) -> Array:
-        """Return the sums of a product, by :meth:`_added`."""
+        """Return the sums of a product, computed once."""
         if product.total is None:
             whole = product.whole
             product.total = self._added(product) if whole is None else self._dot(whole)[product.steps]
@@ -296,13 +298,13 @@ class Kernel(Joining):
 
     def _chain(self, x: Array, weights: Array, steps: Sequence[int] | Array) -> Array:
         total, form = np.zeros((*x.shape[:-1], weights.shape[1]), x.dtype), self.accumulator
-        many = max(1, _TERMS // max(1, total.size))
-        for first in range(0, len(steps), many):
-            some = steps[first : first + many]
-            terms = x[..., some, np.newaxis] * weights[some]
+        chunk_size = max(1, _TERMS // max(1, total.size))
+        for first in range(0, len(steps), chunk_size):
+            chunk = steps[first : first + chunk_size]
+            terms = x[..., chunk, np.newaxis] * weights[chunk]
             if self.style.order != "fused":
                 terms = _through(terms, form)
-            for k in range(len(some)):
+            for k in range(len(chunk)):
                 total = _through(total + terms[..., k, :], form)
         return total
 
@@ -315,7 +317,7 @@ def run_kernel(
     *,
     arithmetic: type[Kernel] = Kernel,
 ) -> dict[str, Array]:
-    """Return all outputs that the node asks for, in its type, as a kernel of that style computes them."""
+    """Return all outputs of the node, in its type, as a kernel of that style computes them."""
     computation = computation_of(node, inputs, interpretations)
     configuration = computation.configuration
     kernel = arithmetic(style, configuration.format)

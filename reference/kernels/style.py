@@ -1,4 +1,4 @@
-"""Styles of conforming kernels: roundings and orders of addition that real kernels have."""
+"""Styles of conforming kernels: the roundings and summation orders of real kernels."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Style:
     truncates: bool = False
 
 
-# Error bounds were once too narrow for each of `stored-sums-edge`, `saturating`, `divided` and `reciprocal`.
+# Each of `stored-sums-edge`, `saturating`, `divided` and `reciprocal` once exposed error bounds that were too narrow.
 STYLES: dict[str, Style] = {
     s.name: s
     for s in (

@@ -25,19 +25,18 @@ class AccuracyClass(Struct, frozen=True):
         Names of formats, or None: the tensor's own type, except that half types accumulate in float32. ``tf32`` is
         allowed for operands. A format finer than the tensor's never tightens anything.
     activation
-        (a, b): a primitive function (tanh, exp, sigmoid) with exact value f may be off by (a|f| + b)u.
+        (a, b): a primitive function (tanh, exp, sigmoid) with exact value f may have an error of (a|f| + b)u.
     float32_activation
         The same where float32 is stored. Kernels in wide use exceed (4, 4) there: the new gate of onnxruntime's GRU
         returns -5u for a Sigmoid of 0.04u, and its Tanh is 10.1u off; tract's Sigmoid stops 7.5u short of its limit,
         its Tanh 10u (docs/accuracy.md).
     division
-        d: a quotient inside a function may be off by du of itself. OpenCL's full profile, WGSL and SPIR-V for Vulkan
-        allow 2.5 ulp, of at most 2u each; a multiplication by such a reciprocal also rounds the product: 6u.
+        d: a quotient inside a function may have a relative error of du. OpenCL's full profile, WGSL and SPIR-V for
+        Vulkan allow 2.5 ulp, of at most 2u each; a multiplication by such a reciprocal also rounds the product: 6u.
     flushes
         Whether subnormal numbers may become zero.
     biased
-        Whether errors may lean to one side, as where digits are truncated; each result is within its bound all the
-        same.
+        Whether errors may lean to one side, as with truncated digits; each result is still within its bound.
     steps
         Number of levels that a quantized output may be off beyond its bounds.
     judges
@@ -59,8 +58,11 @@ class AccuracyClass(Struct, frozen=True):
 
 
 QDQ_STEPS = (1, 2, 4, 16, 64)
-"""Number of levels that quantized outputs may be off in the classes ``qdq-1`` and so on. Kernels that hold gates and
-states in 8 or 16 bits round inside; no specification allows that, so a target declares it."""
+"""Number of levels that quantized outputs may be off in the classes ``qdq-1`` and so on.
+
+Kernels that hold gates and states in 8 or 16 bits round internally. No specification allows this, so a target declares
+it.
+"""
 
 ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     c.name: c
@@ -92,9 +94,9 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     )
 }
 
-# For each tensor type the classes by which a result outside its declared class is tried, narrowest first, so that the
-# name says the most. Each is an arithmetic that devices really use for that type: nobody computes float64 tensors in
-# half types, and so wide a radius would only take wrong structure for inaccuracy.
+# For each tensor type, the wider classes that are tried for a result outside its declared class, narrowest first, so that
+# the name tells the most. Each is an arithmetic that devices really use for that type. No device computes float64
+# tensors in half types, and such a wide radius would only take wrong structure for inaccuracy.
 WIDER_PRESETS: dict[str, tuple[str, ...]] = {
     "float64": ("flushing", "f32-math"),
     "float32": ("flushing", "tf32", "f16-math", "bf16-math", "f16-storage", "bf16-storage"),
@@ -104,8 +106,8 @@ WIDER_PRESETS: dict[str, tuple[str, ...]] = {
 
 # Rounding of the oracle's own float64 arithmetic, which is part of every radius so that float64 targets can be judged.
 ORACLE_UNIT = 2.0**-53
-# The same below float64's normal range. A rounding costs up to half the least number there, and that is no float64: one
-# half for the kernel's rounding, if it computes in float64, one for the oracle's, and as much for the radius itself.
+# The same below float64's normal range. A rounding costs up to half the least subnormal, which is no float64: one half
+# for the kernel's rounding, if it computes in float64, one for the oracle's, and as much for the radius itself.
 ORACLE_FLOOR = 2.0**-1073
 # NumPy documents its float64 transcendental functions as within 4 units in the last place: 4 ulp <= 8u of the result.
 ORACLE_ACTIVATION = 8 * ORACLE_UNIT
@@ -158,26 +160,29 @@ class Budget:
     exact_possible: bool
 
     def gamma(self, terms: int) -> float:
-        """gamma_n = nu/(1-nu): the relative cost of a sum of n products in any order, plus the oracle's own.
+        """Return gamma_n = nu/(1-nu): the relative error of a sum of n products in any order, plus the oracle's own.
 
-        Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.1; each term passes through one
-        product rounding and at most n-1 additions. A fused multiply-add only removes roundings.
+        Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.1; each term passes through one product
+        rounding and at most n-1 additions. A fused multiply-add only removes roundings.
 
         Infinity where n*u > 1/8: no useful bound exists there.
         """
-        grown = terms * self.accumulator_unit
-        if grown > 1 / 8:
+        error = terms * self.accumulator_unit
+        if error > 1 / 8:
             return math.inf
-        own = terms * ORACLE_UNIT
-        return grown / (1 - grown) + own / (1 - own)
+        oracle_error = terms * ORACLE_UNIT
+        return error / (1 - error) + oracle_error / (1 - oracle_error)
 
 
 _ANY_OF = "any-of-"
 
 
 def any_of(names: Sequence[str]) -> str:
-    """Return the name of the union of several classes, for a fast check: a result outside the union is outside every
-    class in it. No target is judged by it."""
+    """Return the name of the union of several classes, for a fast check: a result outside the union is outside each
+    class.
+
+    No target is judged by the union.
+    """
     return _ANY_OF + "+".join(names)
 
 
@@ -198,8 +203,8 @@ def budget(class_name: str, type_name: str) -> Budget:
     """Return the budget of an accuracy class for a tensor type (``float32``, ...). Raise ValueError for an unknown
     class."""
     if class_name.startswith(_ANY_OF):
-        each = [budget(name, type_name) for name in class_name.removeprefix(_ANY_OF).split("+")]
-        return _any_of(class_name, each)
+        budgets = [budget(name, type_name) for name in class_name.removeprefix(_ANY_OF).split("+")]
+        return _any_of(class_name, budgets)
     chosen = accuracy_class(class_name)
     tensor = FORMATS[type_name]
     storage = _coarser(tensor, FORMATS[chosen.storage] if chosen.storage else None)
@@ -218,7 +223,7 @@ def budget(class_name: str, type_name: str) -> Budget:
         name=chosen.name,
         tensor=tensor,
         unit=storage.unit + ORACLE_UNIT,
-        floor=max(floor(storage), floor(tensor)),  # bfloat16 has smaller numbers than a float16 that it ends in
+        floor=max(floor(storage), floor(tensor)),  # bfloat16 has smaller numbers than float16 tensors
         operand_unit=operands.unit if operands and rounds_operands else 0.0,
         operand_floor=operands.least_normal if operands and rounds_operands else 0.0,
         accumulator_unit=accumulator.unit,
@@ -237,31 +242,30 @@ def budget(class_name: str, type_name: str) -> Budget:
 
 
 _MORE = 1 + 2.0**-16
-"""Beyond all that bounds of two classes, each rounded on its own way, can be apart by their roundings, in float32
-too."""
+"""Factor above the ratio of two classes' bounds that differ only by their own roundings, in float32 too."""
 
 
 _COSTS = (
     "unit", "floor", "operand_unit", "operand_floor", "accumulator_unit", "accumulator_floor", "input_floor", "a", "b",
     "division", "least_normal", "coefficient_unit",
 )  # fmt: skip
-"""The fields of a budget by which radii grow."""
+"""Fields of a budget that make radii grow."""
 
 
 def _any_of(name: str, each: Sequence[Budget]) -> Budget:
-    """Return a budget in which each operation may cost the most that it may in any of these.
+    """Return a budget in which each operation has its greatest cost in any of these budgets.
 
-    No step from costs to bounds subtracts a cost: sums, products, hulls of intervals, and the least of a bound and a
-    constant. So radii and doubtful elements only grow with each cost and with smaller ranges; values are the same.
-    Numbers that are exact in a class, with radius zero, need not be exact here.
+    No step from costs to bounds subtracts a cost: there are sums, products, unions of intervals, and minima of a bound
+    and a constant. So radii and undefined elements only grow with each cost and with smaller ranges; values are the
+    same. Numbers that are exact in a class, with radius zero, need not be exact here.
     """
 
-    costs = {cost: _MORE * max(getattr(one, cost) for one in each) for cost in _COSTS}
+    costs = {cost: _MORE * max(getattr(member, cost) for member in each) for cost in _COSTS}
     return replace(
         each[0],
         name=name,
         **costs,
-        operand_largest=min(one.operand_largest for one in each),
-        largest=min(one.largest for one in each),
+        operand_largest=min(member.operand_largest for member in each),
+        largest=min(member.largest for member in each),
         exact_possible=False,
     )

@@ -1,7 +1,7 @@
-"""The eleven activation functions of the recurrent operators, and their costs.
+"""Activation functions of the recurrent operators, eleven in all, and their errors.
 
-One class per function: its value in float64, the places where it is not monotone, and a bound on the error of a
-conforming kernel's own evaluation. Names and equations: the operators' documents, section "Activation functions".
+Each function has its value in float64, the points where it is not monotone, and a bound on the error of a conforming
+kernel. Names and equations: the operators' documents, section "Activation functions".
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Coefficient:
-    """An alpha or a beta: its value, and how far a conforming kernel's copy may be from it."""
+    """An alpha or a beta: its value, and the radius of a conforming kernel's copy."""
 
     value: float
     radius: float = 0.0
 
     @staticmethod
     def of(value: float) -> Coefficient:
-        """Return a default as documents print it. 0.01 has no exact float32: kernels hold either neighbour."""
+        """Return a default as documents print it. 0.01 has no exact float32: kernels may hold either neighbour."""
         single = float(np.float32(value))
         return Coefficient(single, abs(single - value))
 
@@ -44,10 +44,10 @@ class ActivationKind:
         Bound on a conforming kernel's own error, for exact input in [low, high] whose image is within +-image; alpha
         and beta are Coefficients.
     corners(alpha)
-        (place, value) pairs that belong to the image of an interval around `place`, for functions that are not monotone
-        or not continuous.
+        (position, value) pairs that belong to the image of an interval around `position`, for functions that are not
+        monotone or not continuous.
     slope, curvature
-        For smooth functions: |f'| from the function's own value and a factor of at least 1; and a bound on |f''|. They
+        For smooth functions: |f'| as a function of f's value and a factor of at least 1; and a bound on |f''|. They
         bound the image of an interval without two more evaluations.
     overflows
         Whether the document's formula has an intermediate (e^x) that overflows before its result does.
@@ -71,7 +71,7 @@ def _tanh(x: Array, alpha: float, beta: float) -> Array:
 
 
 def _sigmoid(x: Array, alpha: float, beta: float) -> Array:
-    # 1/(1 + e^-x) without overflow; absolute error at most 2 * 2^-53 beside the relative one of tanh.
+    # 1/(1 + e^-x) without overflow; absolute error at most 2 * 2^-53, plus the relative error of tanh.
     half: Array = np.tanh(0.5 * x)
     half *= 0.5
     half += 0.5
@@ -117,9 +117,9 @@ def _softplus(x: Array, alpha: float, beta: float) -> Array:
 
 # Costs. u is one storage rounding (the oracle's own included); F is a bound on |f|, X one on |x|.
 #
-# A quotient may be off by du of itself (`division` of the class). Softsign's formula is one, and its cost says so.
-# Sigmoid and Tanh are quotients too; they are primitives, and so is the tanh of ScaledTanh: (4|f| + 4)u holds
-# both formulas with d = 6 and e^x within 1 ulp, which is 2u.
+# A quotient may have a relative error of du (`division` of the class). Softsign's formula is a quotient, and its cost
+# includes this. Sigmoid and Tanh are quotients too, but they are primitives, as is the tanh of ScaledTanh: (4|f| + 4)u
+# covers both formulas with d = 6 and e^x within 1 ulp, which is 2u.
 #   Sigmoid, x > 0: 1/(1 + e) = f. The sum is off by u + 2u e/(1 + e), and 1 times a reciprocal by 5u: f(8 - 2f)u, less
 #   than (4f + 4)u since 2f^2 - 4f + 4 > 0. For x < 0 it is e times the reciprocal: f(9 + 2f)u, f at most 1/2.
 #   Tanh, x > 0: (1 - e)/(1 + e) = f with e = e^-2x, so e/(1 + e) = (1 - f)/2. The difference is off by u(1 - e) + 2ue,
@@ -131,7 +131,7 @@ def _reach(low: Array, high: Array) -> Array:
 
 
 def _primitive(magnitude: Array, w: Budget) -> Array:
-    """(a|f| + b)u, a flushed subnormal result, and the oracle's own error."""
+    """Return (a|f| + b)u, plus a flushed subnormal result and the oracle's own error."""
     return (w.a * w.unit + ORACLE_ACTIVATION) * magnitude + (w.b * w.unit + 2 * ORACLE_UNIT + w.least_normal)
 
 
@@ -140,18 +140,18 @@ def _primitive_cost(low: Array, high: Array, image: Array, alpha: Coefficient, b
 
 
 def _free(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
-    # Selecting one of two numbers rounds nothing.
+    # Selecting one of two numbers does not round.
     return np.zeros_like(image)
 
 
 def _rounded(error: Array, magnitude: Array, w: Budget) -> Array:
-    """Return the error after one more rounding of a number of at most `magnitude`, already off by `error`."""
+    """Return the error after one more rounding of a number of at most `magnitude` with error `error`."""
     return error + w.unit * (magnitude + error) + w.floor
 
 
 def _affine_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
-    # The product is rounded, then the sum; each coefficient may be a rounded copy. HardSigmoid clamps afterwards,
-    # which moves no two numbers apart; the rounding of the sum is that of the unclamped one.
+    # The product is rounded, then the sum; each coefficient may be a rounded copy. HardSigmoid clamps afterwards, which
+    # never increases an error; the rounding of the sum is that of the unclamped one.
     reach = _reach(low, high)
     product = _rounded(reach * alpha.radius, reach * abs(alpha.value), w)
     return _rounded(product + beta.radius, reach * abs(alpha.value) + abs(beta.value), w)
@@ -171,14 +171,14 @@ def _leaky_relu_cost(low: Array, high: Array, image: Array, alpha: Coefficient, 
 def _thresholded_relu_cost(
     low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget
 ) -> Array:
-    # Near the threshold x and 0 are both right when the kernel's copy of alpha is not exact.
+    # Near the threshold both x and 0 are right if the kernel's copy of alpha is not exact.
     near = (low <= alpha.value + alpha.radius) & (high >= alpha.value - alpha.radius)
     return np.where(near, _reach(low, high) if alpha.radius else 0.0, 0.0)
 
 
 def _scaled_tanh_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
-    # beta*x is rounded and beta may be a copy; |tanh'| <= 1 carries that on, at most across tanh's whole height. The
-    # primitive is tanh: alpha multiplies its error, and the product is rounded once more.
+    # beta*x is rounded and beta may be a copy; |tanh'| <= 1 bounds the effect, at most tanh's whole height. The primitive
+    # is tanh: alpha multiplies its error, and the product is rounded once more.
     reach = _reach(low, high)
     moved = np.minimum(_rounded(reach * beta.radius, reach * abs(beta.value), w), 2.0)
     tanh = np.minimum(image / abs(alpha.value), 1.0) if alpha.value else np.zeros_like(image)
@@ -195,16 +195,16 @@ def _elu_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: C
 
 
 def _softsign_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
-    # The sum below the line is rounded, the quotient within its own envelope, and stored: (1 + u)(1 + du) / (1 - u);
-    # of a subnormal quotient d floors.
+    # The denominator is rounded, the quotient is within its own envelope, and stored: (1 + u)(1 + du) / (1 - u); a
+    # subnormal quotient costs d floors.
     off = ((1 + w.unit) * (1 + w.division * w.unit) / (1 - w.unit) - 1) * image + (1 + w.division) * w.floor
-    # A reciprocal of 1 + |x| that is no normal number loses digits, or all of them, before it is multiplied by x.
+    # A reciprocal of 1 + |x| that is subnormal or zero loses digits, or all of them, before it is multiplied by x.
     reach = _reach(low, high)
     return off + np.where(reach >= 1 / w.least_normal - 1, np.minimum(reach * w.division * w.floor, image), 0.0)
 
 
 def _softplus_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
-    # log(1 + e^x): the error of e^x and the rounding of the sum are divided by 1 + e^x on their way through log:
+    # log(1 + e^x): log divides the error of e^x and the rounding of the sum by 1 + e^x:
     # ((a e^x + b)u + u(1 + e^x)) / (1 + e^x) <= (max(a, b) + 1)u, and 1 + 8u for the terms in u squared (max(a, b) is
     # 8 at most); then log's own envelope.
     return (max(w.a, w.b) + 1) * w.unit * (1 + 8 * w.unit) + _primitive(image, w)
@@ -215,7 +215,7 @@ ACTIVATIONS: dict[str, ActivationKind] = {
     for k in (
         ActivationKind("Relu", False, False, _relu, _free),
         # tanh' = 1 - tanh^2, and |tanh''| is 4/(3 sqrt 3) at most; s' = s(1 - s), and |s''| is 1/(6 sqrt 3) at most.
-        # The clamps keep slopes right where the value itself is a rounding beyond its range.
+        # The clamps keep slopes nonnegative where rounding moves the value beyond its range.
         ActivationKind(
             "Tanh",
             False,
@@ -234,7 +234,7 @@ ACTIVATIONS: dict[str, ActivationKind] = {
             slope=lambda f, one: np.maximum(f * (one - f), 0.0),
             curvature=0.09623,
         ),
-        # Affine and ScaledTanh have no ONNX operator with defaults any more: see the interpretation `defaults`.
+        # Affine and ScaledTanh have no defaults in ONNX any more: see the interpretation `defaults`.
         ActivationKind("Affine", True, True, _affine, _unclamped_cost),
         ActivationKind(
             "LeakyRelu", True, False, _leaky_relu, _leaky_relu_cost, 0.01, corners=lambda alpha: ((0.0, 0.0),)
@@ -291,14 +291,14 @@ class Activation:
         return Activation(self.kind, alpha, beta)
 
     def interval_image(self, low: Array, value: Array, high: Array, w: Budget) -> tuple[Array, Array]:
-        """Return value and radius on [low, high]: the interval's image and a conforming kernel's error."""
+        """Return value and radius on [low, high], from the interval's image and a conforming kernel's error."""
         if self.kind.slope is not None:
             return self.slope_image(value, np.maximum(high - value, value - low), w)
         first, centre, last = self(low), self(value), self(high)
         bottom = np.minimum(np.minimum(first, last), centre)
         top = np.maximum(np.maximum(first, last), centre)
-        for place, corner in self.kind.corners(self.alpha.value):
-            inside = (low <= place) & (place <= high)
+        for position, corner in self.kind.corners(self.alpha.value):
+            inside = (low <= position) & (position <= high)
             if inside.any():
                 bottom = np.where(inside, np.minimum(bottom, corner), bottom)
                 top = np.where(inside, np.maximum(top, corner), top)
@@ -307,14 +307,14 @@ class Activation:
         return centre, radius
 
     def slope_image(self, value: Array, reach: Array, w: Budget) -> tuple[Array, Array]:
-        """Bounds like :meth:`interval_image`'s of a smooth function on [value - reach, value + reach].
+        """Return value and radius, as :meth:`interval_image`, of a smooth function on [value - reach, value + reach].
 
-        By Taylor: |f(x + d) - f(x)| <= d (|f'(x)| + d max|f''|/2), here without the half; both functions that have
-        a slope are at most 1 apart from any of their values, or 2 for tanh, which no bound needs to exceed.
+        By Taylor: |f(x + d) - f(x)| <= d (|f'(x)| + d max|f''|/2), here without the half. Functions with a slope differ
+        from any of their values by at most 1, or 2 for tanh, so no bound needs to be greater.
         """
         assert self.kind.slope is not None
         centre = self(value)
-        # 2^-50: what the slope is off for a value that is itself off by a rounding.
+        # 2^-50 covers the error of the slope for a value that is itself rounded.
         size, one = (centre, 1.0) if reach.dtype == centre.dtype else (centre.astype(reach.dtype), _ONE_IN_SINGLE)
         radius = self.kind.slope(size, one)
         radius += self.kind.curvature * reach + 2.0**-50
@@ -328,8 +328,8 @@ class Activation:
 
 
 _ONE_IN_SINGLE = 1 + 2.0**-22
-"""The number in the place of 1 in slopes of values rounded to float32: 1 - f^2 is off by 2^-23 there, f (1 - f) by
-2^-22 f, with all roundings on the way."""
+"""Replacement of 1 in slopes of values rounded to float32. There 1 - f^2 has an error of 2^-23 and f (1 - f) one of
+2^-22 f, all roundings included."""
 
 
 def kind_named(name: str) -> ActivationKind | None:

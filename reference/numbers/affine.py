@@ -1,7 +1,7 @@
-"""Affine quantization to integers, as ONNX's QuantizeLinear and AMD Quark's documents describe it.
+"""Affine quantization to integers, as in ONNX's QuantizeLinear and AMD Quark's documents.
 
 A number x is stored as the level ``round(x / scale) + zero_point``, rounded half to even and saturated to the type's
-range; a level q stands for the number ``(q - zero_point) * scale``.
+range. A level q represents the number ``(q - zero_point) * scale``.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 
 __all__ = ["Affine"]
 
-# Quotients beyond this are far outside every range, and inside what int64 holds.
+# Quotients beyond this are far outside every range, but within int64.
 _FAR = 2.0**40
 
 
 @dataclass(frozen=True)
 class Affine:
-    """Per-tensor quantization: scale, zero point and the integer type.
+    """Per-tensor quantization: scale, zero point and integer type.
 
-    Levels of 32 bits are those of a bias.
+    Levels of 32 bits are used for biases only.
 
     scale
-        The value of a float32, positive and finite.
+        A positive finite float32 value.
     bits, signed
-        Of the type.
+        The integer type.
     ordered
-        Whether a greater number never has a lower level.
+        Whether quantization is monotone: a greater number never has a lower level.
 
-    Raises ValueError for a scale that is not, and for a zero point outside the type's range.
+    Raise ValueError for a scale that is not positive and finite, and for a zero point outside the type's range.
     """
 
     scale: float
@@ -52,12 +52,12 @@ class Affine:
 
     @property
     def scales(self) -> NDArray[np.float32]:
-        """The scale, as an array without dimensions."""
+        """The scale, as a zero-dimensional array."""
         return np.array(self.scale, np.float32)
 
     @property
     def zero_points(self) -> NDArray[Any]:
-        """The zero point, as an array without dimensions, of the type of levels."""
+        """The zero point, as a zero-dimensional array of the type of levels."""
         return np.array(self.zero_point, self.dtype)
 
     @property
@@ -77,24 +77,25 @@ class Affine:
 
     @property
     def least(self) -> float:
-        """The least number that a level stands for."""
+        """The least number that a level represents."""
         return (self.lowest - self.zero_point) * self.scale
 
     @property
     def greatest(self) -> float:
-        """The greatest number that a level stands for."""
+        """The greatest number that a level represents."""
         return (self.highest - self.zero_point) * self.scale
 
     def levels(self, x: NDArray[Any]) -> NDArray[np.int64]:
         """Return the levels of numbers, as int64. Infinities saturate; NaN, which has no level, gives the zero point.
 
-        For float32 numbers the quotient decides ties as the exact one does: x/scale and a tie differ, if at all, by
-        2^-41 of x/scale or more (24 bits over 24 bits against 17), and float64 distinguishes these.
+        For float32 numbers the rounded quotient decides ties like the exact one: x/scale and a tie are equal or differ
+        by at least 2^-41 of x/scale (24 bits over 24 bits against 17), and float64 resolves this.
         """
         return self._saturated(self.nearest(self._quotient(x)))
 
     def dequantized(self, levels: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the numbers of levels; exact in float64 if levels have at most 29 bits, since those times 24 fit."""
+        """Return the numbers of levels. They are exact in float64 for levels of at most 29 bits, times a scale of 24
+        bits."""
         numbers: NDArray[np.float64] = (levels - self.zero_point) * self.scale
         return numbers
 
@@ -105,10 +106,10 @@ class Affine:
     def between(
         self, low: NDArray[Any], high: NDArray[Any], relative: float = 2.0**-22
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the lowest and the highest level that a number between two others may get.
+        """Return the lowest and the highest possible level of a number in [low, high].
 
         relative
-            Relative error of the quotient, beside the number's: see :meth:`undecided`.
+            Relative error of the quotient, in addition to the number's: see :meth:`undecided`.
         """
         ends = (self._quotient(low), -1.0), (self._quotient(high), 1.0)
         lowest, highest = (self._saturated(self.nearest(end + side * relative * np.abs(end))) for end, side in ends)
@@ -118,11 +119,11 @@ class Affine:
         return lowest, highest
 
     def nearest(self, quotient: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Quotients as whole numbers."""
+        """Return quotients rounded to whole numbers."""
         return np.rint(quotient)
 
     def within(self, levels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Whole numbers as levels of the type."""
+        """Return whole numbers saturated to the type's range."""
         return np.clip(levels, self.lowest, self.highest)
 
     def undecided(self, x: NDArray[Any], relative: float = 2.0**-23) -> NDArray[np.bool_]:

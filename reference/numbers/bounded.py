@@ -1,12 +1,12 @@
-"""Numbers that carry their error.
+"""Numbers with error bounds.
 
 A :class:`Bounded` is a float64 array of values, each with a *radius*: every conforming implementation of the class in
 the :class:`~.accuracy.Budget` holds a number within that radius. A :class:`Sum` is a sum whose terms an implementation
 may add in any order; it becomes a Bounded when an operation needs its value. If a conforming implementation may hold
-any number (overflow inside a sum, inf - inf, NaN), the element is *in doubt*: its value and radius are finite numbers
-without meaning, and the mask ``doubt`` marks it. So a radius is never NaN.
+any number (overflow inside a sum, inf - inf, NaN), the element is undefined: the mask ``doubt`` marks it, and its value
+and radius are finite numbers without meaning. So a radius is never NaN.
 
-The cells do not depend on this: ``+``, ``*`` and an activation mean the same here as for plain arrays.
+The cells do not depend on this module: ``+``, ``*`` and activations are the same operations as for plain arrays.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Mask: TypeAlias = "NDArray[np.bool_] | None"
 
 
 def either(first: Mask, second: Mask) -> Mask:
-    """Return elements in doubt by one mask or the other."""
+    """Return the union of two masks of undefined elements."""
     return second if first is None else first if second is None else first | second
 
 
 def size_like(radius: Radii, value: Array) -> Radii:
-    """|value|, in the type of a radius."""
+    """Return |value| in the type of a radius."""
     if radius.dtype == value.dtype:
         return np.abs(value)
     size: Radii = value.astype(radius.dtype)
@@ -41,38 +41,38 @@ def size_like(radius: Radii, value: Array) -> Radii:
 
 
 def _aligned(parts: Radii, dimensions: int) -> Radii:
-    """Parts of a sum with as many dimensions: a bias has fewer axes than the sum that it takes part in."""
+    """Return the parts of a sum reshaped to `dimensions` axes: a bias has fewer axes than its sum."""
     missing = dimensions - parts.ndim
     return parts if missing <= 0 else parts.reshape(len(parts), *(1,) * missing, *parts.shape[1:])
 
 
 def _spread(doubt: Mask, value: Array) -> Mask:
-    """Return the mask with an entry for every element: a bias has fewer axes than the sum that it belongs to."""
+    """Return the mask broadcast to every element: a bias has fewer axes than its sum."""
     return doubt if doubt is None or doubt.shape == value.shape else np.broadcast_to(doubt, value.shape)
 
 
-# The radius itself is computed in float64, every operation of it with a relative error of 2^-53. Chains of it are far
-# shorter than 2^20 operations, so this factor, applied once where a radius is used, covers them.
+# The radius itself is computed in float64, each operation with a relative error of 2^-53. Chains of operations are far
+# shorter than 2^20, so this factor, applied once where a radius is used, covers them.
 RADIUS_SLACK = 1 + 2.0**20 * ORACLE_UNIT
 
 
-# Not frozen, nor is Sum: a case makes hundreds of them, and what guards fields costs as much as what is in them.
-# Nothing writes to a field.
+# Bounded and Sum are not frozen: a case makes hundreds of them, and frozen fields would double the cost. No code writes
+# to a field.
 @dataclass(slots=True, eq=False)
 class Bounded:
-    """Values with radii, elementwise: shapes broadcast as NumPy's do."""
+    """Values with radii, elementwise; shapes broadcast as in NumPy."""
 
     value: Array
     radius: Radii
     budget: Budget
     doubt: Mask = None
-    # Where radius is share * |value| + rest, share and rest constant along the last axis: (..., 1) each. A product then
-    # need not multiply the radius by the weights again.
+    # If radius is share * |value| + rest, with share and rest constant along the last axis: (..., 1) each. A product then
+    # does not multiply the radius by the weights again.
     proportion: tuple[Array, Array] | None = None
 
     @staticmethod
     def in_range(value: Array, radius: Radii, doubt: Mask, reach: Radii, budget: Budget) -> Bounded:
-        """Return a number with those elements in doubt whose `reach` may have left the class's range; their value and
+        """Return a number whose elements are undefined where `reach` may have left the class's range; their value and
         radius are zero."""
         if reach.size and not reach.max() < budget.largest:
             beyond = ~(reach < budget.largest)
@@ -84,13 +84,13 @@ class Bounded:
         doubt = None if self.doubt is None else self.doubt[index]
         proportion = None
         if self.proportion is not None and (index is None or isinstance(index, slice)):
-            # A new first axis, or some of the first axis: the lines stay what they are.
+            # A new first axis, or a slice of the first axis: the proportion still holds.
             share, rest = self.proportion
             proportion = share[index], rest[index]
         return Bounded(self.value[index], self.radius[index], self.budget, doubt, proportion)
 
     def transpose(self, *axes: int) -> Bounded:
-        """Return the number with its axes in another order, as NumPy does."""
+        """Return the number with its axes permuted, as NumPy does."""
         doubt = None if self.doubt is None else self.doubt.transpose(*axes)
         return Bounded(self.value.transpose(*axes), self.radius.transpose(*axes), self.budget, doubt)
 
@@ -113,7 +113,7 @@ class Bounded:
         return self._rounded(number - self.value, self.radius.copy(), self.doubt)
 
     def _rounded(self, value: Array, radius: Radii, doubt: Mask) -> Bounded:
-        """Return the number after one storage rounding; elements that may have left the range are in doubt."""
+        """Return the number after one storage rounding; elements that may have left the range are undefined."""
         w = self.budget
         magnitude = size_like(radius, value)
         magnitude += radius
@@ -128,15 +128,15 @@ class Sum:
     value
         The sum.
     parts
-        (3, ...): error, magnitude and spread, in one array, because a cell splits and adds sums gate by gate, and three
-        small arrays cost three times as much as one.
+        (3, ...): error, magnitude and spread. They are in one array because a cell splits and adds sums gate by gate,
+        and three small arrays cost three times as much as one.
     error
-        Error that follows from the terms' own radii.
+        Error from the terms' own radii.
     magnitude
-        Sum of the absolute values of all single terms; ``terms`` counts those of one element.
+        Sum of the absolute values of all terms; ``terms`` is the number of terms of an element.
     spread
-        Sum of the absolute values of the groups; ``groups`` counts them. Every partial sum of whole groups lies within
-        it.
+        Sum of the absolute values of the groups; ``groups`` is their number. Every partial sum of whole groups lies
+        within the spread.
     """
 
     __slots__ = ("budget", "doubt", "groups", "parts", "terms", "value")
@@ -169,8 +169,8 @@ class Sum:
 
     def __getitem__(self, index: Any) -> Sum:
         doubt = None if self.doubt is None else self.doubt[index]
-        each = (slice(None), *index) if isinstance(index, tuple) else (slice(None), index)
-        return Sum(self.value[index], self.parts[each], self.terms, self.groups, self.budget, doubt)
+        part_index = (slice(None), *index) if isinstance(index, tuple) else (slice(None), index)
+        return Sum(self.value[index], self.parts[part_index], self.terms, self.groups, self.budget, doubt)
 
     def __add__(self, other: Sum | Bounded) -> Sum:
         if isinstance(other, Bounded):
@@ -184,7 +184,7 @@ class Sum:
         return Sum(value, parts, self.terms + other.terms, self.groups + other.groups, self.budget, doubt)
 
     def __iadd__(self, other: Sum | Bounded) -> Sum:
-        """Add like `+`, for a sum that nothing else holds: its numbers are added to where they are."""
+        """Add in place, for a sum that no other object shares."""
         value = self.value
         if not isinstance(other, Bounded) or other.doubt is not None:
             return self + other
@@ -206,15 +206,15 @@ class Sum:
         return Sum(self.value, parts, self.terms, self.groups, self.budget, self.doubt)
 
     def scaled(self, factor: Bounded) -> Sum:
-        """factor * sum, multiplied out or not: kernels may store each group, multiply it, and store the product.
+        """Return factor * sum, multiplied out or not: kernels may store each group, multiply it, and store the product.
 
-        With groups g_k' for g_k and r' for r: sum(r' g_k') - r sum(g_k) = r sum(g_k' - g_k) + (r' - r) sum(g_k'), of
-        which the first is |r| times the radius of the settled sum at most; and one rounding of each product.
+        With groups g_k' for g_k and r' for r: sum(r' g_k') - r sum(g_k) = r sum(g_k' - g_k) + (r' - r) sum(g_k'). The
+        first term is at most |r| times the radius of the settled sum. Each product is rounded once more.
         """
         w, number = self.budget, self.settled()
-        size, own = size_like(factor.radius, factor.value), size_like(number.radius, number.value)
+        size, number_size = size_like(factor.radius, factor.value), size_like(number.radius, number.value)
         spread = (size + factor.radius) * (self.spread + number.radius)
-        error = size * number.radius + factor.radius * (own + number.radius)
+        error = size * number.radius + factor.radius * (number_size + number.radius)
         error += w.unit * spread + self.groups * w.floor
         value = factor.value * number.value
         doubt = _spread(either(factor.doubt, number.doubt), value)
@@ -224,7 +224,7 @@ class Sum:
     def settled(self) -> Bounded:
         """Return the sum as a number.
 
-        Any order of n terms costs gamma_n of the sum of their absolute values in the accumulator. Kernels also store:
+        Any order of n terms costs gamma_n of the sum of their absolute values in the accumulator. Kernels also store
         each group once, and each partial sum of whole groups. That is 2m - 1 roundings for m groups: those of the
         groups cost u * spread together, and the m - 1 others at most u * spread each.
         """
@@ -238,6 +238,6 @@ class Sum:
         radius += error
         reach = magnitude + radius
         radius += (self.groups * w.unit) * (spread + radius)
-        # Underflow adds one floor for each rounding, of which products and sums have two a term.
+        # Underflow adds one floor for each rounding; a term has two, in a product and in a sum.
         radius += 2 * self.terms * w.accumulator_floor + 2 * self.groups * w.floor
         return Bounded.in_range(self.value, radius, self.doubt, reach, w)

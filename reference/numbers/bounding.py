@@ -19,24 +19,24 @@ from .bounded import Array, Bounded, Mask, Radii, Sum, either, size_like
 __all__ = ["LEAST_SINGLE", "Bounding", "Radius", "Weights", "in_double"]
 
 Radius: TypeAlias = type[np.float64] | type[np.float32]
-"""The type of radii: float32, of large cases, is half as much to pass through."""
+"""Type of radii. Float32 is for large cases, because it halves the memory traffic."""
 
-# Multiplications of a product from which on float32 is worth its conversions.
+# Number of multiplications of a product above which float32 is worth its conversions.
 LEAST_SINGLE = 1 << 20
 
 
-# Radii in float32: every operation is off by 2^-24 of its result at most, and chains of them, from a product to a
-# state, are shorter than 128 operations. Of what passes from step to step each step has its own share: four roundings
-# of the growth, one of its product, one of the sum.
+# Radii in float32: every operation has a relative error of at most 2^-24, and chains of them, from a product to a state,
+# are shorter than 128 operations. A radius that passes from step to step has an additional share for each step: four
+# roundings of the growth, one of its product, one of the sum.
 _SINGLE_SLACK = 1 + 2.0**-17
 _EACH_STEP = {np.dtype(np.float64): 1.0, np.dtype(np.float32): 1 + 2.0**-21}
 
 
 def in_double(number: Bounded, budget: Budget) -> Bounded:
-    """Return a number whose radii were float32 as one with float64 radii, with the class's own bounds.
+    """Return a number with float32 radii as a number with float64 radii, with the class's own bounds.
 
-    Numbers below float32's range are lost on the way, 2^-149 an operation, without compensation. So such radii are only
-    for products and sums of functions that are off by 2^-52 or more (:func:`._primitive`): no radius is then below
+    Each operation loses numbers below float32's range, up to 2^-149, without compensation. So such radii are only for
+    products and sums of functions with an error of at least 2^-52 (:func:`._primitive`): no radius is then below
     2^-104. The loss in a sum, up to 2^-149 n times weights of 2^50, enters a function.
     """
     return replace(number, radius=number.radius.astype(np.float64) * _SINGLE_SLACK, budget=budget)
@@ -87,7 +87,8 @@ class Bounding:
             self.budget = replace(budget, largest=budget.largest * (1 - 2.0**-10))
 
     def _clean(self, value: Array, largest: float) -> tuple[Array, Mask]:
-        """Return numbers with those in doubt that are not finite or too large for the class's operands."""
+        """Return numbers with a mask of those that are not finite or too large for the class's operands; these become
+        0."""
         if not value.size or np.abs(value).max() <= largest:
             return value, None
         doubt = ~(np.abs(value) <= largest)
@@ -97,7 +98,7 @@ class Bounding:
         """Return a tensor of the case: exact, unless a flushing target changes it."""
         w = self.budget
         value, doubt = self._clean(value, self._largest)
-        # A class that stores in a narrower format than the tensors' rounds what is given as it comes in.
+        # A class that stores in a narrower format than the tensors' type rounds inputs when it reads them.
         narrower = w.unit > 2 * w.tensor.unit + 2 * ORACLE_UNIT
         if narrower or w.input_floor:
             size = np.abs(value)
@@ -109,10 +110,13 @@ class Bounding:
         return Bounded(value, np.zeros(value.shape), w, doubt, (none, none))
 
     def reported_state(self, value: Array) -> Bounded:
-        """Return a state that a target reported. The target may keep it wider than it returns it, so it is off by one
-        storage rounding. With v' = v(1 + d), |d| <= u: |v - v'| <= u|v'|/(1 - u) <= u(1 + 2u)|v'|."""
+        """Return a state that a target reported, with an error of one storage rounding.
+
+        The target may store the state with more precision than it returns. With v' = v(1 + d), |d| <= u: |v - v'| <=
+        u|v'|/(1 - u) <= u(1 + 2u)|v'|.
+        """
         w = self.budget
-        # The largest number may stand for anything beyond it: what stores saturating may go on with the wide state.
+        # The largest number may represent any greater one: a saturating target may continue with the unsaturated state.
         value, doubt = self._clean(value, float(np.nextafter(w.tensor.largest, 0.0)))
         share, rest = w.unit * (1 + 2 * w.unit), max(w.floor, w.input_floor)
         line = (*value.shape[:-1], 1)
@@ -126,7 +130,7 @@ class Bounding:
         return self.carry_state(hidden)
 
     def carry_state(self, state: Bounded) -> Bounded:
-        """Return a state for the next step. Its storage rounding is that of the product or sum that made it."""
+        """Return a state for the next step. Its storage rounding is already in the product or sum."""
         return state
 
     def weights(self, matrix: Array) -> Weights:
@@ -142,7 +146,7 @@ class Bounding:
         return Weights(transposed, absolute, rows_in_doubt, absolute.sum(axis=0), single)
 
     def product(self, x: Bounded, weights: Weights) -> Sum:
-        """x (..., columns) times the transposed weight matrix: (..., rows)."""
+        """Return x (..., columns) times the transposed weight matrix: (..., rows)."""
         w = self.budget
         size = np.abs(x.value)
         shape = (*x.value.shape[:-1], weights.transposed.shape[1])
@@ -155,7 +159,7 @@ class Bounding:
         else:
             spread[...] = value
             np.abs(spread, out=spread)
-        # Each operand may be rounded first: |xw| (2o + o^2), and o_min where it is tiny. Flushing takes whole weights.
+        # Each operand may be rounded first: |xw| (2o + o^2), or o_min if it is tiny. Flushing may remove whole weights.
         rounded, grown = w.operand_unit * (2 + w.operand_unit), (1 + w.operand_unit) ** 2
         if x.proportion is not None:
             share, rest = x.proportion
@@ -190,19 +194,21 @@ class Bounding:
         return Sum(value, parts, weights.columns, 1, w, doubt)
 
     def _magnitude(self, size: Radii, weights: Weights, total: Radii) -> None:
-        """Write |x| @ |W|, rounded upwards, into `total`. Large products are in float32, which is enough for a bound: n
-        terms are off by gamma_n there, at most n*2^-23 for n up to 2^22. Operands whose largest is beyond 2^-50 ...
-        2^50 stay in float64."""
+        """Write |x| @ |W|, rounded upwards, into `total`.
+
+        Large products are computed in float32, which is enough for a bound: n terms cost gamma_n there, at most n*2^-23
+        for n up to 2^22. If the largest operand is outside 2^-50 ... 2^50, they are computed in float64.
+        """
         worth_it = size.size * weights.transposed.shape[1] >= LEAST_SINGLE and weights.single
         if not worth_it or not 2.0**-50 < size.max() < 2.0**50:
             wide = total.dtype == np.float64
             total[...] = _times(size, weights.absolute, total if wide else np.empty(total.shape))
             return
-        own = total if total.dtype == np.float32 else np.empty(total.shape, np.float32)
-        narrow = _times(size.astype(np.float32, copy=False), weights.narrow, own)
+        target = total if total.dtype == np.float32 else np.empty(total.shape, np.float32)
+        narrow = _times(size.astype(np.float32, copy=False), weights.narrow, target)
         np.multiply(narrow, 1 + (weights.columns + 2) * 2.0**-23, out=total, dtype=total.dtype)
-        if total is not own:
-            # Underflow on the way: at most 2^-149 of an operand or product, times 2^50 at most.
+        if total is not target:
+            # Underflow: at most 2^-149 of an operand or product, times at most 2^50.
             total += weights.columns * 2.0**-64
 
     def activate(self, activation: Activation, argument: Sum | Bounded, clip: float | None) -> Bounded:
@@ -214,7 +220,7 @@ class Bounding:
             return Bounded(*activation.slope_image(number.value, number.radius, w), w, number.doubt)
         low, value, high = number.value - number.radius, number.value, number.value + number.radius
         if clip is not None:
-            # A narrower kernel's threshold may be a rounded copy, so either end may reach a little further.
+            # A narrower kernel's threshold may be a rounded copy, so either end may be a little farther out.
             off = w.coefficient_unit * clip + w.floor if w.coefficient_unit else 0.0
             value = _between(value, -clip, clip)
             low = _between(low, -clip - off, clip - off)
@@ -222,7 +228,7 @@ class Bounding:
         value, radius = activation.widen(w).interval_image(low, value, high, w)
         doubt = number.doubt
         if self._formulas and activation.kind.overflows and high.size:
-            # e^x itself overflows in kernels that follow the document's formula.
+            # e^x itself overflows in kernels that use the document's formula.
             beyond = high >= np.log(w.largest)
             doubt = either(doubt, beyond) if beyond.any() else doubt
         reach = np.abs(value) + radius
@@ -252,7 +258,7 @@ class Bounding:
         return self.concatenate([step[np.newaxis] for step in steps])
 
     def where(self, mask: NDArray[np.bool_], number: Bounded, otherwise: Bounded) -> Bounded:
-        """`number` where the mask holds, elsewhere `otherwise`."""
+        """Return `number` where the mask is true, elsewhere `otherwise`."""
         doubt: Mask = None
         if number.doubt is not None or otherwise.doubt is not None:
             none = np.zeros((), bool)
@@ -265,19 +271,19 @@ class Bounding:
         return Bounded(value, np.where(mask, number.radius, otherwise.radius), self.budget, doubt)
 
     def interpolation(self, share: Bounded, new: Bounded, old: Bounded) -> Bounded:
-        """(1 - z) * h + z * H, in whichever way a kernel computes it.
+        """Return (1 - z) * h + z * H, in any formula that a kernel may use.
 
-        What the operands' radii amount to does not depend on the way, for
+        The effect of the operands' radii does not depend on the formula, for
             F(z', h', H') - F(z, h, H) = (z' - z)(H' - h') + (1 - z)(h' - h) + z(H' - H).
-        The roundings do. In units of u and to first order they are, beside |F| for the last sum,
+        The roundings do. In units of u and to first order they are, in addition to |F| for the last sum,
             (1 - z) * h + z * H            2|1-z||h| + |z||H|
             h + z * (H - h)                2|z||H - h|
             H + (1 - z) * (h - H)          3|1-z||h - H|
             h - z * h + z * H              |z||h| + |1-z||h| + |z||H|
             H - (1 - z) * H + (1 - z) * h  2|1-z|(|H| + |h|) + |z||H|
         so (3|1-z| + 2|z|)(|h| + |H|) + |F| is enough for all of them, and for the oracle's own. A kernel may also
-        evaluate 1 - z as an activation of its own, Sigmoid(-x): then a|1-z| stands for the rounding of 1 - z, while
-        the b of its envelope is that of z, which the radius of z holds already.
+        evaluate 1 - z as an activation of its own, Sigmoid(-x): then a|1-z| replaces the rounding of 1 - z, while
+        the b of its envelope is that of z, which the radius of z already contains.
         """
         w = self.budget
         left = 1.0 - share.value
@@ -286,22 +292,22 @@ class Bounding:
         with np.errstate(over="ignore", invalid="ignore"):
             value = left * new.value + share.value * old.value
             radius = share.radius * (h + H) + rest * new.radius + z * old.radius
-            # Second order: a rounding acts on what three others at most have changed already.
+            # Second order: at most three other roundings have already changed the number that a rounding acts on.
             roundings = ((2 + max(1.0, w.a)) * rest + 2 * z) * (h + H) + size_like(radius, value)
             radius += w.unit * (roundings + radius) * (1 + w.unit) ** 3
-            # Underflow: of 1 - z and of H - h, which are multiplied then, of two products and of two sums.
+            # Underflow of 1 - z and of H - h, which are then multiplied, of two products and of two sums.
             radius += (4 + h + H + rest + z) * w.floor
             reach = np.maximum(h + H, (rest + z) * (h + H)) + radius
         doubt = either(either(share.doubt, new.doubt), old.doubt)
         return Bounded.in_range(value, radius, doubt, reach, w)
 
     def recurrence(self, factor: Bounded, term: Bounded, start: Bounded) -> Bounded:
-        """Return all C_t = factor_t * C_(t-1) + term_t, t along the first axis: `*` and `+` of :class:`Bounded`, in
+        """Return all C_t = factor_t * C_(t-1) + term_t, with t along the first axis: `*` and `+` of :class:`Bounded` in
         bulk.
 
-        The values are scanned first. Then every part of the radius but |f|r_(t-1) is known for all steps at once: with
-        A = |f| + r_f, p = |f C| and q = r_f|C|, a product is off by A r + q, rounded by u(p + A r + q); the sum by that
-        plus r_term, rounded by u(|C_t| + that). So r_t = (1 + u)^2 A r_(t-1) + k_t.
+        The values are scanned first. Then every part of the radius except |f|r_(t-1) is known for all steps at once.
+        With A = |f| + r_f, p = |f C| and q = r_f|C|, a product has the error A r + q, rounded by u(p + A r + q). The
+        sum has that error plus r_term, rounded by u(|C_t| + that). So r_t = (1 + u)^2 A r_(t-1) + k_t.
         """
         w = self.budget
         with np.errstate(over="ignore", invalid="ignore"):
@@ -328,9 +334,9 @@ class Bounding:
 
 
 def _between(value: Array, low: float, high: float) -> Array:
-    """Return np.clip(x, low, high), which takes three times as long for small arrays."""
-    kept = np.maximum(value, low)
-    return np.minimum(kept, high, out=kept)
+    """Return np.clip(value, low, high); np.clip itself is three times slower for small arrays."""
+    result = np.maximum(value, low)
+    return np.minimum(result, high, out=result)
 
 
 def _scan(factor: Radii, term: Radii, start: Radii) -> Radii:
@@ -343,8 +349,10 @@ def _scan(factor: Radii, term: Radii, start: Radii) -> Radii:
 
 
 def _times(x: NDArray[Any], matrix: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
-    """x (..., K) @ matrix (K, G) into the contiguous `out` (..., G), as one product, which is many times faster than
-    one a leading index."""
+    """Write x (..., K) @ matrix (K, G) into the contiguous `out` (..., G), and return it.
+
+    One two-dimensional product is many times faster than one for each leading index.
+    """
     rows = math.prod(x.shape[:-1])
     np.matmul(x.reshape(rows, x.shape[-1]), matrix, out=out.reshape(rows, matrix.shape[1]))
     return out

@@ -36,12 +36,12 @@ class Channels:
 
     @property
     def bits(self) -> int:
-        """The bits of the type."""
+        """The bits of the integer type."""
         return self.each[0].bits
 
     @property
     def signed(self) -> bool:
-        """Tell whether the type has negative levels."""
+        """Whether the type has negative levels."""
         return self.each[0].signed
 
     @property
@@ -51,7 +51,7 @@ class Channels:
 
     @cached_property
     def scales(self) -> NDArray[np.float32]:
-        """Channel by channel."""
+        """The scale of each channel."""
         return np.array([codec.scale for codec in self.each], np.float32)
 
     @cached_property
@@ -60,18 +60,19 @@ class Channels:
         return np.array([codec.zero_point for codec in self.each], self.dtype)
 
     def levels(self, x: NDArray[Any]) -> NDArray[np.int64]:
-        """See :meth:`.affine.Affine.levels`."""
+        """Return the levels of numbers, as int64; see :meth:`.affine.Affine.levels`."""
         return self._by_channel(x, "levels")
 
     def dequantized(self, levels: NDArray[Any]) -> NDArray[np.float64]:
-        """See :meth:`.affine.Affine.dequantized`."""
+        """Return the numbers of levels; see :meth:`.affine.Affine.dequantized`."""
         return self._by_channel(levels, "dequantized")
 
     def _by_channel(self, array: NDArray[Any], does: str) -> NDArray[Any]:
-        """Raise ValueError where the tensor has another number of slices."""
+        """Return the results of a method of the codecs, by slice. Raise ValueError for a tensor with another number of
+        slices."""
         slices = np.moveaxis(array, self.axis, 0)
-        made = [getattr(codec, does)(part) for codec, part in zip(self.each, slices, strict=True)]
-        return np.moveaxis(np.stack(made), 0, self.axis)
+        results = [getattr(codec, does)(part) for codec, part in zip(self.each, slices, strict=True)]
+        return np.moveaxis(np.stack(results), 0, self.axis)
 
 
 Codec = Affine | Channels
@@ -79,11 +80,15 @@ Codec = Affine | Channels
 
 
 def product_codec(codecs: Mapping[str, Codec]) -> Codec:
-    """Return the int32 codec in which integer kernels add a bias: that of the products of X and W, and for its second
-    half that of X and R, since states are multiplied in levels like those of X. It is per channel if weights are.
+    """Return the int32 codec in which integer kernels add a bias.
+
+    The scale is that of the products of X and W. For the second half of B it is that of X and R, because states are
+    multiplied in levels like those of X. The codec is per channel if weights are.
 
     codecs
-        By name those of X, W and R. Raises KeyError if one is not quantized.
+        Codecs of X, W and R by name.
+
+    Raise KeyError if one of them is not quantized.
     """
     x, w, r = (codecs[name] for name in "XWR")
     assert isinstance(x, Affine)

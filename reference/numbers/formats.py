@@ -45,12 +45,13 @@ class Format(Struct, frozen=True, dict=True):
         return np.dtype(ml_dtypes.bfloat16 if self.name == "bfloat16" else self.name)
 
     def nearest(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
-        """float64 numbers in this format's type, rounded once: to nearest, ties to even, infinity past ``largest``."""
+        """Return float64 numbers in this format's type, rounded once: to nearest, ties to even, infinity beyond
+        ``largest``."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.name != "bfloat16":
                 return numbers.astype(self.dtype)
-            # ml_dtypes goes through float32, which rounds twice. Rounding to odd there keeps what a tie depends on
-            # (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Comput. 57, 2008).
+            # ml_dtypes goes through float32, which rounds twice. Rounding to odd there preserves the digits that decide a
+            # tie (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Comput. 57, 2008).
             single = numbers.astype(np.float32)
             even = single.view(np.uint32) & np.uint32(1) == 0
             inexact = (single != numbers) & ~np.isnan(numbers)

@@ -1,4 +1,4 @@
-"""The arithmetic of plain float64 arrays: values without radii."""
+"""Arithmetic of plain float64 arrays: values without radii."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Joining:
 
 
 class Plain(Joining):
-    """The operations of :class:`.bounding.Bounding` on numbers alone. Infinities and NaN follow IEEE 754."""
+    """Operations of :class:`.bounding.Bounding` on plain numbers. Infinities and NaN follow IEEE 754."""
 
     def exact(self, value: Array) -> Array:
         return value
@@ -48,8 +48,8 @@ class Plain(Joining):
         return np.ascontiguousarray(matrix.T)
 
     def product(self, x: Array, weights: Array) -> Array:
-        """x (..., columns) times the transposed weight matrix: (..., rows)."""
-        if len(x) == 1:  # one step: NumPy takes it as it is
+        """Return x (..., columns) times the transposed weight matrix: (..., rows)."""
+        if len(x) == 1:  # one step needs no reshaping
             return x @ weights
         return (x.reshape(-1, x.shape[-1]) @ weights).reshape(*x.shape[:-1], weights.shape[1])
 
@@ -57,7 +57,7 @@ class Plain(Joining):
         return activation(argument if clip is None else np.clip(argument, -clip, clip))
 
     def interpolation(self, share: Array, new: Array, old: Array) -> Array:
-        """(1 - share) * new + share * old."""
+        """Return (1 - share) * new + share * old."""
         result: Array = (1.0 - share) * new + share * old
         return result
 
@@ -74,21 +74,21 @@ class Ordered(Plain):
     """Plain arithmetic whose products are the same on every machine, for numbers that are written to files."""
 
     def product(self, x: Array, weights: Array) -> Array:
-        """x (..., columns) times the transposed weight matrix, see :func:`ordered_product`."""
+        """Return x (..., columns) times the transposed weight matrix; see :func:`ordered_product`."""
         return ordered_product(x, weights)
 
 
 def ordered_product(x: Array, weights: Array) -> Array:
-    """Return x (..., K) times weights (K, G), the K products of each sum added from first to last, each rounded.
+    """Return x (..., K) times weights (K, G); the K products of each sum are added from first to last, each rounded.
 
-    A library's matrix product adds in its own order, which depends on the processor and the number of threads.
+    A library's matrix product has its own order, which depends on the processor and the number of threads.
     """
     total = np.zeros((*x.shape[:-1], weights.shape[1]))
     if total.size < _FEW:
         for k in range(len(weights)):
             total += x[..., k, None] * weights[k]
         return total
-    # The same sums: what is contiguous, and written where a product stood before, is read from a nearer memory.
+    # The same sums, faster: contiguous operands and a reused buffer stay in cache.
     columns, term = np.ascontiguousarray(np.moveaxis(x, -1, 0))[..., None], np.empty_like(total)
     for column, row in zip(columns, np.ascontiguousarray(weights), strict=True):
         np.multiply(column, row, out=term)
@@ -97,4 +97,4 @@ def ordered_product(x: Array, weights: Array) -> Array:
 
 
 _FEW = 1024
-"""Sums of which to arrange the factors takes longer than it saves."""
+"""Number of sums below which rearranging the factors costs more than it saves."""

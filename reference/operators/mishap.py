@@ -16,7 +16,7 @@ _LONGEST = 400  # characters of a message
 
 
 def told_mishap(error: BaseException) -> str:
-    """Format an exception and its entry in the suite or in the operator:
+    """Format an exception and its place in the suite or in the operator:
     ``ValueError: negative (onnxspec/reference/operators/lstm/cell.py, line 12, in gates)``."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     own_frames = [entry for entry in frames if _package(entry[0]) not in _LIBRARIES] or frames

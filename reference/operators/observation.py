@@ -205,7 +205,7 @@ def _bits(must: Expectation, predicted: Expectation, got: Array) -> float | None
     near = off <= number.radius * RADIUS_SLACK
     ignored = np.zeros(got.shape, bool) if number.doubt is None else number.doubt
     if must.about is not None:
-        doubt = doubt | ~must.about  # another expectation covers these
+        ignored = ignored | ~must.about  # another expectation covers these
     if not (near | ignored).all():
         return None
     away = np.abs(got.astype(np.float64) - must.number.value)
