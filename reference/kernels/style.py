@@ -11,7 +11,7 @@ RESETS = ("rounded", "fused", "apart")
 
 @dataclass(frozen=True)
 class Style:
-    """How a kernel rounds and adds.
+    """Roundings and summation order of a kernel.
 
     work
         Format of elementwise arithmetic; None: the tensor's own.
@@ -21,8 +21,8 @@ class Style:
         Format to which operands of matrix products are rounded first, ``tf32`` included; None: they are not rounded.
     order
         Order of a sum: ``library`` (NumPy's), ``forward``, ``backward``, ``lanes`` (eight sums over every eighth term,
-        added in pairs), ``fused`` (multiply-add with one rounding a term, in the cell state too), ``tiles`` (32 terms
-        each, one tile after the other), ``shuffled`` (as threads finish).
+        added in pairs), ``fused`` (multiply-add with one rounding a term, in the cell state too), ``tiles`` (sums of 32
+        terms, added in order), ``shuffled`` (as threads finish).
     stores_sums
         Whether XW, HR and each of their sums with a bias is stored in the tensor's type.
     stores_gates
@@ -32,24 +32,24 @@ class Style:
     activation
         ``exact`` (rounded once), ``formula`` (the document's, in the work format), ``careful`` (formulas that neither
         overflow nor cancel), ``logistic`` (tanh from sigmoid), ``loose`` (anywhere in three quarters of the standard
-        envelope), ``edge`` (at those three quarters), ``divided`` (quotients within 2.5 ulp), ``reciprocal`` (products
-        with reciprocals within that).
+        envelope), ``edge`` (at the limits of these three quarters), ``divided`` (quotients within 2.5 ulp),
+        ``reciprocal`` (products with reciprocals within 2.5 ulp).
     flushes
-        Whether subnormal numbers become zero; conforming in the class ``flushing`` alone.
+        Whether subnormal numbers become zero; this conforms only in the class ``flushing``.
     swallows_nan
         Whether Relu and clip turn NaN into a number.
     interpolation
-        Of two states by a gate z: ``complement``, (1 - z)h + zH; ``difference``, h + z(H - h); ``from-old``,
+        Formula for two states and a gate z: ``complement``, (1 - z)h + zH; ``difference``, h + z(H - h); ``from-old``,
         H + (1 - z)(h - H); ``in-turn``, h - zh + zH.
     own_complement
-        Whether 1 - Sigmoid(x) is evaluated as Sigmoid(-x), with an error of its own.
+        Whether 1 - Sigmoid(x) is evaluated as Sigmoid(-x), with its own error.
     reset
-        How a gate is applied to a sum that takes part in another: ``rounded``, product and sum; ``fused``,
-        multiply-add; ``apart``, multiplied out, each of its terms alone.
+        How a gate is applied to a sum that is a term of another sum: ``rounded``, product and sum; ``fused``,
+        multiply-add; ``apart``, distributed over the terms.
     saturates
-        Whether numbers too large for the tensor's type are stored as its largest one instead of infinity.
+        Whether numbers too large for the tensor's type are stored as its largest number instead of infinity.
     truncates
-        Whether storing in the tensor's type cuts digits off. No class allows that: errors then add up.
+        Whether storing in the tensor's type truncates. No class allows this, because the errors then add up.
     """
 
     name: str

@@ -94,8 +94,8 @@ ACCURACY_CLASSES: dict[str, AccuracyClass] = {
     )
 }
 
-# For each tensor type, the wider classes that are tried for a result outside its declared class, narrowest first, so that
-# the name tells the most. Each is an arithmetic that devices really use for that type. No device computes float64
+# For each tensor type, the wider classes that are tried for a result outside its declared class, narrowest first, so
+# that the name tells the most. Each is an arithmetic that devices really use for that type. No device computes float64
 # tensors in half types, and such a wide radius would only take wrong structure for inaccuracy.
 WIDER_PRESETS: dict[str, tuple[str, ...]] = {
     "float64": ("flushing", "f32-math"),
@@ -117,7 +117,7 @@ _TF32 = Format("tf32", 11, -126, FORMATS["float32"].largest, 0)
 
 @dataclass(frozen=True)
 class Budget:
-    """Errors that operations may cost in one accuracy class and one tensor type; all plain floats.
+    """Errors of operations in one accuracy class and one tensor type; all are plain floats.
 
     unit, floor
         One storage rounding of v costs at most unit*|v| + floor.
@@ -130,7 +130,7 @@ class Budget:
     a, b
         The activation envelope.
     division
-        Error of a quotient inside a function, in units of itself.
+        Relative error of a quotient inside a function, in units.
     largest
         Beyond this, a sum or product may have become infinite.
     coefficient_unit

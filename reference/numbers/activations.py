@@ -177,8 +177,8 @@ def _thresholded_relu_cost(
 
 
 def _scaled_tanh_cost(low: Array, high: Array, image: Array, alpha: Coefficient, beta: Coefficient, w: Budget) -> Array:
-    # beta*x is rounded and beta may be a copy; |tanh'| <= 1 bounds the effect, at most tanh's whole height. The primitive
-    # is tanh: alpha multiplies its error, and the product is rounded once more.
+    # beta*x is rounded and beta may be a copy; |tanh'| <= 1 bounds the effect, at most tanh's whole height. The
+    # primitive is tanh: alpha multiplies its error, and the product is rounded once more.
     reach = _reach(low, high)
     moved = np.minimum(_rounded(reach * beta.radius, reach * abs(beta.value), w), 2.0)
     tanh = np.minimum(image / abs(alpha.value), 1.0) if alpha.value else np.zeros_like(image)
@@ -265,7 +265,7 @@ THRESHOLDED_RELU_ABOVE = replace(
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation function with the coefficients it uses."""
+    """An activation function with its coefficients."""
 
     kind: ActivationKind
     alpha: Coefficient = Coefficient(0.0)

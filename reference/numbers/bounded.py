@@ -66,8 +66,8 @@ class Bounded:
     radius: Radii
     budget: Budget
     doubt: Mask = None
-    # If radius is share * |value| + rest, with share and rest constant along the last axis: (..., 1) each. A product then
-    # does not multiply the radius by the weights again.
+    # If radius is share * |value| + rest, with share and rest constant along the last axis: (..., 1) each. A product
+    # then does not multiply the radius by the weights again.
     proportion: tuple[Array, Array] | None = None
 
     @staticmethod

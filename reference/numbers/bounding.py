@@ -25,9 +25,9 @@ Radius: TypeAlias = type[np.float64] | type[np.float32]
 LEAST_SINGLE = 1 << 20
 
 
-# Radii in float32: every operation has a relative error of at most 2^-24, and chains of them, from a product to a state,
-# are shorter than 128 operations. A radius that passes from step to step has an additional share for each step: four
-# roundings of the growth, one of its product, one of the sum.
+# Radii in float32: every operation has a relative error of at most 2^-24, and chains of them, from a product to a
+# state, are shorter than 128 operations. A radius that passes from step to step has an additional share for each step:
+# four roundings of the growth, one of its product, one of the sum.
 _SINGLE_SLACK = 1 + 2.0**-17
 _EACH_STEP = {np.dtype(np.float64): 1.0, np.dtype(np.float32): 1 + 2.0**-21}
 

@@ -20,11 +20,11 @@ class Channels:
     """Quantization along an axis.
 
     axis
-        Of the tensor.
+        Axis of the tensor.
     each
         The codec of every slice; all of one type.
 
-    Raises ValueError where there is none, or they are of several types.
+    Raise ValueError if there is no codec, or if they have different types.
     """
 
     axis: int
@@ -56,7 +56,7 @@ class Channels:
 
     @cached_property
     def zero_points(self) -> NDArray[Any]:
-        """Channel by channel, of the type of levels."""
+        """The zero point of each channel, in the type of levels."""
         return np.array([codec.zero_point for codec in self.each], self.dtype)
 
     def levels(self, x: NDArray[Any]) -> NDArray[np.int64]:

@@ -50,8 +50,8 @@ class Format(Struct, frozen=True, dict=True):
         with np.errstate(over="ignore", invalid="ignore"):
             if self.name != "bfloat16":
                 return numbers.astype(self.dtype)
-            # ml_dtypes goes through float32, which rounds twice. Rounding to odd there preserves the digits that decide a
-            # tie (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Comput. 57, 2008).
+            # ml_dtypes goes through float32, which rounds twice. Rounding to odd there preserves the digits that decide
+            # a tie (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Comput. 57, 2008).
             single = numbers.astype(np.float32)
             even = single.view(np.uint32) & np.uint32(1) == 0
             inexact = (single != numbers) & ~np.isnan(numbers)

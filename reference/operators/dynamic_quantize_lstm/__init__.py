@@ -22,9 +22,9 @@ from ..recurrent import RecurrentOperator
 Array = NDArray[np.float64]
 OP_TYPE, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
 QUESTIONS = (
-    # The elements of X that a range covers: all up to the longest row's last step ("sequence"), all of X ("tensor"), the
-    # valid steps of all rows ("valid"), each step with all rows ("step") or with its valid rows ("running"), each row
-    # ("row"), or each step of each row ("vector").
+    # The elements of X that a range covers: all up to the longest row's last step ("sequence"), all of X ("tensor"),
+    # the valid steps of all rows ("valid"), each step with all rows ("step") or with its valid rows ("running"), each
+    # row ("row"), or each step of each row ("vector").
     Question(
         "input_range",
         ("sequence", "tensor", "valid", "step", "running", "row", "vector"),
