@@ -17,7 +17,7 @@ from ...cases.directories.external_data import tensors_of
 from ...reference.documents.quantizing import quantizes
 from .content import ModelContent
 from .folding import NotConstant, constant
-from .own_schemas import register_schemas
+from .own_schemas import own_schemas
 from .scope import Model, Scope, graphs_of, names_read, shown_name
 from .tensor_type import Type, type_from
 
@@ -39,7 +39,6 @@ _SMALL = 4096
 
 def infer_types(scope: Scope) -> dict[str, Type]:
     """Infer the types of all names of a scope, as far as they follow."""
-    register_schemas()
     content = scope.model.content.proto
     model = ModelProto(ir_version=max(content.ir_version, 4))
     graph = model.graph
@@ -66,7 +65,8 @@ def infer_types(scope: Scope) -> dict[str, Type]:
     for tensor in tensors_of(model):
         if len(tensor.raw_data) >= _LARGE:
             tensor.CopyFrom(_without_data(tensor))
-    with contextlib.suppress(Exception):  # of an opset that is not known, or of a model that is broken elsewhere
+    # Inference fails for an unknown opset, or a model that is broken elsewhere.
+    with own_schemas(), contextlib.suppress(Exception):
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     types = {value.name: type_from(value.type, True) for value in (*graph.value_info, *graph.output, *graph.input)}
     for tensor in (*graph.initializer, *scope.initializers.values()):

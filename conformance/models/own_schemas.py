@@ -7,6 +7,7 @@ queries and keys.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
@@ -22,16 +23,33 @@ _TYPES = [f"tensor({name})" for name in ("float", "float16", "bfloat16", "double
 """Types that rules of their own look at: a node of any other is left alone."""
 
 
-@cache
-def register_schemas() -> None:
-    """Make schemas of these operators known to onnx, once."""
-    import onnx.reference.op_run  # it refuses to load where two domains have an operator of one name
+@contextmanager
+def own_schemas() -> Iterator[None]:
+    """Register schemas of these operators with onnx meanwhile.
 
+    onnx's registry belongs to the whole process, and onnx.reference refuses to load while two domains have an operator
+    of one name.
+    """
+    schemas = _schemas()
+    for schema in schemas:
+        onnx.defs.register_schema(schema)
+    try:
+        yield
+    finally:
+        for schema in schemas:
+            onnx.defs.deregister_schema(schema.name, schema.since_version, schema.domain)
+
+
+@cache
+def _schemas() -> tuple[OpSchema, ...]:
+    if not hasattr(OpSchema, "set_type_and_shape_inference_function"):  # an older onnx: the types stay unknown
+        return ()
+    schemas = []
     for version in _versions():
-        if hasattr(OpSchema, "set_type_and_shape_inference_function"):  # older ones leave the types unknown
-            schema = _schema(version)
-            schema.set_type_and_shape_inference_function(partial(_infer, version))
-            onnx.defs.register_schema(schema)
+        schema = _schema(version)
+        schema.set_type_and_shape_inference_function(partial(_infer, version))
+        schemas.append(schema)
+    return tuple(schemas)
 
 
 def _versions() -> Iterator[OperatorVersion]:

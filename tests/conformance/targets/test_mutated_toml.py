@@ -190,9 +190,9 @@ def test_a_version_of_thousands_of_digits_lies_in_no_range(version: str) -> None
 def test_a_number_of_too_many_bits_is_refused(tmp_path: Path, number: str) -> None:
     path = tmp_path / "targets.toml"
     path.write_text(f"[box]\nadapter = {number}\n", encoding="utf-8")
-    with pytest.raises(TargetError, match="number too long"):
+    with pytest.raises(TargetError, match=r"more than 64 bits|Exceeds the limit"):
         parse_target("box", path)
-    with pytest.raises(ExpectedFailureError, match="number too long"):
+    with pytest.raises(ExpectedFailureError, match=r"more than 64 bits|Exceeds the limit"):
         parse_expected(f"[[expected]]\nversions = [{number}]\n", "list.toml")
-    with pytest.raises(UserError, match="number too long"):
+    with pytest.raises(UserError, match=r"more than 64 bits|Exceeds the limit"):
         read_suppressions(path)

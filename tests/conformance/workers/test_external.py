@@ -354,7 +354,7 @@ def test_more_jobs_than_a_message_holds_come_back_in_order(fake: Target) -> None
         ('adapter = "external"', "[x] command: is missing"),
         ('adapter = "external"\ninterpreter = "python3"', "[x] command: is missing"),
         ('adapter = "extrenal"\ncommand = ["a"]', "nearest: external"),
-        ('adapter = "external"\ncommand = ["a"]\noptions.x = inf', "[x] options.x: must be"),
+        ('adapter = "external"\ncommand = ["a"]\noptions.x = inf', "a number is not finite"),
     ],
 )
 def test_a_wrong_table_is_told(table: str, complaint: str, tmp_path: Path) -> None:
