@@ -1,4 +1,4 @@
-"""Processes that a worker left behind and that nobody watches over any more, found by a mark in their environment."""
+"""Cleanup of orphaned descendants of a worker, found by a mark in their environment."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-_LIMIT = 3.0  # seconds; what starts anew as fast as it is ended is not to be had this way
+_LIMIT = 3.0  # seconds; a process that restarts faster than it is killed cannot be ended this way
 
 
 def end_marked(mark: str) -> None:
-    """End every process whose initial environment holds the line `mark`. Needs /proc.
+    """End every process whose initial environment has the line `mark`. Needs /proc.
 
-    A target that ends its watcher and then empties the environment of its children escapes this.
+    It misses children of a target that kills its watcher and then clears their environment.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -35,5 +35,5 @@ def _is_marked(pid: int, mark: str) -> bool:
         return False
     try:
         return mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:  # gone, or somebody else's
+    except OSError:  # gone, or of another user
         return False

@@ -21,7 +21,7 @@ import sys
 from typing import Any
 
 if __name__ == "__main__":
-    del sys.path[0]  # this file's folder is no place to import from, as it is none for a worker that is started
+    del sys.path[0]  # workers do not import from this file's folder either
 
 
 def _worker() -> Any:
@@ -60,7 +60,7 @@ class Forker:
         self._descriptors: list[int] = []
 
     def serve(self) -> None:
-        """Returns in a worker that was forked, with its standard streams in place; never returns in this process."""
+        """Serve requests. Return only in a forked worker, with its standard streams in place."""
         if not self._load():
             os._exit(0)
         wake, waker = os.pipe()
@@ -97,13 +97,13 @@ class Forker:
         try:
             declared = getattr(worker.adapter_module(start["adapter"]), "FORKS", False) is True
             reason = "" if declared else "the adapter does not declare it"
-            platform.platform()  # what adapters describe; the module remembers it
+            platform.platform()  # adapters describe the platform; the module caches it
         except BaseException as error:
             reason = worker.describe_error(error)
         reason = reason or not_to_be_forked(self._socket.fileno())
         self._answer({"no": reason} if reason else {"ready": True})
         gc.collect()
-        gc.freeze()  # a collection in a worker would write to, and so copy, every page that it shares
+        gc.freeze()  # a garbage collection in a worker would write to, and so copy, every page that it shares
         return not reason
 
     def _exactly(self, size: int) -> bytes:
@@ -129,22 +129,22 @@ class Forker:
             self._socket.sendall(json.dumps(line).encode("ascii") + b"\n")
 
     def _forked(self, mark: str) -> bool:
-        """Fork: whether this is the new process."""
-        mine, self._descriptors = self._descriptors[:3], self._descriptors[3:]
+        """Fork; return whether this is the new process."""
+        descriptors, self._descriptors = self._descriptors[:3], self._descriptors[3:]
         try:
-            reason = not_to_be_forked(self._socket.fileno(), *mine)
-            pid = 0 if reason or len(mine) < 3 else os.fork()
-            if reason or len(mine) < 3:
+            reason = not_to_be_forked(self._socket.fileno(), *descriptors)
+            pid = 0 if reason or len(descriptors) < 3 else os.fork()
+            if reason or len(descriptors) < 3:
                 self._answer({"no": reason or "three descriptors have to come along"})
                 return False
             if pid:
                 self._running.add(pid)
                 self._answer({"pid": pid})
                 return False
-            for number, descriptor in enumerate(mine):
+            for number, descriptor in enumerate(descriptors):
                 os.dup2(descriptor, number)
         finally:
-            for descriptor in mine:
+            for descriptor in descriptors:
                 os.close(descriptor)
         os.setsid()
         self._socket.close()
@@ -152,21 +152,22 @@ class Forker:
         return True
 
     def _tell_ends(self) -> None:
-        """Report each end once, and keep ended processes until they are released, so that no other process gets their
-        number."""
+        """Report each end once.
+
+        Ended processes stay zombies until their release, so that no other process gets their pid.
+        """
         for pid in sorted(self._running):
-            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if ended is not None:
+            info = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if info is not None:
                 self._running.discard(pid)
-                code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+                code = info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
                 self._answer({"ended": pid, "status": code})
 
 
 def not_to_be_forked(*known: int) -> str:
     """Return the reason why a copy of this process might differ from a started one; empty if there is none.
 
-    Another thread may hold a lock that nobody would release in the copy; and a device knows only the process that
-    opened it.
+    Another thread may hold a lock that would stay locked in the copy; a device accepts only the process that opened it.
 
     known
         Descriptors of this program itself.
@@ -181,7 +182,7 @@ def not_to_be_forked(*known: int) -> str:
     for descriptor in opened:
         try:
             path = os.readlink(f"/proc/self/fd/{descriptor}")
-        except OSError:  # that of the listing itself
+        except OSError:  # the descriptor of the listing itself
             continue
         if descriptor not in known and path.startswith("/dev/") and path not in _HARMLESS:
             return f"to load the runtime has opened {path}"
@@ -192,7 +193,7 @@ _HARMLESS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom
 
 
 def main() -> None:
-    """Serve until the socket is closed; in each process that is forked, be a worker."""
+    """Serve until the socket is closed; in each forked process, be a worker."""
     Forker().serve()
     worker.main(worker.take_station())
 

@@ -1,11 +1,11 @@
-"""Forked workers: after a crash, a process that has only loaded the runtime hands out copies of itself.
+"""Forked workers: after a crash, a process that has only loaded the runtime forks a replacement.
 
 Only adapters that declare ``FORKS = True`` are forked: importing their runtime must start no thread and open no device.
-The process that is copied (:mod:`.forker`) checks both before each fork, and declines otherwise. It makes no session,
-not even an ``Adapter``, so a copy continues as a started worker does, its watcher included.
+The forking process (:mod:`.forker`) checks both before each fork, and declines otherwise. It creates no session and no
+``Adapter``, so a copy continues like a started worker, including its watcher.
 
-The first worker of a target is always started, as are workers whose results are compared with it later. The process
-that forks is loaded once for a whole run (:class:`Reserve`).
+The first worker of a target is always started, not forked; so are workers whose results are compared with it later. The
+forking process is loaded once for a whole run (:class:`Reserve`).
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from .one_thread import ONE_THREAD
 _DECLARED = re.compile(r"^FORKS = True$", re.MULTILINE)
 _FORKER = Path(__file__).with_name("forker.py")
 _LOAD_LIMIT = 120.0  # seconds to load the runtime, as for a worker
-_FORK_LIMIT = 10.0  # seconds for a copy of what is loaded
+_FORK_LIMIT = 10.0  # seconds to fork a worker
 
 
 def may_fork(target: Target) -> bool:
-    """Return whether the workers of a target may be forked: its adapter declares it, and they are Python's on this
-    machine."""
+    """Return whether workers of a target may be forked: its adapter declares it, and they are local Python
+    processes."""
     local = not target.is_command and sys.platform.startswith("linux")
     return local and bool(_DECLARED.search(adapter_source(target.adapter)))
 
 
 class NotForked(Exception):
-    """No worker can be had this way: another is started."""
+    """Error for a worker that cannot be forked: another is started instead."""
 
 
 class Zygote:
-    """A process that has loaded a target's runtime, and forks workers of it.
+    """Process that has loaded a target's runtime and forks its workers.
 
-    Raises NotForked where it does not come up, or finds that it may not be forked.
+    Raises NotForked where it does not start, or finds that it must not fork.
     """
 
     def __init__(self, target: Target) -> None:
@@ -86,24 +86,24 @@ class Zygote:
 
     def fork(self, capture: int, mark: str) -> ForkedProcess:
         """Fork a worker. Raise NotForked."""
-        given, asked = os.pipe()
-        reported, reports = os.pipe()
+        child_stdin, stdin = os.pipe()
+        stdout, child_stdout = os.pipe()
         try:
             with self._lock:
                 self._socket.settimeout(_FORK_LIMIT)
                 line = json.dumps({"fork": mark}).encode() + b"\n"
-                socket.send_fds(self._socket, [line], [given, reports, capture])
+                socket.send_fds(self._socket, [line], [child_stdin, child_stdout, capture])
                 answer = self._answer("pid", _FORK_LIMIT)
         except OSError as error:
             answer = {"no": str(error)}
         finally:
-            os.close(given)
-            os.close(reports)
+            os.close(child_stdin)
+            os.close(child_stdout)
         if "pid" not in answer:
-            os.close(asked)
-            os.close(reported)
+            os.close(stdin)
+            os.close(stdout)
             raise NotForked(str(answer.get("no", "")))
-        return ForkedProcess(self, int(answer["pid"]), asked, reported)
+        return ForkedProcess(self, int(answer["pid"]), stdin, stdout)
 
     def _answer(self, key: str, seconds: float) -> dict[str, Any]:
         """Return the next line with `key`, or the refusal; keep lines about ends. Raise OSError."""
@@ -127,7 +127,7 @@ class Zygote:
             self._lines += data
 
     def status_of(self, pid: int, seconds: float | None) -> int | None:
-        """Return the exit code of a worker as :mod:`subprocess` does; None if it still runs after so many seconds."""
+        """Return the exit code of a worker, as :mod:`subprocess` does; None if it still runs after ``seconds``."""
         deadline = time.monotonic() + (3600.0 if seconds is None else seconds)
         with self._lock:
             while pid not in self._ended:
@@ -137,17 +137,17 @@ class Zygote:
                 except TimeoutError:
                     if left <= 0:
                         return None
-                except OSError:  # nobody is left to tell
+                except OSError:  # the forking process is gone
                     self._ended[pid] = -signal.SIGKILL
         return self._ended[pid]
 
     def release(self, pid: int) -> None:
-        """Let go of a worker that has ended: until then its number is nobody else's."""
+        """Release a worker that has ended; until then no other process gets its pid."""
         with self._lock, contextlib.suppress(OSError):
             self._socket.sendall(json.dumps({"release": pid}).encode() + b"\n")
 
     def close(self) -> None:
-        """End the process; its workers are not its own to end."""
+        """End the process; its workers keep running."""
         self._socket.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
@@ -156,11 +156,12 @@ class Zygote:
 
 
 class Reserve:
-    """The zygote from which a target's workers are forked once one of them was lost, shared by all processes of the
-    target; a context manager that ends it.
+    """The zygote of a target, started once a worker was lost, and shared by all processes of the target.
+
+    A context manager that ends the zygote.
 
     lost
-        Whether a worker was.
+        Whether a worker was lost.
     """
 
     def __init__(self) -> None:
@@ -184,14 +185,13 @@ class Reserve:
         return self._zygote
 
     def close(self) -> None:
-        """End the zygote, if there is one."""
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None
 
 
 class ForkedProcess:
-    """A worker that was forked, as :class:`subprocess.Popen` shows one that was started."""
+    """A forked worker, with the interface of :class:`subprocess.Popen`."""
 
     def __init__(self, zygote: Zygote, pid: int, asked: int, reported: int) -> None:
         self.pid = pid
@@ -210,7 +210,6 @@ class ForkedProcess:
         return self._code
 
     def kill(self) -> None:
-        """End it at once."""
         if self._code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

@@ -1,8 +1,8 @@
 """Budget of a target for hangs.
 
 A verdict about a hang needs the whole time limit. A target that hangs on a common feature would take hours, so the
-hangs of a run are counted. After the first few, cases that share with those that hung a feature that has never worked
-come last. Once the budget is spent, they are not run, and their results say so.
+hangs of a run are counted. After the first few, cases that share a feature with a hung case run last, if the feature
+has never worked. Once the budget is spent, they are not run, and their results state the reason.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from itertools import combinations
 HANGS = 10
 """Default number of hangs of a run: ten minutes at the usual time limit."""
 
-_WARY = 3  # hangs after which cases like those come last: of fewer nothing can be said to be common
-_BEYOND = 2  # times the budget, after which nothing is run: then it is not some cases that hang
+_WARY = 3  # number of hangs after which similar cases run last; fewer hangs show no common feature
+_BEYOND = 2  # times the budget, after which no case is run: the hangs are then not limited to some cases
 
 Traits = frozenset[str]
 
 
 class HangBudget:
-    """Rest of the budget, and the cases that are suspected to hang.
+    """Remaining budget, and the cases that are suspected to hang.
 
     last
         Whether the postponed cases are running now.
     """
 
     def __init__(self, hangs: int = HANGS) -> None:
-        """`hangs` is how many are waited for."""
+        """Prepare a budget of `hangs` hangs."""
         self.hangs = hangs
         self.last = False
         self._hung: list[Traits] = []
@@ -53,7 +53,7 @@ class HangBudget:
         self._fine.append(traits)
 
     def refuses(self, traits: Traits) -> str:
-        """Return the reason not to run a case, or not now; empty to run it."""
+        """Return the reason not to run a case, or not yet; empty to run it."""
         count = len(self._hung)
         if count >= _BEYOND * self.hangs:
             return f"not run: {count} cases have hung, more than twice the budget of {self.hangs}"
@@ -65,8 +65,8 @@ class HangBudget:
         return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs}"
 
     def _shared(self, traits: Traits) -> str:
-        """Return features that a case shares with one that hung and with none that did not; a pair where nothing single
-        is."""
+        """Return a feature that a case shares with a hung case, and that no returned case has; else a pair of such
+        features."""
         for hung in self._hung:
             never = hung - self._worked
             common = never & traits

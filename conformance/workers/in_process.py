@@ -1,6 +1,6 @@
 """Runners in this process: a function, or an ONNX backend, for a runtime author's own tests.
 
-An exception of the runner is the test's own, with its traceback, and a crash ends the whole process. :mod:`.process` is
+An exception of the runner reaches the test with its traceback, and a crash ends the whole process. Use :mod:`.process`
 for everything else.
 """
 
@@ -67,11 +67,11 @@ class OwnProcess(TargetProcess):
         self._runner = runner
 
     def start(self) -> dict[str, Any]:
-        """Nothing is to be started, and nothing is known of it."""
+        """Return an empty description: there is no process to start."""
         return {}
 
     def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
-        """Outcomes of `jobs`, in order."""
+        """Yield the outcomes of `jobs`, in order."""
         for job in jobs:
             yield outcome_of_job(self._runner, job)
 
@@ -81,7 +81,7 @@ def _followed(job: Job, adapter: _Adapter) -> worker.Sessions:
     course = job.course
     models = (job.model, *(course.models if course is not None else ()))
     feeds, attempts = (
-        # Arrays go to the runner as they are: bfloat16 keeps the type of ml_dtypes.
+        # The runner gets the arrays unchanged: bfloat16 keeps the type of ml_dtypes.
         [{name: ("", array) for name, array in feed.items()} for feed in some]
         for some in (job.feeds, course.attempts if course is not None else ())
     )
@@ -131,9 +131,9 @@ class _Adapter:
         defaults = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer if t.name in order}
 
         def listed(inputs: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
-            # A list has no names: if one default is overridden, all are fed, so that each stands at its place.
-            given = {**defaults, **inputs} if inputs.keys() & defaults.keys() else inputs
-            return [given[name] for name in order if name in given]
+            # A list has no names: if one default is overridden, all are fed, so that each input keeps its position.
+            values = {**defaults, **inputs} if inputs.keys() & defaults.keys() else inputs
+            return [values[name] for name in order if name in values]
 
         # onnx's base class has a `prepare` that returns nothing.
         prepared = runner.prepare(proto) if callable(getattr(runner, "prepare", None)) else None

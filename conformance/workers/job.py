@@ -21,9 +21,9 @@ class Job:
         key: the caller's name for it.
         model: a serialized ModelProto.
         feeds: for each run, input arrays by name; NumPy's numeric types and ml_dtypes' bfloat16.
-        alone: whether it may spoil the memory of the process that it runs in, and so gets one of its own.
-        traits: what can be said of it, to tell what the jobs have in common on which a target hangs.
-        course: what its sessions do; None where one session runs the feeds in turn.
+        alone: whether it may corrupt the memory of its process, and so needs a process of its own.
+        traits: features of the job, to find those that hung jobs have in common.
+        course: the steps of its sessions; None where one session runs the feeds in turn.
     """
 
     key: str
@@ -40,7 +40,7 @@ class Job:
 
     @property
     def steps(self) -> list[list[Any]]:
-        """The steps of its sessions, as the worker protocol has them."""
+        """The steps of its sessions, in the form of the worker protocol."""
         if self.course is None:
             return [["run", 0, number] for number in range(len(self.feeds))]
         return [[s.does, s.number] if s.does == "look" else list(s) for s in self.course.steps]
@@ -56,23 +56,23 @@ class Outcome:
 
     Attributes:
         key: that of the job.
-        status: "ran", "refused", "crashed", "timed-out", "fell-back", "unavailable", "not-run" where the target's
-            budget for hangs does not allow it, or "not-tried" where nothing says that the target's sessions can do it.
-        phase: "load" or "run", where it ended; empty when the worker could not say.
+        status: "ran", "refused", "crashed", "timed-out", "fell-back", "unavailable"; "not-run" where the target's
+        budget for hangs is spent, or "not-tried" where the target's sessions do not declare the needed abilities.
+        phase: "load" or "run", where it ended; empty when the worker could not report it.
         outputs: for each feed, the distinct lists of outputs seen over the repeats (one when all agree bit for bit),
-            each in the graph's order; None stands for an output that is no array of numbers.
-        returned: for each feed which of those lists each repeat returned, by its place; empty where the worker does not
-            say.
+        each in the graph's order; None stands for an output that is not a numeric array.
+        returned: for each feed and repeat, the index of its list in ``outputs``; empty where the worker does not report
+        it.
         changed: names of inputs that the runtime changed.
-        malformed: what is wrong with the form of the outputs, empty if nothing.
+        malformed: the defect of the form of the outputs, empty if there is none.
         message: the reason in one line, empty if it ran.
-        captured: what the runtime printed meanwhile, bounded.
+        captured: the text that the runtime printed meanwhile, bounded.
         signal: name of the signal that ended the worker, or None.
         seconds: time spent on the job in the worker; in the parent if the worker was lost.
-        altered: numbers of feeds whose outputs were held and had changed when they were looked at again.
-        proof: what shows where the model ran, empty when nothing was asked for.
-        again: why the job was run a second time, empty where it was not.
-        broke_at: where a program of Python's broke, by an exception that programs raise by mistake; empty for all else.
+        altered: numbers of feeds whose held outputs had changed when they were checked again.
+        proof: evidence of the device where the model ran, empty when none was requested.
+        again: the reason why the job was run a second time, empty where it was not.
+        broke_at: where a Python program failed with an exception that indicates a bug; otherwise empty.
     """
 
     key: str
@@ -93,17 +93,17 @@ class Outcome:
 
     @property
     def broke(self) -> bool:
-        """Tell whether a program broke that had accepted the model: that is no refusal any more."""
+        """Whether a program with a bug failed after it had accepted the model, which is no longer a refusal."""
         return bool(self.broke_at) and (self.status == "crashed" or (self.status, self.phase) == ("refused", "run"))
 
     @property
     def reason(self) -> str:
-        """The message, with where it broke."""
+        """The message, with the position of the failure."""
         return f"{self.message} ({self.broke_at})" if self.broke_at else self.message
 
 
 class TargetUnavailable(Exception):
-    """The target could not be started; the message says why in one line.
+    """The target could not be started; the message has the reason in one line.
 
     `captured` has its output.
     """

@@ -1,12 +1,12 @@
-"""Start of a worker: its command, and the text for an interpreter without a file.
+"""Start of a worker: its command, and the worker's text for an interpreter that cannot read its file.
 
-A command names the place of the worker file. ``{worker}`` is its path, for interpreters that see this machine's files.
-``{source}`` is its text, for ``python3 -c`` in a container. ``{stdin}`` is for everything behind a shell, such as ssh,
-whose far end splits the words again: it becomes the plain words ``-m code``, with which an interpreter takes a line of
-Python from its standard input, and the worker is that line. It needs no quotes in any shell. A command with none of
-them starts a program that speaks the protocol itself.
+A command has a placeholder for the worker file. ``{worker}`` is its path, for interpreters that see this machine's
+files. ``{source}`` is its text, for ``python3 -c`` in a container. ``{stdin}`` is for commands behind a shell, such as
+ssh, where the remote shell splits the words again: it becomes the plain words ``-m code``. The interpreter then reads a
+line of Python from its standard input, and the worker is that line. It needs no quotes in any shell. A command without
+a placeholder starts a program that speaks the protocol itself.
 
-The worker file watches over everything that a command starts on this machine, and ends the remaining processes.
+The worker file watches all processes that a command starts on this machine, and ends the remaining ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONSOLE = ("-m", "code")
 class Launch(Struct, frozen=True):
     """Command, and the bytes to be written to it before anything else.
 
-    If there are such bytes, nothing may follow them until the worker has answered: their reader may read on.
+    If there are such bytes, nothing may follow them until the worker has answered, because their reader may read ahead.
     """
 
     command: tuple[str, ...]
@@ -49,8 +49,8 @@ def launch_of(target: Target) -> Launch:
             words += _CONSOLE
             continue
         if re.fullmatch(r"\{[a-z]+\}", part) and part not in PLACEHOLDERS:
-            known = ", ".join(PLACEHOLDERS)
-            raise TargetUnavailable(f"the command has {part}, which stands for nothing: there are {known}")
+            placeholders = ", ".join(PLACEHOLDERS)
+            raise TargetUnavailable(f"the command has {part}, which stands for nothing: there are {placeholders}")
         part = part.replace("{stdin}", " ".join(_CONSOLE))
         words.append({"{worker}": str(path), "{source}": source}.get(part, part))
     if _wants_watcher(target):
@@ -59,8 +59,10 @@ def launch_of(target: Target) -> Launch:
 
 
 def _wants_watcher(target: Target) -> bool:
-    """Return whether a watcher must stand between this process and the command, which may start more processes and
-    leave them behind. A worker that an interpreter runs from its file brings its own."""
+    """Return whether a watcher must stand between this process and the command, which may leave processes behind.
+
+    A worker that an interpreter runs from its file has its own watcher.
+    """
     return target.is_command and os.name == "posix" and bool(sys.executable)
 
 

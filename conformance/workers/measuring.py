@@ -17,11 +17,11 @@ from typing import Any
 
 MOST = 200  # packages, and libraries: a process of a runtime has dozens
 _BLOCK = 1 << 20
-_OWN = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")  # differ by how a package came, not by what it is
+_OWN = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")  # these depend on the installation, not on the package
 
 
 def measured() -> dict[str, Any]:
-    """Return the environment of this process, as values of JSON."""
+    """Return the environment of this process, as JSON data."""
     packages, owned = _packages()
     return {
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -36,7 +36,7 @@ def measured() -> dict[str, Any]:
 
 
 def _packages() -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the distributions that are loaded in part, and the paths of their files."""
+    """Return the distributions with loaded modules, and the paths of their files."""
     loaded = {name.partition(".")[0] for name in list(sys.modules)}
     by_name: dict[str, dict[str, Any]] = {}
     owned: list[str] = []
@@ -49,10 +49,10 @@ def _packages() -> tuple[list[dict[str, Any]], list[str]]:
                 continue
             digest, count = hashlib.sha256(), 0
             for path in files:
-                place = str(distribution.locate_file(path))
-                owned.append(os.path.realpath(place))
-                if _counts(str(path)) and os.path.isfile(place):
-                    digest.update(f"{path}\0{_digest(place)}\n".encode("utf-8", "backslashreplace"))
+                location = str(distribution.locate_file(path))
+                owned.append(os.path.realpath(location))
+                if _counts(str(path)) and os.path.isfile(location):
+                    digest.update(f"{path}\0{_digest(location)}\n".encode("utf-8", "backslashreplace"))
                     count += 1
             by_name[name] = {
                 "name": name,
@@ -70,8 +70,7 @@ def _top(path: str) -> str:
 
 
 def _counts(path: str) -> bool:
-    """Return whether a file is the same on every machine: no script with the path of its interpreter, no compiled
-    cache, no note of the installer."""
+    """Return whether a file is the same on every machine: not a script, compiled cache or note of the installer."""
     path = path.replace("\\", "/")
     note = ".dist-info/" in path and path.rpartition("/")[2] in _OWN
     return not (note or path.startswith("../") or path.endswith((".pyc", ".pyo")) or ".." in path.split("/"))
@@ -86,15 +85,15 @@ def _digest(path: str) -> str:
 
 
 def _libraries(owned: list[str]) -> list[dict[str, Any]]:
-    """Shared libraries that are loaded and belong to none of the packages, where the system tells."""
-    known = set(owned)
+    """Return the loaded shared libraries that belong to none of the packages; empty without /proc."""
+    package_files = set(owned)
     by_path: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
         paths = sorted({line.split(None, 5)[5].strip() for line in maps if line.count("/")})
         for path in paths:
             name = os.path.basename(path)
-            own = "/lib-dynload/" in path  # the interpreter, whose version is told
-            if ".so" in name and not own and os.path.realpath(path) not in known:
+            own = "/lib-dynload/" in path  # the interpreter, whose version is listed already
+            if ".so" in name and not of_interpreter and os.path.realpath(path) not in package_files:
                 with contextlib.suppress(OSError):
                     by_path[path] = {"name": name, "size": os.path.getsize(path), "sha256": _digest(path)}
     return sorted(by_path.values(), key=lambda each: (each["name"], each["sha256"]))
@@ -109,20 +108,21 @@ def _processor() -> str:
 
 
 def _devices() -> list[dict[str, str]]:
-    """Display controllers and processing accelerators on the PCI bus, with their drivers, where the system tells."""
+    """Return the display controllers and processing accelerators on the PCI bus, with their drivers; empty without
+    /sys."""
     return list(_on_bus("/sys/bus/pci/devices"))
 
 
 def _on_bus(bus: str) -> Iterator[dict[str, str]]:
     with contextlib.suppress(OSError):
-        for place in sorted(os.listdir(bus)):
-            kind = _line(bus, place, "class")
-            if kind.startswith(("0x03", "0x12", "0x1180")):
-                link = os.path.join(bus, place, "driver")
+        for address in sorted(os.listdir(bus)):
+            device_class = _line(bus, address, "class")
+            if device_class.startswith(("0x03", "0x12", "0x1180")):
+                link = os.path.join(bus, address, "driver")
                 driver = os.path.basename(os.path.realpath(link)) if os.path.exists(link) else ""
                 version = _line("/sys/module", driver, "version") if driver else ""
-                ids = "{}:{}".format(_line(bus, place, "vendor")[2:], _line(bus, place, "device")[2:])
-                yield {"place": place, "class": kind, "id": ids, "driver": driver, "driver_version": version}
+                ids = "{}:{}".format(_line(bus, address, "vendor")[2:], _line(bus, address, "device")[2:])
+                yield {"place": address, "class": device_class, "id": ids, "driver": driver, "driver_version": version}
 
 
 def _line(*path: str) -> str:

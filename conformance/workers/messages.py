@@ -1,7 +1,7 @@
-"""Messages of a worker: every header becomes a typed message here, or costs the current job.
+"""Messages of a worker: each header becomes a typed message here, or fails the current job.
 
-A worker belongs to a target, and its messages are as foreign as a file of unknown origin. Those that do not fit the
-types are refused; texts are shortened and made printable, so that no code behind this module has to check.
+A worker belongs to a target, so its messages are untrusted input. Messages of other types are refused; texts are
+shortened and made printable, so that later code need not check them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from . import worker
 from .job import Array, Job, Outcome
 
 HEADER_LIMIT = 4 << 20
-"""Bytes of a header: a report of a thousand feeds with three outputs, run twice, takes 300 KB, its texts 30."""
+"""Maximum bytes of a header. A report of a thousand feeds with three outputs, run twice, takes 300 KB; its texts take
+30 KB."""
 
 OUTPUTS_LIMIT = 1024
-"""Number of outputs of one run at which the worker looks."""
+"""Maximum number of outputs of one run that the worker reads."""
 
 _DESCRIPTION_LIMIT = 1 << 16  # bytes of JSON; onnxruntime's has 3 KB
-_CAPTURED_LIMIT = 8000  # characters: twice what the worker sends, of which some become escapes
+_CAPTURED_LIMIT = 8000  # characters: twice as many as the worker sends, because some become escapes
 _TEXT_LIMIT = 500
 _PROOF_LIMIT = 2000
 _NAME_LIMIT = 200
 
 _Index = Annotated[int, Meta(ge=0)]
 _Seconds = Annotated[float, Meta(ge=0, le=1e9)]
-_Arrays = list[tuple[str, Annotated[list[_Index], Meta(max_length=64)]]]  # NumPy's most dimensions
+_Arrays = list[tuple[str, Annotated[list[_Index], Meta(max_length=64)]]]  # NumPy's maximum number of dimensions
 
 
 class _Frame(Struct, kw_only=True, tag_field="type"):
@@ -40,7 +41,7 @@ class _Frame(Struct, kw_only=True, tag_field="type"):
 
 class Hello(_Frame, tag="hello"):
     protocol: Any
-    sessions: Any = None  # in version 1 anything may stand beside the protocol
+    sessions: Any = None  # version 1 allows anything beside the protocol
 
 
 class Ready(_Frame, tag="ready"):
@@ -118,7 +119,7 @@ def legible(value: Any) -> Any:
 
 
 def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
-    """Return the outcome of a job from its report. Raise worker.ProtocolError if the report cannot be about it."""
+    """Return the outcome of a job from its report. Raise worker.ProtocolError if the report does not fit the job."""
     names = {name for feed in job.feeds for name in feed}
     if not names.issuperset(report.changed):
         raise worker.ProtocolError("a report of a change of inputs that there are none of")
@@ -154,23 +155,26 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
 
 
 def _require_returned(job: Job, report: Report, repeats: int) -> None:
-    """Raise worker.ProtocolError unless `returned`, if there is one, names the distinct results of every repeat."""
+    """Raise worker.ProtocolError unless `returned`, if there is one, has an existing result for every repeat."""
     if report.status != "ran" or not report.returned:
         return
     times = [repeats * job.runs(feed) for feed in range(len(job.feeds))]
     if [len(indices) for indices in report.returned] != times:
         raise worker.ProtocolError(f"a report of what was returned that is not one of {repeats} repeats of each feed")
-    each = zip(report.returned, report.outputs, strict=True)
-    if any(set(indices) != set(range(len(distinct))) for indices, distinct in each):
+    pairs = zip(report.returned, report.outputs, strict=True)
+    if any(set(indices) != set(range(len(distinct))) for indices, distinct in pairs):
         raise worker.ProtocolError("a report of what was returned that names other results than there are")
 
 
 def abilities_of(hello: Any, ready: Any) -> frozenset[str]:
-    """Return the abilities of a target's sessions: those of its worker, restricted to those of its adapter if the
-    worker has one. Ignore unknown words and other values than lists."""
-    each = [hello] if ready is None else [hello, ready]
-    known = [{word for word in words if word in ABILITIES} if isinstance(words, list) else set() for words in each]
-    return frozenset(set.intersection(*known))
+    """Return the abilities of a target's sessions: those of its worker, restricted to those of its adapter if it has
+    any.
+
+    Ignore unknown words and values that are not lists.
+    """
+    declared = [hello] if ready is None else [hello, ready]
+    sets = [{word for word in words if word in ABILITIES} if isinstance(words, list) else set() for words in declared]
+    return frozenset(set.intersection(*sets))
 
 
 def _arrays(report: Report, body: bytes) -> list[Array]:

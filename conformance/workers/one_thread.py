@@ -1,8 +1,8 @@
-"""One thread for NumPy's products, in onnxspec's own processes.
+"""One thread for NumPy's matrix products, in onnxspec's own processes.
 
 OpenBLAS in NumPy's wheels starts a thread for each processor when it is loaded, and these spin for a while: 0.13 s of a
-process that then multiplies small matrices. Processes share the cases, so products need no threads. The environment of
-a target's runtime stays as the caller has it.
+process that then multiplies small matrices. Cases are spread over processes, so products need no threads. The
+environment of a target's runtime stays unchanged.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import os
 from collections.abc import Iterator
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""Variables that OpenBLAS reads while it is loaded, and never again."""
+"""Variables that OpenBLAS reads only while it is loaded."""
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Let NumPy start no threads meanwhile, unless the caller's environment sets their number."""
+    """Return a context in which NumPy starts no threads, unless the caller's environment sets their number."""
     added = {name: value for name, value in ONE_THREAD.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -1,8 +1,8 @@
-"""Processes that share work: the same results in the same order, in any process.
+"""Process pool: the same results in the same order as in one process.
 
-Work is a function of its piece alone. So if another process fails (a piece that cannot be sent, an exception, a process
-that the system ends), the piece is computed again here: errors are raised in the usual place with their traceback, and
-a lost process costs time and no result.
+Work is a function of its piece alone. If another process fails (a piece that cannot be pickled, an exception, a process
+that the system kills), this process computes the piece again. So errors are raised in the usual place with their
+traceback, and a lost process costs time and no result.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ Piece = TypeVar("Piece")
 Done = TypeVar("Done")
 
 ALONE = 64
-"""Pieces that a pool does here before it starts others: a run of a few cases would only wait for them."""
+"""Pieces that this process computes before a pool starts others: for a few cases, starting processes takes longer."""
 
 _TOGETHER = 8
-"""Pieces that are sent at once, as long as they come at once: to send one costs a fifth of judging it."""
+"""Pieces per message, if they are ready together: sending one alone costs a fifth of judging it."""
 
 _AT_ONCE = 0.02  # seconds
 
 _AHEAD = 4
-"""Messages under way for each process: it always has one, and few results wait for one before them."""
+"""Messages under way for each process: it is never idle, and few results wait for an earlier one."""
 
 _BYTES = 64 << 20
-"""Bytes of pieces under way, but for one piece that has more."""
+"""Maximum bytes of pieces under way; a single piece may be larger."""
 
 _LOADED = (
     "onnxspec.conformance.probes.stream",
@@ -57,17 +57,20 @@ def processors() -> int:
 
 
 def spread(work: Callable[[Piece], Done], pieces: Iterable[Piece], jobs: int) -> Generator[Done, None, None]:
-    """Return the results of each large piece of work, in order, by so many processes."""
+    """Yield the results of each large piece of work, in order, from ``jobs`` processes."""
     with Pool(jobs, alone=0, together=1) as pool:
         yield from pool.map(work, pieces)
 
 
 class Pool:
-    """Processes that share work, started when there is enough to do; a context manager that leaves none behind. They
-    end with this process, however that ends. One job is this process alone."""
+    """Process pool that starts its processes when there is enough work; a context manager that leaves none behind.
+
+    The processes also end when this process is killed. With one job, this process computes everything.
+    """
 
     def __init__(self, jobs: int = 1, *, alone: int = ALONE, together: int = _TOGETHER) -> None:
-        """`alone`: pieces that are done here first; `together`: those that are sent at once."""
+        """Prepare a pool: `alone` is the number of pieces computed here first, `together` the number of pieces per
+        message."""
         self._jobs, self._alone, self._together = jobs, alone, together
         self._executor: ProcessPoolExecutor | None = None
         self._others: Sequence[Any] = ()
@@ -87,7 +90,7 @@ class Pool:
         executor.shutdown(cancel_futures=True)
 
     def expect(self, pieces: int) -> None:
-        """Let the process that forks others load its modules now, if so many pieces are to come."""
+        """Let the fork server load its modules now, if so many pieces are expected."""
         if self._jobs > 1 and pieces > self._alone and _context().get_start_method() == "forkserver":
             from multiprocessing.forkserver import ensure_running  # not every system has it
 
@@ -100,7 +103,7 @@ class Pool:
         return self._jobs
 
     def shares(self, pieces: int = 1) -> bool:
-        """Return whether others would take part in pieces of work; until then they count as ones that are done here."""
+        """Return whether other processes would take part in the work; until then the pieces count as computed here."""
         self._alone = max(0, self._alone - pieces)
         return self._jobs > 1 and self._alone <= 0
 
@@ -135,15 +138,15 @@ class Pool:
         self, work: Callable[[Piece], Done], source: Iterator[Piece], weigh: Callable[[Piece], int], together: int
     ) -> Generator[Done, None, None]:
         waiting: deque[_Message] = deque()
-        left = True
-        while left or waiting:
+        more = True
+        while more or waiting:
             full = len(waiting) >= _AHEAD * self._jobs or sum(message.weight for message in waiting) >= _BYTES
-            if waiting and (full or not left or waiting[0].done):
+            if waiting and (full or not more or waiting[0].done):
                 yield from waiting.popleft().results()
                 continue
             message = _Message(work, list(_at_once(source, together)), weigh)
-            left = bool(message.pieces)
-            if left:
+            more = bool(message.pieces)
+            if more:
                 self._send(message)
                 waiting.append(message)
 
@@ -153,7 +156,7 @@ class Pool:
             return
         try:
             payload = pickle.dumps((message.work, message.sent), pickle.HIGHEST_PROTOCOL)
-            # Also by the processes that start meanwhile: Ctrl-C is for this one to answer
+            # Processes that start now inherit this: only this process handles Ctrl-C.
             with one_thread(), _interrupts_ignored():
                 message.future = self._started().submit(_done_there, payload)
         except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, OSError):
@@ -167,7 +170,7 @@ class Pool:
 
 
 class _Message:
-    """Pieces that are sent together, those of them that weigh something."""
+    """Pieces that are sent together, except those of weight 0."""
 
     def __init__(self, work: Callable[[Any], Any], pieces: Sequence[Any], weigh: Callable[[Any], int]) -> None:
         self.work, self.pieces = work, pieces
@@ -181,20 +184,21 @@ class _Message:
         return self.future is None or self.future.done()
 
     def results(self) -> Iterator[Any]:
-        """Return the results of all pieces, in order; compute here those that did not come back."""
-        there = iter(self._answered())
+        """Yield the results of all pieces, in order; pieces without an answer are computed here."""
+        answers = iter(self._answered())
         for piece, weight in zip(self.pieces, self._weights, strict=True):
-            yield next(there) if weight else self.work(piece)
+            yield next(answers) if weight else self.work(piece)
 
     def _answered(self) -> Iterable[Any]:
         if self.future is not None:
-            with contextlib.suppress(Exception):  # whatever it is, it is met again here if it is the piece's
+            with contextlib.suppress(Exception):  # if the piece raised it, computing the piece here raises it again
                 return self.future.result()
         return map(self.work, self.sent)
 
 
 def _at_once(source: Iterator[Piece], most: int) -> Iterator[Piece]:
-    """Yield the next pieces that are ready: nothing waits for the next case of a slow target."""
+    """Yield the pieces that are ready now, at most ``most``, so that no piece waits for the next case of a slow
+    target."""
     until = None
     for piece in source:
         yield piece
@@ -210,8 +214,10 @@ def _done_there(payload: bytes) -> list[Any]:
 
 
 def _context() -> BaseContext:
-    """Return the context for starting processes: forked by a server that has loaded their modules, if there is one;
-    never from this process, which has threads and pipes."""
+    """Return the context for starting processes: a fork server with the modules loaded, else spawn.
+
+    This process has threads and pipes, so it is never forked itself.
+    """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -220,7 +226,7 @@ def _context() -> BaseContext:
 
 
 def _end_with_parent() -> None:
-    """Have this process end with the one that started it, however that ends: nothing asks a process that was killed."""
+    """Make this process end with its parent, even if the parent is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_wait_and_end, args=(parent.sentinel,), daemon=True).start()
@@ -228,12 +234,12 @@ def _end_with_parent() -> None:
 
 def _wait_and_end(sentinel: int) -> None:
     wait([sentinel])
-    os._exit(1)  # from a thread; the work under way is nobody's any more
+    os._exit(1)  # from a thread; no process needs the current work any more
 
 
 @contextlib.contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """SIGINT ignored for a moment; only the main thread can have that."""
+    """Return a context in which SIGINT is ignored; without effect outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

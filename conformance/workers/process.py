@@ -1,10 +1,10 @@
 """Parent's side of a target: a worker process, and exactly one outcome for every job.
 
-`TargetProcess.run` keeps two batches on their way, so the worker computes while the caller judges. Reports come one per
+`TargetProcess.run` keeps two batches under way, so the worker computes while the caller judges. Reports come one per
 job and in order: if a worker dies, hangs or violates the protocol, the first job without a report is to blame, and a
-new worker continues with the next. Only if a worker is lost before it began a batch, no job is to blame; its jobs are
-then sent again one by one. If the connection to another machine may have been lost, or a worker reports an earlier job
-twice, the job gets a second try, and its outcome says so.
+new worker continues with the next. If a worker is lost before it began a batch, no job is to blame, and its jobs are
+then sent again one by one. A job gets a second try, noted in its outcome, if the connection to another machine may have
+been lost, or the worker reports an earlier job twice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BATCH_JOBS = 48
 """Jobs in one message: enough to spread its cost, few enough that the first results come soon."""
 
 BATCH_BYTES = 4 << 20
-"""Bytes after which a message is sent though it holds fewer jobs, so that large cases do not pile up in memory."""
+"""Bytes after which a message is sent even if it holds fewer jobs, so that large cases do not pile up in memory."""
 
 REPEATS = 2
 """Runs of every feed: a second run of the same session shows results that depend on chance or on the run before."""
@@ -42,8 +42,11 @@ _BATCHES_UNDER_WAY = 2
 
 
 class _Numbered(Struct):
-    """Job on its way: `begun` once the worker has decoded its batch, `last` if it is the last one of that. A job that
-    is not run keeps its place, with its outcome in `left_out`."""
+    """Job under way.
+
+    `begun`: the worker has decoded its batch. `last`: it is the last job of its batch. A job that is not run keeps its
+    position, with its outcome in `left_out`.
+    """
 
     number: int
     job: Job
@@ -53,7 +56,7 @@ class _Numbered(Struct):
 
 
 class _Flight:
-    """The jobs sent and not yet reported, in order, and how many batches they belong to."""
+    """Jobs that were sent and not yet reported, in order, and the number of their batches."""
 
     def __init__(self) -> None:
         self.jobs: deque[_Numbered] = deque()
@@ -82,11 +85,11 @@ class _Flight:
 
 
 class TargetProcess:
-    """A target at work; a context manager that leaves no process behind.
+    """Running target; a context manager that leaves no process behind.
 
     forks
-        Whether workers that take the place of lost ones are forked, where the adapter declares that they can be
-        (:mod:`.forking`); the first is started, unless another process that shares their reserve has lost one.
+        Whether workers that replace lost ones are forked, if the adapter declares that they can be (:mod:`.forking`).
+        The first worker is started, unless another process that shares their reserve has lost one.
     """
 
     def __init__(
@@ -138,11 +141,12 @@ class TargetProcess:
             self._reserve.close()
 
     def share(self, reserve: Reserve) -> None:
-        """Fork workers from a process that other processes of the target share, the first one too if they lost one."""
+        """Fork workers from a reserve that other processes of the target share; if they lost a worker, fork the first
+        one, too."""
         self._reserve, self._shares = reserve, True
 
     def start(self) -> dict[str, Any]:
-        """Start a worker and return the adapter's description; raises `TargetUnavailable` with the reason."""
+        """Start a worker and return the adapter's description. Raise `TargetUnavailable` with the reason."""
         self.close()
         process = WorkerProcess(self._target, self._repeats, self._measure)
         description = process.await_ready()
@@ -152,14 +156,13 @@ class TargetProcess:
     def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
         """Yield the outcomes of `jobs`, in order, exactly one for each; `jobs` is read ahead by up to two batches.
 
-        Never raise for the target's own faults. If no worker can be started any more, the remaining outcomes are
-        "unavailable".
+        The target's own faults never raise. If no worker starts any more, the remaining outcomes are "unavailable".
         """
         source = iter(jobs)
-        again: deque[Job] = deque()  # to be sent before what is left in `source`
+        again: deque[Job] = deque()  # jobs to send before the rest of `source`
         flight = _Flight()
-        singly = 0  # so many of the next jobs go one by one
-        why = ""  # the next job is given a second chance
+        singly = 0  # number of next jobs that are sent one by one
+        why = ""  # reason for the next job's second try
         try:
             while True:
                 try:
@@ -200,7 +203,7 @@ class TargetProcess:
                 self._discard()
 
     def _fill(self, source: Iterator[Job], again: deque[Job], flight: _Flight, singly: int) -> None:
-        """Have two batches under way, or one job where it is uncertain which one to blame."""
+        """Put two batches under way, or one job where it is uncertain which job to blame."""
         most, batches = (1, 1) if singly else (self._batch_jobs, _BATCHES_UNDER_WAY)
         while flight.batches < batches:
             batch: list[_Numbered] = []
@@ -236,7 +239,7 @@ class TargetProcess:
                 return
 
     def _left_out(self, job: Job) -> Outcome | None:
-        """Return the outcome of a job that is not run; None for one that is."""
+        """Return the outcome of a job that is not run; None for a job to run."""
         refused = self.hangs.refuses(job.traits)
         if refused:
             return Outcome(job.key, "not-run", message=refused)
@@ -244,7 +247,7 @@ class TargetProcess:
             return None
         try:
             lacking = job.needs - self._ready().abilities
-        except TargetUnavailable:  # which is told once it is sent
+        except TargetUnavailable:  # reported when the job is sent
             return None
         return not_tried(job, lacking) if lacking else None
 
@@ -257,12 +260,12 @@ class TargetProcess:
             try:
                 process.await_ready()
             except TargetUnavailable:
-                # Once may be bad luck, on a machine that is short of memory for instance.
+                # One failure may be bad luck, for instance on a machine that is short of memory.
                 process = WorkerProcess(self._target, self._repeats)
                 process.await_ready()
             self._worker = process
             if self._losses and zygote is None:
-                # Where one was lost more may be: the next one loads its runtime meanwhile.
+                # More workers may be lost, so the next one already loads its runtime.
                 with contextlib.suppress(TargetUnavailable):
                     self._spare = WorkerProcess(self._target, self._repeats)
         return self._worker
@@ -284,7 +287,7 @@ class TargetProcess:
                 flight.pop()
                 return outcome
             if isinstance(message, Report) and process.first <= message.number < expected.number:
-                # That one is done, and this one has nothing to do with it; a fresh worker knows no earlier job.
+                # The earlier job is done, and this one is not to blame; a fresh worker knows no earlier job.
                 raise WorkerLost("crashed", "the worker reported an earlier case a second time", doubtful=True)
             raise WorkerLost("crashed", "the worker sent a frame out of turn")
 

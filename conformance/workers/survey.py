@@ -1,5 +1,4 @@
-"""A survey of targets, and whether each can be started: the adapters shipped here, those of other packages, and the
-tables of a targets.toml."""
+"""Survey of targets that can be started: onnxspec's adapters, those of other packages, and tables of a targets.toml."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from ..targets.third_party import ThirdPartyError, third_parties
 from .job import TargetUnavailable
 from .process import TargetProcess
 
-_TOGETHER = 4  # workers that are started at a time
+_TOGETHER = 4  # number of workers that are started at the same time
 
 _PACKAGES = {
     "CUDAExecutionProvider": "onnxruntime-gpu",
@@ -37,8 +36,8 @@ _AMD = {"ROCM": "rocm.toml", "MIGraphX": "migraphx.toml", "VitisAI": "vitisai.to
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts in an adapter's docstring: the packages that pip installs for it, and the versions that it was tested
-    with; empty where it does not say."""
+    """Facts from an adapter's docstring: its pip packages, and the versions that it was tested with; empty if
+    missing."""
 
     package: str = ""
     tested: str = ""
@@ -66,7 +65,7 @@ class Surveyed:
 
 
 def facts_of(source: str) -> Facts:
-    """Return the words behind ``Package:`` and ``Tested:`` in the docstring of an adapter's source."""
+    """Return the text after ``Package:`` and ``Tested:`` in the docstring of an adapter's source."""
     try:
         docstring = ast.get_docstring(ast.parse(source)) or ""
     except SyntaxError:
@@ -79,10 +78,10 @@ def facts_of(source: str) -> Facts:
 
 
 def survey_targets(targets_file: Path | None = None, *, commands: bool = False) -> list[Surveyed]:
-    """Yield all known targets, started if that costs no more than a process on this machine.
+    """Return all known targets; those that are local processes of this machine are started.
 
     commands
-        Whether to start the targets with a command of their own, too: they may be on another machine.
+        Whether to start targets with a command of their own, too: they may be on another machine.
 
     Raise TargetError for a file that cannot be read.
     """

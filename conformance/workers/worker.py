@@ -85,7 +85,7 @@ class Payload:
         self.size = 0
 
     def add(self, tensor: Tensor) -> int:
-        """Append `tensor`, padded so that the next one is aligned."""
+        """Append `tensor`, padded so that the next one is aligned; return its number."""
         self.table.append((tensor.element, tensor.shape))
         padding = -len(tensor.data) % _ALIGNMENT
         self.parts.append(tensor.data)
@@ -105,7 +105,7 @@ def pack_frame(header: dict[str, Any], payload: Payload | None = None) -> list[b
 
 
 def write_frame(descriptor: int, header: dict[str, Any], payload: Payload | None = None) -> None:
-    """Write one frame, all of it."""
+    """Write one complete frame."""
     for piece in pack_frame(header, payload):
         view = memoryview(piece)
         while view:
@@ -113,7 +113,8 @@ def write_frame(descriptor: int, header: dict[str, Any], payload: Payload | None
 
 
 def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
-    """`text` as one line of at most `limit` characters (and a mark where it was cut), unprintable ones escaped."""
+    """Return `text` as one line of at most `limit` characters (and a mark where it was cut), unprintable ones
+    escaped."""
     words = " ".join(text[: 4 * limit].split())
     safe = words if words.isprintable() else "".join(map(_escape, words))
     return safe if len(safe) <= limit and len(text) <= 4 * limit else safe[:limit] + " ..."
@@ -140,13 +141,13 @@ def _escape(character: str) -> str:
 
 
 class Capture:
-    """Descriptors 1 and 2 as a file, emptied after every job; a runtime that closes them gets them back."""
+    """Descriptors 1 and 2 as a file, emptied after every job; if a runtime closes them, they are opened again."""
 
     def __init__(self) -> None:
         status = os.fstat(2)
         mine = f"{status.st_dev}:{status.st_ino}"
         if not stat.S_ISREG(status.st_mode) or os.environ.get(CAPTURE_VARIABLE) != mine:
-            # Not started by a parent on this machine: what stderr leads to is not ours to empty.
+            # Not started by a parent on this machine: the file behind stderr must not be emptied.
             import tempfile
 
             with tempfile.TemporaryFile() as file:
@@ -159,7 +160,7 @@ class Capture:
             setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True))
 
     def take(self) -> str:
-        """Return the text printed since the last call; nothing if the runtime has closed our own descriptor."""
+        """Return the text printed since the last call; empty if the runtime has closed the file's own descriptor."""
         try:
             for descriptor in (1, 2):
                 self._reopen(descriptor)
@@ -174,11 +175,10 @@ class Capture:
     def _reopen(self, descriptor: int) -> None:
         try:
             os.fstat(descriptor)
-        except OSError:  # it is closed, and the next file of the runtime's own would be printed into
+        except OSError:  # it is closed, and the runtime's next file would get this descriptor
             os.dup2(self._file, descriptor)
 
     def forget(self) -> None:
-        """Empty the file."""
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
 
@@ -192,8 +192,8 @@ class Station(NamedTuple):
 
 
 def take_station() -> Station:
-    """Move the conversation to other descriptors and point 0, 1 and 2 elsewhere; from here on another process
-    watches."""
+    """Move the conversation to other descriptors and point 0, 1 and 2 elsewhere; another process watches from now
+    on."""
     incoming, outgoing = os.dup(0), os.dup(1)
     if sys.platform == "win32":
         import msvcrt
@@ -242,7 +242,7 @@ def signal_name(number: int) -> str | None:
 
 
 def _end_like(status: int) -> None:
-    """End this process as another one has ended."""
+    """End this process with the given status, or by the given signal."""
     import signal
 
     by = status & 0x7F
@@ -254,21 +254,22 @@ def _end_like(status: int) -> None:
 
 
 def _watched(incoming: int, grace: float) -> int | None:
-    """Fork. Return None in the new process; in this one its status, once it and its descendants have ended.
+    """Fork. Return None in the new process; in this one, the status of the new one after all its descendants have
+    ended.
 
     incoming
-        The descriptor whose hang-up tells this process that its parent is gone.
+        The descriptor whose hang-up shows that the parent is gone.
     grace
-        Seconds for the new process to end by itself then. If the parent asks (SIGTERM) it is ended at once.
+        Seconds for the new process to end by itself after that. If the parent sends SIGTERM it is killed at once.
     """
     import select
     import signal
 
     asked: list[int] = []
-    wake, waker = os.pipe()  # a byte comes with every signal
+    wake, waker = os.pipe()  # gets a byte with every signal
     os.set_blocking(waker, False)
     _adopt_orphans()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair, which closes our input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and closes our input
     before = signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
@@ -309,7 +310,7 @@ def _watched(incoming: int, grace: float) -> int | None:
 
 
 def _reaped(child: int) -> int | None:
-    """Return the status of a child if it has ended; forget all other ended children."""
+    """Return the status of a child if it has ended; discard all other ended children."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -320,12 +321,12 @@ def _reaped(child: int) -> int | None:
 
 
 def _end_descendants() -> None:
-    """End all remaining descendants: those that lose their parent become children of this process."""
+    """End all remaining descendants: processes that lose their parent become children of this process."""
     import signal
 
     if not sys.platform.startswith("linux"):
         return
-    own, deadline = os.getpid(), monotonic() + _END_LIMIT
+    this, deadline = os.getpid(), monotonic() + _END_LIMIT
     while monotonic() < deadline:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -333,8 +334,8 @@ def _end_descendants() -> None:
         except ChildProcessError:
             return
         for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
-            if _parent_of(pid) == own:
-                with contextlib.suppress(OSError):  # it is gone already, or somebody else's by now
+            if _parent_of(pid) == this:
+                with contextlib.suppress(OSError):  # it is gone already, or the pid was reused by another user
                     os.kill(pid, signal.SIGKILL)
         sleep(0.001)
 
@@ -381,13 +382,13 @@ def _limit_resource(kind: str, limit: int) -> None:
 
 
 if __name__ == "__main__":
-    # The interpreter put this file's folder, or with -c and -m the current one, in front of all that can be imported.
+    # The interpreter put this file's folder, or with -c and -m the current folder, at the start of the import path.
     _HERE = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() else os.getcwd()
     if sys.path and sys.path[0] in ("", _HERE):
         del sys.path[0]
     if sys.argv[1:2] == ["--watch"]:
         _watch_program(sys.argv[2:])
-    _STATION = take_station()  # before NumPy, whose threads would not come along
+    _STATION = take_station()  # before NumPy is loaded, since fork does not copy its threads
 
 import numpy as np  # noqa: E402
 
@@ -400,12 +401,12 @@ _ELEMENTS = {
 }
 
 
-# `dtype.name` builds its answer anew each time; looking a type up costs a thirtieth of that.
+# `dtype.name` builds its result anew each time; looking a type up costs a thirtieth of that.
 _NAMES = {dtype: name for name, dtype in _ELEMENTS.items() if name != "bfloat16"}
 
 
 class ProtocolError(Exception):
-    """Bytes that are no frame of this protocol."""
+    """Bytes that violate this protocol."""
 
 
 class Bfloat16Bits(np.ndarray):
@@ -421,7 +422,7 @@ def tensor_of(value: Any) -> Tensor:
     """Turn an array, or a value that NumPy makes an array of, into a `Tensor`.
 
     Raise `TypeError` if the elements are not numbers (objects, strings, records), and NumPy's own exceptions if `value`
-    is nothing like an array.
+    cannot be an array.
     """
     marked = getattr(value, "element", None) == "bfloat16"
     array = np.asarray(value)
@@ -438,9 +439,9 @@ def tensor_of(value: Any) -> Tensor:
 
 
 def unpack_arrays(header: dict[str, Any], body: bytes) -> list[tuple[str, np.ndarray]]:
-    """Element type and array of each buffer of a frame; the arrays are read-only views of `body`.
+    """Return element type and array of each buffer of a frame; the arrays are read-only views of `body`.
 
-    Raises `ProtocolError` when the table and the body do not fit together.
+    Raise `ProtocolError` when the table and the body do not fit together.
     """
     arrays = []
     offset = 0
@@ -462,7 +463,7 @@ def unpack_arrays(header: dict[str, Any], body: bytes) -> list[tuple[str, np.nda
 
 
 class FrameReader:
-    """Finds frames in a stream of bytes that arrives in pieces of any size.
+    """Parser for frames in a stream of bytes that arrives in pieces of any size.
 
     Text before the first frame is skipped and kept in `greeting`: login shells of remote machines print some.
     """
@@ -476,11 +477,12 @@ class FrameReader:
         self._begun = False
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece of the stream."""
+        """Append the next piece of the stream."""
         self._buffer += data
 
     def next(self) -> tuple[dict[str, Any], bytes] | None:
-        """Header and body of the next whole frame, or None while it is incomplete; `ProtocolError` on garbage."""
+        """Return header and body of the next whole frame, or None while it is incomplete; raise `ProtocolError` on
+        garbage."""
         frame = self.next_raw()
         if frame is None:
             return None
@@ -504,9 +506,9 @@ class FrameReader:
         magic, header_size, body_size = _PREFIX.unpack_from(buffer)
         if magic != MAGIC:
             self._refuse()
-        for what, size, limit in (("header", header_size, self._header_limit), ("body", body_size, self._body_limit)):
+        for part, size, limit in (("header", header_size, self._header_limit), ("body", body_size, self._body_limit)):
             if size > limit:
-                raise ProtocolError(f"a frame whose {what} is to have {size} bytes, more than the {limit} that it may")
+                raise ProtocolError(f"a frame whose {part} is to have {size} bytes, more than the {limit} that it may")
         start = _PREFIX.size + header_size
         if len(buffer) < start + body_size:
             return None
@@ -519,7 +521,7 @@ class FrameReader:
     def _skip_greeting(self) -> None:
         start = self._buffer.find(MAGIC)
         if start < 0:
-            # Keep what may be the beginning of a magic that is cut in two.
+            # Keep bytes that may be the start of a magic that is split between pieces.
             start = max(0, len(self._buffer) - len(MAGIC) + 1)
         self.greeting += bytes(self._buffer[:start])
         del self._buffer[:start]
@@ -533,19 +535,21 @@ class FrameReader:
 
 
 def _unbuffer_c_output() -> None:
-    """Have C's stdout write at once: into a file it would buffer, and an abort would lose the last words."""
+    """Make C's stdout unbuffered: otherwise it would buffer into a file, and an abort would lose the last output."""
     try:
         import ctypes
 
         libc = ctypes.CDLL(None)
         libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 2 if sys.platform != "win32" else 4, 0)
     except (ImportError, OSError, TypeError, ValueError, AttributeError):
-        pass  # another C library: its output may come late, nothing else changes
+        pass  # another C library: its output may come late, otherwise no effect
 
 
 def _fill_memory() -> None:
-    """Make the GNU C library fill memory that it hands out, to reveal outputs that a runtime never wrote. It uses the
-    complement of the byte: 0x7F7F is NaN in float16 and enormous in the other types."""
+    """Make the GNU C library fill memory that it hands out, to reveal outputs that a runtime never wrote.
+
+    It uses the complement of the byte: 0x7F7F is NaN in float16 and enormous in the other types.
+    """
     if sys.platform.startswith("linux"):
         try:
             import ctypes
@@ -556,15 +560,15 @@ def _fill_memory() -> None:
 
 
 def _offer_to_the_killer() -> None:
-    """Make this the process that has to go when the machine runs out of memory, and nothing else on it."""
+    """Make this process the first one to be killed when the machine runs out of memory."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 
 
 class Alarm:
-    """Ends this process when a job takes far longer than the parent would wait.
+    """Timer that ends this process when a job takes far longer than the parent would wait.
 
-    The parent's own limit comes first; this one also works when the parent has died or is behind ssh, and when the
+    The parent's own limit comes first. This one also works when the parent has died or is behind ssh, and when the
     runtime holds the interpreter lock for ever.
     """
 
@@ -601,8 +605,10 @@ def _limit_memory(limit: int) -> None:
 
 
 def load_adapter(source: str, options: dict[str, Any]) -> Any:
-    """Execute an adapter's source as a module and return its ``Adapter(options)``. An adapter that declares defaults of
-    its options gets all of them."""
+    """Execute an adapter's source as a module and return its ``Adapter(options)``.
+
+    An adapter that declares defaults of its options gets all of them.
+    """
     module = adapter_module(source)
     defaults = getattr(module, "OPTION_DEFAULTS", None)
     return module.Adapter(options if defaults is None else _settled(options, defaults))
@@ -612,18 +618,20 @@ _KINDS = {bool: "true or false", int: "a whole number", str: "a text", list: "a 
 
 
 def _settled(options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Return all options, with defaults for missing ones. Raise ValueError for an unknown one, and for one of another
-    kind than its default: "false" is no switch."""
+    """Return all options, with defaults for missing ones.
+
+    Raise ValueError for an unknown one, and for one with another type than its default: the text "false" is no switch.
+    """
     for name, value in options.items():
         if name not in defaults:
-            known = "known: " + ", ".join(sorted(defaults)) if defaults else "there are none"
-            raise ValueError(f"unknown option {name!r}; {known}")
+            hint = "known: " + ", ".join(sorted(defaults)) if defaults else "there are none"
+            raise ValueError(f"unknown option {name!r}; {hint}")
         if type(value) is not type(defaults[name]):
             raise ValueError(f"option {name!r} must be {_KINDS[type(defaults[name])]}, is {value!r}")
     return dict(defaults, **options)
 
 
-_LOADED: dict[str, ModuleType] = {}  # what a forked worker has from the process that it was forked from
+_LOADED: dict[str, ModuleType] = {}  # modules that a forked worker inherits
 
 
 def adapter_module(source: str) -> ModuleType:
@@ -637,7 +645,7 @@ def adapter_module(source: str) -> ModuleType:
 
 
 def measured_by(source: str) -> dict[str, Any]:
-    """Return the measurements of this process by the module with that source; nothing if there is none, or it fails."""
+    """Return the measurements of this process by the module with that source; empty if there is none, or an error."""
     if not source:
         return {}
     module = ModuleType("onnxspec_measuring")
@@ -651,7 +659,7 @@ def measured_by(source: str) -> dict[str, Any]:
 
 
 def describe_error(error: BaseException) -> str:
-    """Type and text of an exception in one bounded line, also when its own ``__str__`` fails."""
+    """Return type and text of an exception in one bounded line, also when its own ``__str__`` fails."""
     try:
         text = str(error)
     except Exception as second:
@@ -664,10 +672,10 @@ class Course(NamedTuple):
     """Course of a job whose sessions do more than run every feed in turn.
 
     models
-        Those of further sessions: the job's own is session 0, these are 1, 2, ... Each is prepared at its first step
+        Models of further sessions: the job's own is session 0, these are 1, 2, ... Each is prepared at its first step
         and stays until the end.
     attempts
-        Feeds that may be refused; nothing is reported of them.
+        Feeds that may be refused; they are not reported.
     steps
         ``["run", session, feed]``, ``["try", session, attempt]``, or ``["look", step]``: compare the outputs held since
         that step.
@@ -687,7 +695,9 @@ class Sessions:
         self._originals = [{name: array.tobytes() for name, (_, array) in feed.items()} for feed in feeds]
         self._kept = 0
         self.seen: list[list[list[Tensor | None]]] = [[] for _ in feeds]
-        self.returned: list[list[int]] = [[] for _ in feeds]  # of each run of a feed the place of its result in `seen`
+        self.returned: list[list[int]] = [
+            [] for _ in feeds
+        ]  # for each run of a feed, the index of its result in `seen`
         self.changed: set[str] = set()
         self.altered: set[int] = set()
         self.malformed = ""
@@ -705,11 +715,11 @@ class Sessions:
     def run(self, session: int, number: int) -> tuple[Any, list[Tensor | None]]:
         """Return the outputs of a session for a feed, as they are and as copies."""
         feed = self._feeds[number]
-        given = {name: _fresh(element, array) for name, (element, array) in feed.items()}
-        results = self.open(session).run(dict(given))
+        inputs = {name: _fresh(element, array) for name, (element, array) in feed.items()}
+        results = self.open(session).run(dict(inputs))
         outputs, complaint = plain_outputs(results, self._most - self._kept)
         self.malformed = self.malformed or complaint
-        for name, array in given.items():
+        for name, array in inputs.items():
             if array.shape != feed[name][1].shape or array.tobytes() != self._originals[number][name]:
                 self.changed.add(name)
         if outputs not in self.seen[number]:
@@ -728,7 +738,7 @@ class Sessions:
                 raise
 
     def follow(self, steps: Any, attempts: Any) -> None:
-        """Go through the steps of a course once."""
+        """Run the steps of a course once."""
         held: dict[int, Any] = {}
         looked_at = {step[1] for step in steps if step[0] == "look"}
         for number, step in enumerate(steps):
@@ -744,7 +754,7 @@ class Sessions:
                     self.altered.add(steps[step[1]][2])
 
     def end(self) -> None:
-        """Let go of the sessions."""
+        """Delete the sessions, after their `finish`."""
         for number in sorted(self._sessions):
             session = self._sessions[number]
             finish = getattr(session, "finish", None)
@@ -763,13 +773,13 @@ def run_job(
     most: int = _BODY_LIMIT,
     course: Course | None = None,
 ) -> tuple[dict[str, Any], Payload]:
-    """Prepare `model` once, run every feed `repeats` times in turn, and report; never raises.
+    """Prepare `model` once, run every feed `repeats` times in turn, and return the report; never raise.
 
-    Where there is a `course`, that is followed as often instead. Of outputs that are larger than `most` bytes, all of
-    them together, only that is reported.
+    With a `course`, its steps are run `repeats` times instead. If the outputs together exceed `most` bytes, the report
+    only notes that.
 
-    Every run gets fresh copies of its inputs, which are compared with the originals afterwards. The session is gone
-    when this returns, so that a runtime which dies while it tears down is blamed for this job.
+    Every run gets fresh copies of its inputs, which are compared with the originals afterwards. The session is deleted
+    before the return, so that a runtime that crashes in its teardown is blamed for this job.
     """
     report: dict[str, Any] = {"status": "ran"}
     course = course or Course(steps=tuple(("run", 0, number) for number in range(len(feeds))))
@@ -824,29 +834,29 @@ _MISFITS = (
     "negative dimensions are not allowed",
     "values to unpack",
 )
-"""Words of ValueErrors that no program raises: NumPy does, or Python, where arrays or counts do not fit together."""
+"""Parts of ValueErrors that NumPy or Python raise where arrays or counts do not fit; programs do not raise them."""
 
 
 def failure_of(error: BaseException) -> dict[str, Any]:
     """Return the report of an exception; an adapter's exceptions may carry ``status``, ``phase`` and ``proof``.
 
-    ``broke_at`` is set if the exception is one that a program raises by mistake.
+    ``broke_at`` is set if the exception indicates a bug in a program.
     """
     failure = {"status": "refused", "message": describe_error(error)}
     broke_at = _broke_at(error)
     if broke_at:
         failure["broke_at"] = broke_at
     if isinstance(error, MemoryError) or any(text in failure["message"] for text in _OUT_OF_MEMORY):
-        failure["status"] = "crashed"  # running out of memory says nothing about whether the model is supported
+        failure["status"] = "crashed"  # running out of memory does not show whether the model is supported
     elif isinstance(error, OSError) and error.errno == errno.EFBIG:
         failure["status"] = "crashed"  # it wrote or printed without end
     elif not isinstance(error, Exception):
-        failure["status"] = "crashed"  # SystemExit and its like: without this worker the process would have ended
+        failure["status"] = "crashed"  # SystemExit and others: without this worker the process would have ended
     elif broke_at and isinstance(error, NameError):
         failure["status"] = "crashed"  # a name that does not exist is never a refusal
     elif getattr(error, "status", None) in ("fell-back", "unavailable"):
         failure["status"] = getattr(error, "status", "")
-        # What an adapter says on purpose needs no name of a class in front of it.
+        # A message that an adapter raises on purpose needs no class name in front of it.
         failure["message"] = failure["message"].partition(": ")[2] or failure["message"]
     if getattr(error, "phase", None) in ("load", "run"):
         failure["phase"] = getattr(error, "phase", "")
@@ -857,8 +867,11 @@ def failure_of(error: BaseException) -> dict[str, Any]:
 
 
 def _broke_at(error: BaseException) -> str:
-    """Return the place where a program broke: file, line and function of the innermost frame. Empty for refusals: other
-    exceptions, classes of a framework's own, and exceptions that the adapter raises on purpose."""
+    """Return where a program failed: file, line and function of the innermost frame.
+
+    Return an empty text for refusals: other exceptions, a framework's own classes, and exceptions that the adapter
+    raises on purpose.
+    """
     package = type(error).__module__.partition(".")[0]
     trace = error.__traceback__
     if package not in ("builtins", "numpy") or trace is None:
@@ -876,7 +889,7 @@ def _broke_at(error: BaseException) -> str:
 
 
 def _misfit(error: BaseException, raiser: str) -> bool:
-    """Return whether a ValueError is one of NumPy or Python, not of the program.
+    """Return whether a ValueError comes from NumPy or Python, not from the program.
 
     `raiser` is the module whose ``raise`` raised it, empty if that was no Python code.
     """
@@ -888,10 +901,10 @@ def _misfit(error: BaseException, raiser: str) -> bool:
 
 
 def plain_outputs(results: Any, most: int = _BODY_LIMIT) -> tuple[list[Tensor | None], str]:
-    """Return a runtime's outputs as tensors, None for each that is none, and their defect ("" if there is none).
+    """Return a runtime's outputs as tensors, None for each that is no array, and their defect ("" if there is none).
 
-    A missing output (None) is no defect here: some may be missing, so the verdict decides. None of them is copied if
-    all together have more than `most` bytes.
+    A missing output (None) is no defect here: some may be missing, so the verdict decides. If all together have more
+    than `most` bytes, none of them is copied.
     """
     complaint = ""
     if not isinstance(results, (list, tuple)):
@@ -920,7 +933,7 @@ def _padded(size: int) -> int:
 
 
 class Channel:
-    """Frames on two descriptors, read and written until done."""
+    """Frames on two descriptors."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming = incoming
@@ -953,7 +966,7 @@ def _course(job: dict[str, Any], arrays: Any) -> Course | None:
 
 
 def _surroundings() -> dict[str, str]:
-    """Facts on this process that are the same for all adapters."""
+    """Return facts on this process that are the same for all adapters."""
     import platform
 
     return {
@@ -965,7 +978,7 @@ def _surroundings() -> dict[str, str]:
 
 
 def _declared_sessions(source: str) -> list[str]:
-    """Return the abilities that an adapter declares; none for adapters from before there were any."""
+    """Return the abilities that an adapter declares; empty for older adapters without any."""
     declared = getattr(_LOADED.get(source), "SESSIONS", ())
     return [name for name in SESSIONS if name in declared]
 
@@ -979,7 +992,7 @@ def _converse(channel: Channel, capture: Capture) -> None:
     start = first[0]
     try:
         for variable, value in start.get("environment", {}).items():
-            if value is None:  # NumPy was not to see the caller's
+            if value is None:  # NumPy was loaded without the caller's value
                 os.environ.pop(variable, None)
             else:
                 os.environ[variable] = value
@@ -998,7 +1011,7 @@ def _converse(channel: Channel, capture: Capture) -> None:
     alarm = Alarm(start["time_limit"])
     ready = {"type": "ready", "description": description, "environment": environment, "captured": capture.take()}
     channel.send(dict(ready, sessions=_declared_sessions(start["adapter"])))
-    own = os.getpid()
+    this_process = os.getpid()
     while True:
         frame = channel.receive()
         if frame is None:
@@ -1013,8 +1026,8 @@ def _converse(channel: Channel, capture: Capture) -> None:
             most = start.get("output_limit", _BODY_LIMIT)
             report, payload = run_job(adapter, model, feeds, start["repeats"], most, _course(job, arrays))
             alarm.stop()
-            if os.getpid() != own:
-                os._exit(0)  # the runtime has forked and both sides came back: this one has nobody to report to
+            if os.getpid() != this_process:
+                os._exit(0)  # the runtime has forked, and both processes returned: the child must not report
             report["type"] = "report"
             report["number"] = job["number"]
             printed = capture.take()
@@ -1034,7 +1047,7 @@ def main(station: Station) -> None:
     incoming, outgoing, capture = station
     with contextlib.suppress(OSError):  # the parent is gone
         _converse(Channel(incoming, outgoing), capture)
-    os._exit(0)  # without the runtime's own teardown, which may hang or die when there is no job left to blame
+    os._exit(0)  # without the runtime's teardown, which may hang or crash when there is no job left to blame
 
 
 if __name__ == "__main__":

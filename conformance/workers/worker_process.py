@@ -1,6 +1,6 @@
 """One running worker and the pipes to it.
 
-One thread writes and one reads, hence neither side ever waits for the other to empty a pipe.
+One thread writes and one reads, so neither side ever waits for the other to empty a pipe.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _MEASURING = Path(__file__).with_name("measuring.py")
 _CHUNK = 1 << 16
 _CHUNKS_WAITING = 256  # the reader stops there: a target that floods its output must not fill the memory
 _PIPE_SIZE = 1 << 20
-_MARGIN = 1 << 20  # bytes in a body beside the outputs: what aligns them
-# Waking the reader for every report of a tiny job would cost both sides more than the report. So after a small piece it
-# rests; the pipe holds what comes meanwhile.
+_MARGIN = 1 << 20  # bytes in a body beside the outputs: alignment
+# Waking the reader for every report of a tiny job would cost both sides more than the report. So the reader sleeps
+# after a small piece; the pipe holds later ones.
 _SMALL = 1 << 14
 _PAUSE = 0.001
 _GRACE = 1.0  # seconds beyond a limit for a report that is already on its way
 _TICK = 0.5  # seconds between looks at the clock while nothing comes
-_ASLEEP = 1.0  # a look that comes so much late shows that this process did not run: stopped, or starved by the machine
+_ASLEEP = 1.0  # a check that is this late shows that this process did not run: stopped, or starved by the machine
 _END_LIMIT = 5.0  # seconds for the watcher to end all that a target has started
-_CONNECTION = 255  # what ssh ends with when it is the connection that failed
-_LAST_WORDS = 4.0  # seconds for a worker far away to tell how it was ended
+_CONNECTION = 255  # exit code of ssh when the connection failed
+_LAST_WORDS = 4.0  # seconds for a remote worker to report how it ended
 
 
 class WorkerLost(Exception):
@@ -68,8 +68,8 @@ class WorkerLost(Exception):
     Attributes:
         status: that of the outcome.
         signal: name of the signal that ended it, or None.
-        captured: what it printed last, None where it could not say.
-        doubtful: whether it may be that only the connection was lost, and nothing is wrong with the job.
+        captured: its last printed text, None where it is unknown.
+        doubtful: whether perhaps only the connection was lost, and the job is not to blame.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class WorkerProcess:
     """Running worker and the pipes to it.
 
     since
-        When the current wait began: the last thing that was sent, or the last that was accepted.
+        Start of the current wait: when the last message was sent, or the last one was accepted.
     first
         Number of the first job that it was sent, 0 for none.
     """
 
     def __init__(self, target: Target, repeats: int, measure: bool = False, zygote: Zygote | None = None) -> None:
-        """`zygote` forks it, where that can be; without one it is started. Raises TargetUnavailable."""
-        source = adapter_source(target.adapter)  # what raises does so before anything is started
-        self.abilities: frozenset[str] = frozenset()  # of its sessions, once it is ready
-        self.since = self._heard = time.monotonic()  # the latter is when the last bytes came
+        """Fork the worker from `zygote`, if possible; otherwise start it. Raise TargetUnavailable."""
+        source = adapter_source(target.adapter)  # may raise, so it comes before any process is started
+        self.abilities: frozenset[str] = frozenset()  # of its sessions, set once it is ready
+        self.since = self._heard = time.monotonic()  # `_heard` is the time of the last bytes
         self.first = 0
         self._looked = 0.0 if os.name == "posix" else math.inf  # when the reading thread last looked
         self._away = 0.0  # seconds that the reading thread could not read: no room, or no time on the processor
@@ -116,9 +116,9 @@ class WorkerProcess:
         self._mark = f"{worker.CAPTURE_VARIABLE}={status.st_dev}:{status.st_ino}"
         name, _, mark = self._mark.partition("=")
         environment = {**os.environ, **target.environment, name: mark}
-        again: dict[str, str | None] = dict(target.environment)  # ssh and docker do not pass it on
+        worker_variables: dict[str, str | None] = dict(target.environment)  # ssh and docker do not pass it on
         if may_fork(target):  # NumPy is loaded like in what forks, before the caller's environment is there again
-            again |= {own: environment.get(own) for own in ONE_THREAD}
+            worker_variables |= {variable: environment.get(variable) for variable in ONE_THREAD}
             environment |= ONE_THREAD
         launch = launch_of(target)
         self._opening = launch.opening
@@ -135,7 +135,7 @@ class WorkerProcess:
             "type": "start",
             "adapter": source,
             "options": dict(target.options),
-            "environment": again,
+            "environment": worker_variables,
             "time_limit": target.time_limit,
             "memory_limit": target.memory_limit,
             "output_limit": target.output_limit,
@@ -162,7 +162,7 @@ class WorkerProcess:
 
     def _write(self) -> None:
         stream: Any = self._process.stdin
-        with stream, contextlib.suppress(OSError):  # a worker that is gone shows at the interpretation end
+        with stream, contextlib.suppress(OSError):  # the reading thread notices a worker that is gone
             if self._opening:
                 stream.write(self._opening)
                 self._spoken.wait()
@@ -191,7 +191,7 @@ class WorkerProcess:
                     time.sleep(_PAUSE)
 
     def _await_bytes(self, descriptor: int) -> None:
-        """Wait until there is something to read, and see whether this process was kept from looking meanwhile."""
+        """Wait for bytes to read, and note whether this process was kept from checking meanwhile."""
         if os.name != "posix":
             return
         import select
@@ -209,7 +209,7 @@ class WorkerProcess:
                 return
 
     def _clock(self) -> float:
-        """Return a clock that stands while this process could not have read the worker's messages."""
+        """Return a clock that stops while this process could not have read the worker's messages."""
         return time.monotonic() - self._away
 
     def waited(self) -> float:
@@ -217,17 +217,19 @@ class WorkerProcess:
         return self._clock() - self.since
 
     def begin_wait(self) -> None:
-        """Count the time that the worker may take from its last word on."""
-        self.since = max(self.since, self._heard)  # what came before the last thing was sent restarts nothing
+        """Start a new wait at the worker's last bytes."""
+        self.since = max(self.since, self._heard)  # bytes from before the last send do not restart it
 
     def send(self, header: dict[str, Any], payload: worker.Payload | None = None) -> None:
-        """Hand one frame to the writing thread. The worker may have waited for it all the time before."""
+        """Pass one frame to the writing thread. The worker may have waited for it until now."""
         self.since = self._clock()
         self._outgoing.put(worker.pack_frame(header, payload))
 
     def receive(self, seconds: float) -> tuple[Message, bytes]:
-        """Return the next message; raise `WorkerLost` if none is complete `seconds` after `since`. Incomplete messages
-        do not restart that time."""
+        """Return the next message. Raise `WorkerLost` if none is complete `seconds` after `since`.
+
+        Incomplete messages do not restart that time.
+        """
         deadline = self.since + seconds
         expired = math.inf
         while True:
@@ -241,11 +243,11 @@ class WorkerProcess:
                     raise _how_it_died(message)
                 return message, frame[1]
             try:
-                # The caller may come back long after the deadline: what has come in meanwhile counts all the same.
+                # The caller may come back long after the deadline: bytes that have arrived meanwhile still count.
                 self._heard, data = self._incoming.get(timeout=max(deadline - self._clock(), 0.1))
             except queue.Empty:
                 expired = min(expired, time.monotonic())
-                # Where this process stood still, the reading thread may not have found out yet.
+                # If this process stood still, the reading thread may not have noticed yet.
                 if self._clock() < deadline or self._looked < expired:
                     continue
                 raise WorkerLost("timed-out", f"no answer within {seconds:g} s") from None
@@ -257,7 +259,7 @@ class WorkerProcess:
             self._frames.feed(data)
 
     def await_ready(self) -> dict[str, Any]:
-        """Return the adapter's description of itself; raise `TargetUnavailable`."""
+        """Return the adapter's description of itself. Raise `TargetUnavailable`."""
         try:
             message, _ = self.receive(START_LIMIT)
             spoken: Any = None
@@ -270,13 +272,13 @@ class WorkerProcess:
             captured = printed_lines(lost.captured or self.printed())
             greeting = worker.one_line(self._frames.greeting.decode("utf-8", "backslashreplace"), 200)
             reason = _telling_line(captured) or greeting
-            if reason.startswith("cannot start "):  # the words of the watcher, of a program that is not there
+            if reason.startswith("cannot start "):  # the watcher's message on a missing program
                 raise TargetUnavailable(reason, captured) from None
             more = f": {reason}" if not str(lost).endswith(reason) else ""
             raise TargetUnavailable(f"the worker did not start: {lost}{more}", captured) from None
         if isinstance(message, Ready):
             self.abilities = abilities_of(spoken, message.sessions)
-            if self._remote:  # what ssh, a login or an interactive interpreter had to say
+            if self._remote:  # output of ssh, a login shell or an interactive interpreter
                 os.ftruncate(self._capture.fileno(), 0)
                 os.lseek(self._capture.fileno(), 0, os.SEEK_SET)
             description: dict[str, Any] = legible(message.description)
@@ -292,7 +294,7 @@ class WorkerProcess:
             code = self._process.wait(2)
         except subprocess.TimeoutExpired:
             return self._lost("the worker closed its output")
-        by = -code if code < 0 else code - 128  # a shell's way to say that what it ran died of a signal
+        by = -code if code < 0 else code - 128  # a shell's exit code for a child that died of a signal
         if by in signal.valid_signals():
             return _how_it_died(Died(signal=worker.signal_name(by)))
         reason = _telling_line(self.printed()) if self._remote else ""
@@ -305,13 +307,13 @@ class WorkerProcess:
         return WorkerLost("crashed", worker.one_line(message))
 
     def printed(self) -> str:
-        """Text that the runtime printed since the last report; for a worker that has ended, on this machine only."""
+        """Return the text that the runtime printed since the last report; for an ended worker, only on this machine."""
         return worker.printed_text(self._capture.fileno())
 
     def last_words(self) -> str:
-        """Return the text that the runtime printed since the last report, from a worker that is to end.
+        """Return the text that the runtime printed since the last report, from a worker that is about to end.
 
-        Hanging up makes the watcher on the other side end it and report; a worker on this machine is simply killed.
+        Closing the stream makes the remote watcher end it and report; a worker on this machine is simply killed.
         """
         if self._remote and not self._ended:
             self._outgoing.put(None)
@@ -327,7 +329,7 @@ class WorkerProcess:
         return self.printed()
 
     def close(self) -> None:
-        """Let the worker end by itself for a moment, then end it."""
+        """Let the worker end by itself for a moment, then kill it."""
         self._outgoing.put(None)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
@@ -352,7 +354,7 @@ class WorkerProcess:
                 self._ended = not self._incoming.get(timeout=0.5)[1]
 
     def _end_group(self) -> None:
-        """Ask the watcher to end everything, and see to it where there is none left to ask."""
+        """Ask the watcher to end all processes; kill them where no watcher is left."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             for number in (signal.SIGTERM, signal.SIGCONT):
                 os.kill(self._process.pid, number)
@@ -393,8 +395,8 @@ _ERROR = re.compile(r"\s*(?:[\w.-]+: )?[\w.]*(?:error|exception|fatal|panic)\b[^
 
 
 def _telling_line(text: str) -> str:
-    """Return the last line that looks like an error message, since a trace or greeting may follow it; otherwise the
-    last line."""
+    """Return the last line that looks like an error message, since a trace or greeting may follow it; else the last
+    line."""
     lines = text.strip().splitlines()
     telling = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
     return worker.one_line(telling, 200)
