@@ -92,7 +92,7 @@ def _libraries(owned: list[str]) -> list[dict[str, Any]]:
         paths = sorted({line.split(None, 5)[5].strip() for line in maps if line.count("/")})
         for path in paths:
             name = os.path.basename(path)
-            own = "/lib-dynload/" in path  # the interpreter, whose version is listed already
+            of_interpreter = "/lib-dynload/" in path  # the interpreter, whose version is listed already
             if ".so" in name and not of_interpreter and os.path.realpath(path) not in package_files:
                 with contextlib.suppress(OSError):
                     by_path[path] = {"name": name, "size": os.path.getsize(path), "sha256": _digest(path)}

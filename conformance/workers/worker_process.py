@@ -299,8 +299,8 @@ class WorkerProcess:
             return _how_it_died(Died(signal=worker.signal_name(by)))
         reason = _telling_line(self.printed()) if self._remote else ""
         ended = f"the process ended by itself with exit code {code}{': ' + reason if reason else ''}"
-        # A worker's watcher would have said how it died: who did not hear of it has lost the connection. A program has
-        # no watcher there, so its end is its own, unless it is ssh that says otherwise.
+        # A worker's watcher would have reported its end; without that report the connection was lost. A remote program
+        # has no watcher there, so it ended by itself, unless ssh's exit code shows a lost connection.
         return WorkerLost("crashed", ended, doubtful=self._remote and (not self._external or code == _CONNECTION))
 
     def _lost(self, message: str) -> WorkerLost:
