@@ -60,7 +60,7 @@ _NEAREST = 6
 _UNEXPLAINED = 2
 """Unexplained cases with no more clauses than a case has, after which it waits until all others have been tried."""
 
-_GIVEN_UP = 8
+_GIVEN_UP = 3
 """Searches for an operator without a result, one after the other, after which there is none any more."""
 
 _EQUAL = 0.02
@@ -369,7 +369,8 @@ class Matcher:
         case = observed.case
         asked = case.op, case.trial.node.since_version, case.type
         table = [d for d in faults_of(*asked) if d.kind not in ("accepts", "bias") and not d.varies]
-        table = [d for d in table if d not in known and not (case.slight and d.structural)]
+        own = [d for d in known if d in self._given or d in self._shown[case.op]]
+        table = [d for d in table if d not in own and not (case.slight and d.structural)]
         if case.misshapen:
             yield [(fault,) for fault in (*(first or ()), *table) if fault.layer == "form"]
             return
@@ -377,14 +378,13 @@ class Matcher:
             yield [(fault,) for fault in (*first, *(d for d in table if d not in first))]
         else:
             # What is known may be made in fewer places.
-            shown = (fault for fault in known if fault in self._shown[case.op])
-            yield [(fault,) for fault in scoped_of(shown) if fault.concerns(case.op)]
+            yield [(fault,) for fault in scoped_of(iter(own)) if fault.concerns(case.op)]
             topical = [fault for fault in table if fault.clause(case.op) in case.topics]
             yield [(fault,) for fault in topical]
             yield [(fault,) for fault in table if fault not in topical]
         if case.slight:
             return
-        variants = [fault for fault in variants_of(*asked) if fault not in known]
+        variants = [fault for fault in variants_of(*asked) if fault not in own]
         yield [(fault,) for fault in variants]
         yield from self._placed(observed, table, variants)
         if first is None:
