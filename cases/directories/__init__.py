@@ -1,1 +1,1 @@
-"""ONNX test-case directories: writing, reading, and whether a fixed tolerance judges them fairly."""
+"""ONNX test-case directories: writing, reading, and a check whether a fixed tolerance judges them fairly."""

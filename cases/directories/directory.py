@@ -1,8 +1,8 @@
 """ONNX test-case directories: a model, and numbered data sets of inputs and outputs.
 
-The form is that of onnx.backend.test: ``model.onnx``, and folders ``test_data_set_0``, ``test_data_set_1``, ... with
+The layout is that of onnx.backend.test: ``model.onnx``, and folders ``test_data_set_0``, ``test_data_set_1``, ... with
 ``input_0.pb``, ..., ``output_0.pb``, ..., each a serialized TensorProto, in the order of the graph's inputs and
-outputs. A ``data.json`` may name a tolerance of the case.
+outputs. A ``data.json`` may set a tolerance for the case.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ RTOL, ATOL = 1e-3, 1e-7
 
 
 class DirectoryError(UserError):
-    """A directory cannot be used; the message names the file and the reason, in one line."""
+    """A directory that cannot be used; the message gives the file and the reason in one line."""
 
 
 class NoTestCase(DirectoryError):
-    """A directory that does not have the form of a test case."""
+    """A directory that does not have the layout of a test case."""
 
 
 class BrokenFile(DirectoryError):
-    """A file that is cut off, or not of the kind that its name promises."""
+    """A truncated file, or one whose content does not match its name."""
 
 
 class OutsideFile(DirectoryError):
-    """External data that is not in the directory itself."""
+    """External data outside the directory itself."""
 
 
 class DataSet(Struct, frozen=True):
     """One run of a model: arrays by name of graph input and graph output, in the graph's order.
 
-    ``outputs`` is empty where a directory gives none. bfloat16 is the type of ml_dtypes.
+    ``outputs`` is empty where a directory has none. bfloat16 is the type of ml_dtypes.
     """
 
     inputs: Mapping[str, Array]
@@ -59,16 +59,16 @@ class DataSet(Struct, frozen=True):
 
 
 class CaseDirectory(Struct, frozen=True):
-    """A test case as it was read.
+    """A test case that was read.
 
     model
-        The serialized ModelProto, external data taken in.
+        The serialized ModelProto, with its external data.
     graph, opset
         The graph's name, and the version of ONNX's own domain that the model imports; 0 where it imports none.
     shown
         Names of the graph's outputs.
     rtol, atol
-        The tolerance that the given outputs are meant for.
+        The tolerance for comparing the given outputs.
     """
 
     folder: Path
@@ -82,29 +82,30 @@ class CaseDirectory(Struct, frozen=True):
 
 
 def write_directory(folder: Path, model: bytes, data_sets: Sequence[DataSet]) -> list[Path]:
-    """Write a test case into a new folder; the files, in the order in which they were written.
+    """Write a test case into a new folder; return the files in the order in which they were written.
 
-    Raises OSError where it cannot be written, FileExistsError where the folder is there already.
+    Raise OSError where it cannot be written, FileExistsError where the folder exists.
     """
     folder.mkdir(parents=True)
     written = [folder / "model.onnx"]
     written[0].write_bytes(model)
     for number, data in enumerate(data_sets):
-        place = folder / f"test_data_set_{number}"
-        place.mkdir()
+        data_folder = folder / f"test_data_set_{number}"
+        data_folder.mkdir()
         for kind, arrays in (("input", data.inputs), ("output", data.outputs)):
             for position, (name, array) in enumerate(arrays.items()):
-                written.append(place / f"{kind}_{position}.pb")
+                written.append(data_folder / f"{kind}_{position}.pb")
                 written[-1].write_bytes(tensor_proto(name, array).SerializeToString(deterministic=True))
     return written
 
 
 def find_directories(root: Path) -> Iterator[Path]:
-    """Return the folders at or below `root` that are test cases or should be, by name: those with a model or data sets,
-    and those without subfolders. Skip hidden ones, those already seen through another link, and those deeper than DEPTH
-    folders except the first.
+    """Yield the folders at or below `root` that are or should be test cases, by name.
 
-    Raise NoTestCase if `root` is no folder.
+    These are folders with a model or data sets, and folders without subfolders. Hidden folders, folders already seen
+    through another link, and folders deeper than DEPTH are skipped, except the first.
+
+    Raise NoTestCase if `root` is not a folder.
     """
     if not _tried(root, root, root.is_dir):
         raise NoTestCase(f"{_shown(root)} is no folder")
@@ -114,7 +115,7 @@ def find_directories(root: Path) -> Iterator[Path]:
 def _found(folder: Path, seen: set[Path], depth: int) -> Iterator[Path]:
     try:
         real = folder.resolve()
-    except (OSError, RuntimeError):  # links in a circle, names that are too long: reading it will say why
+    except (OSError, RuntimeError):  # circular links or names that are too long: reading gives the reason
         yield folder
         return
     if real in seen:
@@ -123,7 +124,7 @@ def _found(folder: Path, seen: set[Path], depth: int) -> Iterator[Path]:
     try:
         below = sorted((p for p in _entries(folder) if p.is_dir() and not p.name.startswith(".")), key=_numbered)
         is_case = bool(_models(folder)) or any(_DATA_SET.fullmatch(p.name) for p in below)
-    except DirectoryError:  # reading it will say why
+    except DirectoryError:  # reading gives the reason
         is_case, below = True, []
     if is_case or not below or not depth:
         yield folder
@@ -140,19 +141,19 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _numbered(path: Path) -> tuple[Any, ...]:
-    """Return a key that sorts numbers inside names as numbers."""
+    """Return a sort key that compares numbers inside names as numbers."""
     parts = re.split(r"([0-9]+)", path.name)
     return *((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts), (2, 0, path.name)
 
 
 def _models(folder: Path) -> list[Path]:
-    """Return model.onnx, or the files in its place: ONNX's model zoo has the model under its own name."""
+    """Return model.onnx, or else all .onnx files: models of ONNX's model zoo have their own file names."""
     named = folder / "model.onnx"
     return [named] if named.is_file() else sorted(p for p in _entries(folder) if p.suffix == ".onnx" and p.is_file())
 
 
 def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
-    """Read a test case; of one with more than `size` bytes, only as much as shows that.
+    """Read a test case, but not one with more than `size` bytes.
 
     Files are matched with the graph by the names of their tensors, or by position if those are not the graph's. A graph
     input that is also an initializer may be given or not.
@@ -164,11 +165,11 @@ def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
     if not _tried(folder, folder, folder.is_dir):
         raise NoTestCase(f"{_shown(folder)} is no folder")
     models = _models(folder)
-    places = sorted((p for p in _entries(folder) if _DATA_SET.fullmatch(p.name) and p.is_dir()), key=_numbered)
+    data_folders = sorted((p for p in _entries(folder) if _DATA_SET.fullmatch(p.name) and p.is_dir()), key=_numbered)
     if len(models) != 1:
-        what = "more than one model, none of them model.onnx" if models else "no model.onnx"
-        raise NoTestCase(f"{_shown(folder)} is no test case: it holds {what}")
-    if not places:
+        found = "more than one model, none of them model.onnx" if models else "no model.onnx"
+        raise NoTestCase(f"{_shown(folder)} is no test case: it holds {found}")
+    if not data_folders:
         raise NoTestCase(f"{_shown(folder)} is no test case: it holds no test_data_set_0")
     content = _read(folder, models[0], room)
     model = _parsed(folder, models[0], content, ModelProto())
@@ -187,7 +188,10 @@ def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
         graph.name,
         max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0),
         tuple(value.name for value in graph.output),
-        tuple(_data_set(folder, place, needed, list(graph.input), list(graph.output), room) for place in places),
+        tuple(
+            _data_set(folder, data_folder, needed, list(graph.input), list(graph.output), room)
+            for data_folder in data_folders
+        ),
         rtol,
         atol,
     )
@@ -201,27 +205,27 @@ def _data_set(
     outputs: list[ValueInfoProto],
     room: Room,
 ) -> DataSet:
-    given = _tensors(folder, place, "input", inputs, room)
-    fed = _named(given, needed if len(given) <= len(needed) else inputs)
-    lacking = [value.name for value in needed if fed is None or value.name not in fed]
-    if fed is None or lacking:
-        raise NoTestCase(f"{_shown(place, folder)}: holds {len(given)} inputs, the model takes {len(needed)}")
-    made = _named(_tensors(folder, place, "output", outputs, room), outputs)
-    if made is None or (made and len(made) != len(outputs)):
+    tensors = _tensors(folder, place, "input", inputs, room)
+    fed = _named(tensors, needed if len(tensors) <= len(needed) else inputs)
+    missing = [value.name for value in needed if fed is None or value.name not in fed]
+    if fed is None or missing:
+        raise NoTestCase(f"{_shown(place, folder)}: holds {len(tensors)} inputs, the model takes {len(needed)}")
+    expected = _named(_tensors(folder, place, "output", outputs, room), outputs)
+    if expected is None or (expected and len(expected) != len(outputs)):
         raise NoTestCase(f"{_shown(place, folder)}: does not hold the {len(outputs)} outputs of the model")
-    return DataSet(fed, made)
+    return DataSet(fed, expected)
 
 
 def _named(given: list[tuple[str, Array]], values: list[ValueInfoProto]) -> dict[str, Array] | None:
-    """Arrays by name of the graph's values, in its order; None where there are too many."""
-    known = [value.name for value in values]
+    """Return arrays by name of the graph's values, in the graph's order; None where there are too many arrays."""
+    graph_names = [value.name for value in values]
     names = [name for name, _ in given]
-    if len(given) > len(known):
+    if len(given) > len(graph_names):
         return None
-    if len(set(names)) < len(names) or not set(names) <= set(known):
-        names = known[: len(given)]
+    if len(set(names)) < len(names) or not set(names) <= set(graph_names):
+        names = graph_names[: len(given)]
     arrays = dict(zip(names, (array for _, array in given), strict=True))
-    return {name: arrays[name] for name in known if name in arrays}
+    return {name: arrays[name] for name in graph_names if name in arrays}
 
 
 def _tensors(
@@ -239,7 +243,7 @@ def _tensors(
     arrays = []
     for number in sorted(numbers):
         path = place / f"{kind}_{number}.pb"
-        if not path.is_file():  # a pipe would never end
+        if not path.is_file():  # reading a pipe would never end
             raise BrokenFile(f"{_shown(path, folder)}: is no file")
         tensor = _parsed(folder, path, _read(folder, path, room), TensorProto())
         with _blaming(path, folder):
@@ -250,7 +254,7 @@ def _tensors(
 
 @contextmanager
 def _blaming(path: Path, folder: Path) -> Iterator[None]:
-    """Turn an error of a file into a DirectoryError, in one line that names the file."""
+    """Turn an error of a file into a DirectoryError with a one-line message that names the file."""
     where = _shown(path, folder)
     try:
         yield
@@ -275,7 +279,7 @@ def _parsed(folder: Path, path: Path, content: bytes, proto: Proto) -> Proto:
 
 
 def _tolerance(folder: Path, room: Room) -> tuple[float, float]:
-    """rtol and atol of data.json where there is one, as onnx.backend.test's loader reads them."""
+    """Return rtol and atol of data.json, or the defaults, as the loader of onnx.backend.test reads them."""
     path = folder / "data.json"
     if not path.is_file():
         return RTOL, ATOL
@@ -303,18 +307,18 @@ def _tried(folder: Path, path: Path, read: Callable[[], Read]) -> Read:
     try:
         return read()
     except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise DirectoryError(f"{_shown(path, folder)}: cannot be read: {why}") from None
+        reason = error.strerror or type(error).__name__
+        raise DirectoryError(f"{_shown(path, folder)}: cannot be read: {reason}") from None
 
 
 def _shown(path: Path, folder: Path | None = None) -> str:
-    """Return a path as part of a message: from the test case's own name on."""
+    """Return a path for a message, relative to the test case's parent folder."""
     if folder is not None and path != folder:
         return f"{_line(folder.name or folder)}/{_line(path.relative_to(folder).as_posix())}"
     return _line(path.name or path)
 
 
 def _line(text: object, limit: int = 300) -> str:
-    """Return a foreign text as one printable line."""
-    words = " ".join(str(text).split())[:limit]
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in words)
+    """Return an untrusted text as one printable line."""
+    line = " ".join(str(text).split())[:limit]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in line)

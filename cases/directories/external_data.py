@@ -1,4 +1,4 @@
-"""External data: tensors in a file beside their model, read from the model's own folder only."""
+"""External data: tensors in a file beside their model. Only files in the model's own folder are read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensor
 from .room import Room
 
 _POINTER = b"version https://git-lfs"
-"""The beginning of the small file that Git leaves where large files are not fetched."""
+"""The beginning of the small file that Git LFS leaves in place of a large file that is not fetched."""
 _LARGEST_POINTER = 1024
 
 
 class OutsideData(ValueError):
-    """A tensor's data lies outside the folder from which a model may read."""
+    """A tensor's data is outside the folder that a model may read."""
 
 
 def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Room) -> bool:
@@ -29,7 +29,7 @@ def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Roo
     room
         Limit of the size.
 
-    Raise OutsideData, TooLarge, or ValueError if a file is missing, no file, or too short.
+    Raise OutsideData or TooLarge; ValueError if a file is missing, not a regular file, or too short.
     """
     tensors = [proto] if isinstance(proto, TensorProto) else tensors_of(proto)
     replaced = False
@@ -45,20 +45,20 @@ def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Roo
 
 
 def content_of(tensor: TensorProto, base: Path, folder: Path, room: Room) -> bytes:
-    """Return the bytes to which a tensor refers; arguments and errors are those of :func:`take_in`."""
-    place = place_of(tensor, base, folder)
-    room.take(place.length, f"external data of {tensor.name!r}")
+    """Return the bytes that a tensor refers to; arguments and errors are those of :func:`take_in`."""
+    location = place_of(tensor, base, folder)
+    room.take(location.length, f"external data of {tensor.name!r}")
     try:
-        with place.path.open("rb") as file:
-            file.seek(place.start)
-            content: bytes = file.read(place.length)
+        with location.path.open("rb") as file:
+            file.seek(location.start)
+            content: bytes = file.read(location.length)
             return content
     except OSError as error:
         raise _unreadable(tensor, error) from None
 
 
 class Place(NamedTuple):
-    """The file that holds a tensor's bytes, and which of them."""
+    """Location of a tensor's bytes in a file."""
 
     path: Path
     start: int
@@ -68,7 +68,7 @@ class Place(NamedTuple):
 def place_of(tensor: TensorProto, base: Path, folder: Path) -> Place:
     """Find the bytes that a tensor refers to, without reading them; arguments and errors are those of :func:`take_in`.
 
-    Without a length they are the rest of the file.
+    Without a length, they are the rest of the file.
     """
     named = f"external data of {tensor.name!r}"
     entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -87,7 +87,7 @@ def place_of(tensor: TensorProto, base: Path, folder: Path) -> Place:
         size = path.stat().st_size
         if size <= _LARGEST_POINTER and is_pointer(path.read_bytes()):
             raise ValueError(f"{named} is not here: {location!r} is a Git LFS pointer (git lfs pull)")
-    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
+    except (OSError, RuntimeError) as error:  # RuntimeError: circular links, before Python 3.13
         raise _unreadable(tensor, error) from None
     start = offset or 0
     count = max(size - start, 0) if length is None else length
@@ -108,7 +108,7 @@ def _unreadable(tensor: TensorProto, error: Exception) -> ValueError:
 
 
 def _width(tensor: TensorProto) -> int:
-    """Bytes of an element; where that is not known, of a small one."""
+    """Return the number of bytes of an element; 1 for an unknown type."""
     try:
         return int(helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
     except (KeyError, TypeError, ValueError):
@@ -124,7 +124,7 @@ def _count(tensor: TensorProto, key: str, text: str | None) -> int | None:
 
 
 def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield every tensor of a model: initializers, those in attributes, in graphs of nodes and in functions."""
+    """Yield every tensor of a model: initializers and tensors in attributes, also in subgraphs and functions."""
     yield from _of_graph(model.graph)
     for function in model.functions:
         for node in function.node:
@@ -145,7 +145,7 @@ def _of_node(node: NodeProto) -> Iterator[TensorProto]:
 
 
 def _of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
-    # An absent tensor reads as an empty one, which refers to nothing; looking at `t` does not make it present.
+    # An absent tensor reads as an empty one, which refers to nothing; reading `t` does not make it present.
     yield attribute.t
     yield from attribute.tensors
     for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):

@@ -1,8 +1,7 @@
-"""Fairness of a fixed tolerance: whether a runner without error bounds judges a case without failing conforming
-results.
+"""Fairness of a fixed tolerance: whether a runner without error bounds accepts every conforming result of a case.
 
-Such a runner compares each output with one expected number within ATOL + RTOL |expected|. It knows no interpretations,
-no conventions and no undefined elements.
+Such a runner compares each output with one expected number within ATOL + RTOL |expected|. It does not know
+interpretations, conventions or undefined elements.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from .directory import ATOL, RTOL, DataSet
 
 
 class Fairness(Struct, frozen=True):
-    """Objections to a case in the hands of a runner with a fixed tolerance.
+    """Objections to judging a case with a fixed tolerance.
 
     interpretations
         Names of the interpretations on which its outputs depend.
     open
-        Ids of its clauses that are conventions, or that the document leaves open.
+        Ids of its clauses that are conventions or ambiguous in the document.
     largest
-        The largest, over all elements of all data sets, of (radius + distance of the expected number, which is rounded,
-        from the true one) / (ATOL + RTOL |expected|). Up to 1 no conforming implementation of the class is accused.
+        The maximum, over all elements of all data sets, of (radius + distance between the rounded expected number and
+        the true one) / (ATOL + RTOL |expected|). If it is at most 1, no conforming implementation of the class fails.
     output
-        Name of the output that has it.
+        Name of the output with the maximum.
     unknown
-        How many elements have no expected number: they are in doubt, or not finite.
+        Number of elements without an expected number: undefined or not finite.
     """
 
     interpretations: tuple[str, ...]
@@ -47,7 +46,7 @@ class Fairness(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """The reason for which the case is left out, in words; empty for a fair one."""
+        """The reason why the case is left out; empty for a fair one."""
         reasons = []
         if self.interpretations:
             reasons.append(f"more than one interpretation is right: {', '.join(self.interpretations)}")
@@ -61,7 +60,7 @@ class Fairness(Struct, frozen=True):
 
 
 def data_sets_of(trial: Trial, *, outputs: bool = True) -> list[DataSet]:
-    """Return the inputs of each run, with the reference's outputs, each number rounded once to the type of the tensors.
+    """Return the inputs of each run with the reference's outputs, each number rounded once to its type.
 
     outputs
         Whether to compute outputs.
@@ -78,7 +77,8 @@ def data_sets_of(trial: Trial, *, outputs: bool = True) -> list[DataSet]:
 
 
 def _in_order(trial: Trial, feed: Feed) -> Mapping[str, NDArray[Any]]:
-    """Return the fed inputs in the graph's order. A runner matches them by position: if one default is fed, all are."""
+    """Return the fed inputs in the graph's order. A runner matches inputs by position, so if one default is fed, all
+    are."""
     if len(feed.fed) == len(feed.inputs):
         return feed.fed
     graph = onnx.load_model_from_string(trial.model).graph
@@ -93,15 +93,15 @@ def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "stand
     """Return the objections to judging a case by the tolerance of onnx.backend.test, for an accuracy class.
 
     data_sets
-        Of the case's trial, one for each of its runs.
+        The case's data sets, one for each run.
 
-    The radius is that of a free run, from the inputs alone, since such a runner looks at outputs only.
+    The radius is that of a free run, from the inputs only, because such a runner compares only outputs.
     """
     largest, output, unknown = 0.0, None, 0
     for feed, data in zip(case.trial.feeds, data_sets, strict=True):
         for expectation in expect(case.trial.node, feed.inputs, {}, accuracy):
-            share, strange = _share(expectation, data.outputs[expectation.output])
-            unknown += strange
+            share, undefined = _share(expectation, data.outputs[expectation.output])
+            unknown += undefined
             if share > largest or output is None:
                 largest, output = share, expectation.output
     clauses = (c for c in clauses_exercised(case.spec) if not c.may_fail)
@@ -110,13 +110,13 @@ def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "stand
 
 
 def _share(expectation: Expectation, given: NDArray[Any]) -> tuple[float, int]:
-    """Return the largest share of the tolerance that an expectation takes, and the number of its undefined elements."""
-    number, shown = expectation.number, given.astype(np.float64)
-    known = np.isfinite(shown) & (np.abs(number.value) + number.radius < number.budget.tensor.largest)
+    """Return the largest share of the tolerance that an expectation uses, and the number of its undefined elements."""
+    number, expected = expectation.number, given.astype(np.float64)
+    defined = np.isfinite(expected) & (np.abs(number.value) + number.radius < number.budget.tensor.largest)
     if number.doubt is not None:
-        known &= ~number.doubt
-    mask = np.ones(shown.shape, bool) if expectation.about is None else expectation.about
+        defined &= ~number.doubt
+    mask = np.ones(expected.shape, bool) if expectation.about is None else expectation.about
     with np.errstate(invalid="ignore", over="ignore"):
-        share = number.radius * RADIUS_SLACK + np.abs(shown - number.value)
-        share /= ATOL + RTOL * np.abs(shown)
-    return float(share[mask & known].max(initial=0.0)), int((mask & ~known).sum())
+        share = number.radius * RADIUS_SLACK + np.abs(expected - number.value)
+        share /= ATOL + RTOL * np.abs(expected)
+    return float(share[mask & defined].max(initial=0.0)), int((mask & ~defined).sum())

@@ -1,4 +1,4 @@
-"""Trials of foreign models: the nodes that the readers find, with the inputs of the graph."""
+"""Trials of third-party models: the nodes that the readers find, with the inputs of the graph."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from .graph_reading import NodeGraph
 
 
 def trials_of(key: str, model: bytes, read: NodeGraph, fed: Sequence[Mapping[str, NDArray[Any]]]) -> tuple[Trial, ...]:
-    """Return the trial of a model and, if it does not return the Y of every node, its companion with all outputs.
+    """Return the trial of a model and, if the model does not return the Y of every node, its companion with all
+    outputs.
 
     fed
         For each run, arrays by name of graph input.
 
     Raise KeyError for a graph input that is neither fed nor a constant.
     """
-    feeds, subject, one = tuple(Feed(read.bind(arrays), arrays) for arrays in fed), read.subject, read.lone
+    feeds, subject, lone_node = tuple(Feed(read.bind(arrays), arrays) for arrays in fed), read.subject, read.lone
     first, companion = subject.nodes[0], f"{key}~companion"
     if len(subject.nodes) == 1:
         formal = {name: output for output, name in (first.outputs or {}).items()}
         node = replace(first.node, outputs=tuple(formal[name] for name in subject.shown))
-        own = tuple(Feed(first.inputs_from(feed.inputs), feed.fed) for feed in feeds)
-        trial = Trial(key, model, node, own)
-        if one is None or "Y" in node.outputs:
+        own_feeds = tuple(Feed(first.inputs_from(feed.inputs), feed.fed) for feed in feeds)
+        trial = Trial(key, model, node, own_feeds)
+        if lone_node is None or "Y" in node.outputs:
             return (trial,)
         everything = replace(node, outputs=node.operator.outputs)
-        return trial, Trial(companion, _with_all_outputs(model, node), everything, own)
+        return trial, Trial(companion, _with_all_outputs(model, node), everything, own_feeds)
     trial = Trial(key, model, first.node, feeds, graph=subject)
     shows_all = all((bound.outputs or {}).get("Y", "") in subject.shown for bound in subject.nodes)
     if shows_all or any(bound.node.codecs for bound in subject.nodes):
@@ -47,12 +48,12 @@ def trials_of(key: str, model: bytes, read: NodeGraph, fed: Sequence[Mapping[str
 
 
 def _showing(model: bytes, names: Sequence[str]) -> bytes:
-    """Return the model with more outputs of its nodes as outputs of its graph. All have one type."""
+    """Return the model with additional node outputs as graph outputs. All have one type."""
     proto = onnx.load_model_from_string(model)
     kind = proto.graph.output[0].type.tensor_type.elem_type
     shown = {value.name for value in proto.graph.output}
     proto.graph.output.extend(helper.make_tensor_value_info(n, kind, None) for n in names if n not in shown)
-    # Shapes that are known are written down: what has none is refused by onnx's full check.
+    # Write known shapes: onnx's full check refuses outputs without a shape.
     inferred = {value.name: value for value in onnx.shape_inference.infer_shapes(proto).graph.output}
     for value in proto.graph.output:
         value.CopyFrom(inferred.get(value.name, value))
@@ -60,19 +61,19 @@ def _showing(model: bytes, names: Sequence[str]) -> bytes:
 
 
 def alone(trial: Trial) -> Iterator[Trial]:
-    """Yield every node of a trial as a lone one, with the inputs that the specifications of the nodes before it
-    give."""
+    """Yield every node of a trial as a single-node trial, with inputs computed by the specifications of earlier
+    nodes."""
     if trial.graph is None:
         yield trial
         return
     tensors = [dict(feed.inputs) for feed in trial.feeds]
     for number, bound in enumerate(trial.graph.nodes, 1):
-        inputs = [bound.inputs_from(each) for each in tensors]
-        yield replace(trial, node=bound.node, feeds=tuple(Feed(each, {}) for each in inputs), graph=None)
+        inputs = [bound.inputs_from(named) for named in tensors]
+        yield replace(trial, node=bound.node, feeds=tuple(Feed(named, {}) for named in inputs), graph=None)
         if number < len(trial.graph.nodes):
-            for each, given in zip(tensors, inputs, strict=True):
-                made = returned_in_order(bound.node, given)
-                each.update({bound.called(formal): array for formal, array in made.items()})
+            for named, given in zip(tensors, inputs, strict=True):
+                outputs = returned_in_order(bound.node, given)
+                named.update({bound.called(formal): array for formal, array in outputs.items()})
 
 
 def _with_all_outputs(model: bytes, asking: Node) -> bytes:
@@ -92,7 +93,7 @@ def _with_all_outputs(model: bytes, asking: Node) -> bytes:
             name = next(n for n in (formal, *(f"{formal}_{k}" for k in range(len(taken) + 1))) if n not in taken)
             taken.add(name)
         names.append(name)
-        # Its sizes stay open: what is symbolic in the model is not known here.
+        # Sizes stay open, because symbolic sizes of the model are unknown here.
         form = asking.operator.tensors.get(formal)
         sizes = None if form is None else [None] * len(form.shape(layout))
         values.append(shown.get(name) or helper.make_tensor_value_info(name, kind, sizes))

@@ -1,4 +1,4 @@
-"""Models of other people: several recurrent nodes, or with DequantizeLinear and QuantizeLinear around them."""
+"""Third-party models with several recurrent nodes, or with DequantizeLinear and QuantizeLinear around them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 _OWN = ("", "ai.onnx")
 _BY_INPUT = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes", "Transpose": "perm"}
-"""The argument of each move, as an attribute or, in newer opsets, as its second input."""
+"""Name of each move's argument, which is an attribute or, in newer opsets, the second input."""
 
 
 class OneNode(Struct, frozen=True):
@@ -35,7 +35,7 @@ class OneNode(Struct, frozen=True):
         Formal input name to name of the graph input that feeds it, in the order of the node's inputs.
     constants
         Formal input name to array, for initializers and Constant nodes. An initializer that is also a graph input is
-        its default, and occurs in both.
+        its default, and is in both.
     outputs
         Formal output name to name of the graph output, in the order of the graph's outputs.
     """
@@ -46,8 +46,10 @@ class OneNode(Struct, frozen=True):
     outputs: Mapping[str, str]
 
     def bind(self, fed: Mapping[str, Array]) -> dict[str, Array]:
-        """Return all inputs of the node by formal name, from the graph's inputs by name. Raise KeyError, with their
-        names, for graph inputs that are neither fed nor constants."""
+        """Return all inputs of the node by formal name, from the graph's inputs by name.
+
+        Raise KeyError, with their names, for graph inputs that are neither fed nor constants.
+        """
         _require_fed([name for formal, name in self.inputs.items() if formal not in self.constants], fed)
         return {**self.constants, **{formal: fed[n] for formal, n in self.inputs.items() if n in fed}}
 
@@ -58,7 +60,7 @@ class NodeGraph(Struct, frozen=True):
     subject
         The recurrent nodes; each input comes from a graph input, a constant or another node.
     constants
-        By name.
+        Arrays by name.
     inputs
         Names of the graph's inputs that nodes take.
     """
@@ -68,14 +70,14 @@ class NodeGraph(Struct, frozen=True):
     inputs: tuple[str, ...]
 
     def bind(self, fed: Mapping[str, Array]) -> dict[str, Array]:
-        """Return all given tensors by name. Raise KeyError, with their names, for graph inputs that are neither fed nor
-        constants."""
+        """Return all given tensors by name. Raise KeyError, with their names, for graph inputs neither fed nor
+        constant."""
         _require_fed([name for name in self.inputs if name not in self.constants], fed)
         return {**self.constants, **fed}
 
     @property
     def lone(self) -> OneNode | None:
-        """The model's node, if it holds nothing but one and constants."""
+        """The model's recurrent node, if the model consists of one such node and constants; else None."""
         bound, *others = self.subject.nodes
         sources, named = bound.inputs or {}, bound.outputs or {}
         if others or bound.node.codecs or any(source.moves for source in sources.values()):
@@ -96,43 +98,47 @@ def _require_fed(names: Sequence[str], fed: Mapping[str, Array]) -> None:
 
 
 def read_model(model: onnx.ModelProto | bytes) -> OneNode:
-    """Read the one recurrent node of a model. Raise NotOneNode if it holds anything else but constants, and the
-    exceptions of :func:`read_node_graph`."""
+    """Read the one recurrent node of a model.
+
+    Raise NotOneNode if the model holds anything else but constants, and the exceptions of :func:`read_node_graph`.
+    """
     graph = read_node_graph(model)
-    one = graph.lone
-    if one is None:
+    node = graph.lone
+    if node is None:
         names = ", ".join(bound.node.op_type for bound in graph.subject.nodes[:5])
-        raise NotOneNode(f"the graph holds more than one node and constants: {names}")
-    return one
+        raise NotOneNode(f"the graph holds more than node node and constants: {names}")
+    return node
 
 
 def read_node_graph(model: onnx.ModelProto | bytes) -> NodeGraph:
-    """Read the recurrent nodes of a model. Between them there may be nodes that only move numbers, and QuantizeLinear
-    and DequantizeLinear directly behind and before them.
+    """Read the recurrent nodes of a model.
+
+    Between them there may be nodes that only move numbers. QuantizeLinear and DequantizeLinear may be directly after
+    and before them.
 
     model
-        With its external data loaded, if it has any.
+        Model with its external data loaded, if it has any.
 
-    Raise NotOneNode if it holds anything else, IllegalNode if a node has attributes or outputs that its operator
+    Raise NotOneNode if the model holds other nodes, IllegalNode if a node has attributes or outputs that its operator
     version does not define. Types and shapes are not checked: :func:`..reference.configure` does that.
     """
     proto, constants, nodes = read_graph(model)
-    beside = [node for node in nodes if _is_beside(node)]
+    auxiliary = [node for node in nodes if _is_beside(node)]
     recurrent = [node for node in nodes if not _is_beside(node)]
     if not recurrent:
         raise NotOneNode("the graph holds no recurrent node")
-    reader = _Reader(proto, constants, {name: node for node in nodes for name in node.output if name}, beside)
+    reader = _Reader(proto, constants, {name: node for node in nodes for name in node.output if name}, auxiliary)
     bound = tuple(reader.bound(node, number) for number, node in enumerate(recurrent))
     shown = tuple(value.name for value in proto.graph.output)
-    made = {name for each in bound for name in (each.outputs or {}).values()}
+    made = {name for node_ in bound for name in (node_.outputs or {}).values()}
     for name in shown:
         if name not in made:
             raise NotOneNode(f"the graph's output {name!r} is no output of its recurrent nodes")
     if len(set(shown)) < len(shown):
         raise NotOneNode("the graph shows an output twice")
-    if unused := [node.op_type for node in beside if node.output[0] not in reader.used]:
+    if unused := [node.op_type for node in auxiliary if node.output[0] not in reader.used]:
         raise NotOneNode(f"{unused[0]} stands where nothing is known of it")
-    taken = {source.tensor for each in bound for source in (each.inputs or {}).values()}
+    taken = {source.tensor for node_ in bound for source in (node_.inputs or {}).values()}
     inputs = tuple(value.name for value in proto.graph.input if value.name in taken)
     return NodeGraph(Subject(bound, shown), constants, inputs)
 
@@ -221,22 +227,22 @@ class _Reader:
 
 
 def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] | None:
-    """Return the argument of a move. Raise NotOneNode if it is no constant."""
+    """Return the argument of a move. Raise NotOneNode if it is not constant."""
     if node.op_type == "Gather":
         return (_picked(node, constants),)
-    told = _BY_INPUT.get(node.op_type, "")
-    given = next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == told), None)
-    if given is None and len(node.input) > 1 and node.input[1]:
+    argument = _BY_INPUT.get(node.op_type, "")
+    values = next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == argument), None)
+    if values is None and len(node.input) > 1 and node.input[1]:
         if node.input[1] not in constants:
-            raise NotOneNode(f"{node.op_type} is told by {node.input[1]!r} what to do, which is no constant")
-        given = constants[node.input[1]].ravel().tolist()
+            raise NotOneNode(f"{node.op_type} is argument by {node.input[1]!r} what to do, which is no constant")
+        values = constants[node.input[1]].ravel().tolist()
     if any(a.name == "allowzero" and a.i for a in node.attribute):
         raise NotOneNode("Reshape with allowzero")
-    return None if given is None else tuple(int(axis) for axis in given)
+    return None if values is None else tuple(int(axis) for axis in values)
 
 
 def _picked(node: NodeProto, constants: Mapping[str, Array]) -> int:
-    """Return the axis whose last entry a Gather picks. Raise NotOneNode if it picks another one."""
+    """Return the axis along which a Gather picks the last entry. Raise NotOneNode if it picks another entry."""
     index = constants.get(node.input[1])
     if index is None or index.shape or int(index) != -1:
         raise NotOneNode("Gather picks another place than the last")
@@ -244,8 +250,10 @@ def _picked(node: NodeProto, constants: Mapping[str, Array]) -> int:
 
 
 def codec_of(node: NodeProto, constants: Mapping[str, Array]) -> Codec:
-    """Return the codec of a QuantizeLinear or DequantizeLinear with 8 or 16 bits, or with 32 for a bias. Raise
-    NotOneNode for others."""
+    """Return the codec of a QuantizeLinear or DequantizeLinear with 8 or 16 bits, or with 32 bits for a bias.
+
+    Raise NotOneNode for others.
+    """
     scale = constants.get(node.input[1])
     no_zero_point = np.zeros(() if scale is None else scale.shape, np.uint8)
     zero = constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else no_zero_point
@@ -259,8 +267,10 @@ def codec_of(node: NodeProto, constants: Mapping[str, Array]) -> Codec:
     bits, signed = zero.dtype.itemsize * 8, zero.dtype.kind == "i"
     pairs = zip(scale.ravel().tolist(), zero.ravel().tolist(), strict=True)
     try:
-        each = tuple(Affine(one, int(zero_point), bits, signed) for one, zero_point in pairs)
-        return each[0] if len(each) == 1 else Channels(int(attributes.get("axis", 1)), each)
+        codecs = tuple(
+            Affine(scale_of_channel, int(zero_point), bits, signed) for scale_of_channel, zero_point in pairs
+        )
+        return codecs[0] if len(codecs) == 1 else Channels(int(attributes.get("axis", 1)), codecs)
     except ValueError as error:
         raise IllegalNode(f"{node.op_type.lower()}.scale", f"{node.op_type}: {error}") from None
 

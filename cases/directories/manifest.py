@@ -21,26 +21,26 @@ from .fairness import Fairness, data_sets_of, fairness_of
 
 MANIFEST = "manifest.json"
 SUMS = "SHA256SUMS"
-"""Checksums of all files of cases, in the form of sha256sum."""
+"""File with the checksums of all files of cases, in the format of sha256sum."""
 
 LICENCE = "Apache-2.0"
 SCHEMA = 1
 
-# Folders that are not finished begin like this, also after a process that was killed.
+# Unfinished folders begin like this; a killed process may leave them.
 _ASIDE = ".onnxspec-"
 
-# By whose conforming arithmetic a case must be fair: that of a target which declares nothing.
+# Accuracy class for which a case must be fair: that of a target that declares none.
 ACCURACY = "standard"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The way in which a tree was made.
+    """Origin of a tree.
 
     command
-        The command that makes the same tree; the folder is called DIR in it.
+        The command that makes the same tree; its folder argument is written as DIR.
     version
-        Of onnxspec.
+        Version of onnxspec.
     profile
         Name of the profile from which cases were selected; ``digests`` holds its digest by operator version.
     """
@@ -61,14 +61,14 @@ def folder_name(spec: Spec) -> str:
 
 
 def generate(folder: Path, specs: Iterable[Spec], origin: Origin, *, everything: bool = False) -> dict[str, Any]:
-    """Write cases as test-case directories below a new or empty folder, with a manifest and checksums; return the
+    """Write cases as test-case directories into a new or empty folder, with a manifest and checksums; return the
     manifest.
 
     everything
         Also write cases that a fixed tolerance does not judge fairly.
 
-    All is written aside first, so that what fails leaves the folder as it was. Raises UserError for a folder that
-    holds something; OSError where it cannot be written.
+    All files are written to a temporary folder first, so that a failure leaves the folder unchanged. Raise UserError
+    for a folder that is not empty; OSError where it cannot be written.
     """
     if folder.exists() and not (folder.is_dir() and all(p.name.startswith(_ASIDE) for p in folder.iterdir())):
         raise UserError(f"{folder} already holds something: give a new or empty folder")
@@ -79,7 +79,7 @@ def generate(folder: Path, specs: Iterable[Spec], origin: Origin, *, everything:
         files = {path: digest for entry in manifest["cases"] for path, digest in entry["files"].items()}
         (aside / SUMS).write_text("".join(f"{digest}  {path}\n" for path, digest in files.items()), encoding="utf-8")
         (aside / MANIFEST).write_bytes(_encoded(manifest))
-        # The manifest comes last: where it is, all that it lists is there too.
+        # The manifest comes last: if it exists, all files that it lists exist.
         for name in (*(entry["folder"] for entry in manifest["cases"]), SUMS, MANIFEST):
             os.replace(aside / name, folder / name)
     finally:
@@ -95,7 +95,7 @@ def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool
             entry = _entry(folder, spec, everything)
         except OSError:
             raise
-        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case alone
+        except Exception as error:  # an error of the suite or of an operator costs only this case
             shutil.rmtree(folder / folder_name(spec), ignore_errors=True)
             entry = f"{NOT_BUILT}{told_mishap(error)}"
         if isinstance(entry, str):
@@ -120,7 +120,7 @@ def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool
 
 
 def _entry(folder: Path, spec: Spec, everything: bool) -> dict[str, Any] | str:
-    """Write a case and return its entry in the manifest, or the entry of a case that is left out."""
+    """Write a case and return its entry in the manifest, or the reason why it is left out."""
     if spec.illegal:
         return "the document forbids the model: there are no outputs to expect"
     case = build_case(spec)
@@ -142,7 +142,7 @@ def _described(spec: Spec, fairness: Fairness) -> dict[str, Any]:
     return {
         "clauses": [clause.id for clause in clauses_exercised(spec)],
         "accuracy": ACCURACY,
-        # Three digits, and none below a millionth: the last ones of a radius are those of a machine's matrix product.
+        # Three digits, and none below a millionth: the last digits of a radius depend on the machine's matrix product.
         "radius": {"output": fairness.output, "of_tolerance": round(float(f"{fairness.largest:.3g}"), 6)},
         "fair": not fairness.reason,
         **({"reason": fairness.reason} if fairness.reason else {}),
@@ -155,9 +155,9 @@ def _encoded(manifest: Mapping[str, Any]) -> bytes:
 
 
 def _own_digest(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 of a manifest's canonical form, without this digest itself."""
-    rest = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    """Return the SHA-256 of a manifest's canonical form, without this digest itself."""
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:

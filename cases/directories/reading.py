@@ -1,4 +1,4 @@
-"""Parts of foreign models: constants, operator versions, attributes."""
+"""Readers for parts of third-party models: constants, operator versions, attributes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_graph(model: onnx.ModelProto | bytes) -> tuple[onnx.ModelProto, dict[st
     if isinstance(model, bytes):
         try:
             model = onnx.load_model_from_string(model)
-        except Exception as error:  # protobuf's own, and protobuf is onnx's affair
+        except Exception as error:  # protobuf's own exceptions; protobuf is an implementation detail of onnx
             raise NotOneNode(f"these bytes are no ONNX model: {error}") from None
     constants = dict(_initializers(model.graph))
     nodes = []
@@ -43,7 +43,7 @@ def read_graph(model: onnx.ModelProto | bytes) -> tuple[onnx.ModelProto, dict[st
 
 
 def operator_meant(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
-    """Return the operator version of a node, under any of its names and the opset that its model imports."""
+    """Return the operator version of a node, under any of its names, in the opset that its model imports."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     try:
         document = document_meant(proto.op_type, domain)
@@ -60,14 +60,14 @@ def operator_meant(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
 
 
 def by_position(names: Any, formal: tuple[str, ...], what: str) -> dict[str, str]:
-    """Formal names with the names that stand in their places; an empty one only keeps its place."""
+    """Return actual names by formal name, matched by position; an empty name skips its position."""
     if len(names) > len(formal):
         raise NotOneNode(f"{what} are {len(formal)} at most, not {len(names)}")
     return {f: name for f, name in zip(formal, names, strict=False) if name}
 
 
 def attributes_of(proto: NodeProto, operator: OperatorVersion) -> dict[str, Any]:
-    """Return the attributes of a node by name. Raise IllegalNode for one of another kind than in its document."""
+    """Return the attributes of a node by name. Raise IllegalNode for a type other than in the document."""
     return {a.name: _attribute(a, operator) for a in proto.attribute}
 
 
@@ -75,10 +75,10 @@ def _attribute(attribute: AttributeProto, operator: OperatorVersion) -> Any:
     if attribute.ref_attr_name:
         raise NotOneNode(f"attribute {attribute.name} refers to a function's attribute")
     kind = AttributeProto.AttributeType.Name(attribute.type)
-    must = operator.attributes.get(attribute.name, kind)
-    if kind != must:
+    expected = operator.attributes.get(attribute.name, kind)
+    if kind != expected:
         clause = f"{document_of(operator.op_type, operator.domain).prefix}.attributes"
-        raise IllegalNode(clause, f"{operator.name}: attribute {attribute.name} is {must}, not {kind}")
+        raise IllegalNode(clause, f"{operator.name}: attribute {attribute.name} is {expected}, not {kind}")
     value = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")

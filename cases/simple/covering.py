@@ -1,4 +1,4 @@
-"""Covering products: rows in which each two values of different axes stand together at least once."""
+"""Pairwise covering arrays: rows in which each two values of different axes occur together at least once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ..axes.generator import Counter
 
 _CANDIDATES = 8
-"""Rows of which the one that covers most is taken: more make few rows less."""
+"""Number of candidate rows, of which the one that covers most is taken; more candidates save few rows."""
 
 Pair = tuple[tuple[str, Hashable], tuple[str, Hashable]]
 
@@ -21,7 +21,7 @@ def covering_rows(
     """Yield rows (axis to value), the same ones for the same key.
 
     legal
-        From a row to one whose values go together: pairs that no legal row has are left out.
+        Function from a row to the nearest legal row. Pairs that no legal row has are left out.
     """
     names = list(axes)
     left = {
@@ -47,18 +47,18 @@ def covering_rows(
 
 
 def _filled(pair: Pair, axes: Mapping[str, Sequence[Any]], left: set[Pair], choices: Counter) -> dict[str, Any]:
-    """Return a row with a pair, and elsewhere values of which one of three covers most."""
+    """Return a row that contains a pair; each other value covers the most of three random ones."""
     row: dict[str, Any] = dict(pair)
     ranks = {name: rank for rank, name in enumerate(axes)}
     for name in axes:
         if name not in row:
-            tried = dict.fromkeys(choices.one_of(axes[name]) for _ in range(3))
-            row[name] = max(tried, key=partial(_gain, row, name, left, ranks))
+            candidates = dict.fromkeys(choices.one_of(axes[name]) for _ in range(3))
+            row[name] = max(candidates, key=partial(_gain, row, name, left, ranks))
     return row
 
 
 def _gain(row: Mapping[str, Any], name: str, left: set[Pair], ranks: Mapping[str, int], value: Any) -> int:
-    return sum(_pair(name, value, other, own, ranks) in left for other, own in row.items())
+    return sum(_pair(name, value, other, present, ranks) in left for other, present in row.items())
 
 
 def _pair(one: str, a: Hashable, other: str, b: Hashable, ranks: Mapping[str, int]) -> Pair:

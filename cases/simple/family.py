@@ -30,21 +30,21 @@ from .violations import form_violations
 Array = NDArray[Any]
 
 _RANDOM = 100
-"""Random cases that ``full`` has beside those of ``core``."""
+"""Number of random cases that ``full`` has in addition to those of ``core``."""
 
 
 class SimpleFamily(Family):
     """Cases of an operator, derived from its form.
 
     axes
-        By field of the spec the values that cases combine: ``core`` has every two of them together. Without the shared
-        ones (`shared`), which every operator gets.
+        Values of the spec's fields that cases combine: ``core`` has every two of them together. Axes that every
+        operator has (`shared`) are not listed.
     edges
-        Fields of further cases, which would leave little to judge if they stood together with all else.
+        Fields of additional cases, which would leave little to judge in combination with others.
     constants
         Inputs that models mostly hold as initializers: weights.
     carried
-        By input the output whose value it takes in the next run of a session.
+        For an input, the output whose value it takes in the next run of a session.
     sequence
         The size in which runs of a session differ; empty for an operator without one.
     forbidden
@@ -64,16 +64,17 @@ class SimpleFamily(Family):
         return spec
 
     def shape(self, spec: Any, form: TensorForm) -> tuple[int, ...]:
-        """Return the shape of an input: where the document allows several, a field like ``decay_form`` says which."""
+        """Return the shape of an input. If the document allows several, a field like ``decay_form`` selects one."""
         chosen = form.shape(1) if spec.selected_layout else form.shapes[getattr(spec, f"{form.name}_form", 0)]
         return tuple(extent.value(spec.sizes) for extent in chosen)
 
     def draw(self, spec: Any, name: str, shape: tuple[int, ...], key: str) -> Array:
-        """Return the numbers of an input in float64 or its own type: by default all digits, between -1 and 1."""
+        """Return the numbers of an input in float64 or its own type; by default full-precision numbers between -1 and
+        1."""
         return uniform(key, shape, _precision(spec.type_of(name)), 0)
 
     def shared(self, op: str, version: int) -> Mapping[str, Sequence[Any]]:
-        """Axes that every operator has."""
+        """Return the axes that every operator has."""
         operator = operator_version(op, version)
         optional = [n for n in operator.inputs if n not in operator.required and n not in operator.rules.needed]
         absent = (
@@ -90,7 +91,7 @@ class SimpleFamily(Family):
         }
 
     def settled(self, spec: Any) -> Any:
-        """Return the case with values that go together, those of the shared fields among them."""
+        """Return the nearest case whose values fit together, shared fields included."""
         if spec.session == "other-weights":
             spec = replace(spec, weights="input")
         if spec.session not in ("one", "other-weights") and spec.dimensions == "static":
@@ -100,9 +101,11 @@ class SimpleFamily(Family):
         return self.legal(spec)
 
     def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
-        """See :meth:`..specs.family.Family.profile`: ``smoke`` has few small cases in the type of the spec's default;
-        ``core`` all in all types, a covering product and each invalid model; ``full`` has those in all types, and
-        random cases."""
+        """Return the cases of a profile.
+
+        ``smoke`` has few small cases in the spec's default type. ``core`` has all small cases in all types, a covering
+        product and each invalid model. ``full`` adds invalid models in all types, and random cases.
+        """
         if name not in ("smoke", "core", "full"):
             return ()
         small, core, broken = _core(self, op, version)
@@ -137,14 +140,14 @@ class SimpleFamily(Family):
         except IllegalNode:
             return True
         except (KeyError, IndexError, TypeError, ValueError):
-            return False  # the operator's own code does not expect such a node
+            return False  # the operator's own code does not handle such a node
         return False
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
-        """See :meth:`..specs.family.Family.violations`: what breaks the form counts where a clause speaks of it."""
+        """Return the violations: those of the form that a clause covers, and the family's own."""
         clauses = {clause.id for clause in clauses_of(op)}
         of_form = form_violations(op, operator_version(op, version))
-        return (*(each for each in of_form if each.clause(op) in clauses), *self.forbidden)
+        return (*(violation for violation in of_form if violation.clause(op) in clauses), *self.forbidden)
 
     def inputs(self, spec: Any, run: int = 0) -> dict[str, Array]:
         """Return the inputs of a run by formal name; the same bytes every time."""
@@ -167,7 +170,7 @@ class SimpleFamily(Family):
         whole = replace(spec, **{self.sequence: sum(lengths)}) if continued else spec
         node, runs, start = spec.node, list[dict[str, Array]](), 0
         for run, length in enumerate(lengths):
-            own = replace(spec, **{self.sequence: length}) if self.sequence else spec
+            of_run = replace(spec, **{self.sequence: length}) if self.sequence else spec
             arrays = {}
             for name in spec.given:
                 form = spec.operator.tensors[name]
@@ -176,7 +179,7 @@ class SimpleFamily(Family):
                     continue
                 constant = name in self.constants and spec.session != "other-weights"
                 number = 0 if continued or constant else run
-                of = whole if continued else own
+                of = whole if continued else of_run
                 array = self._tensor(of, form, f"{spec.op}/{name}/{spec.seed}/{number}")
                 shape = form.shape(spec.selected_layout, array.ndim)
                 arrays[name] = _part(array, shape, self.sequence, start, length) if continued else array
@@ -199,14 +202,14 @@ class SimpleFamily(Family):
         return np.ascontiguousarray(state.astype(dtype_named(spec.type_of(name))))
 
     def _violation(self, spec: Any) -> Violation:
-        return next(one for one in self.violations(spec.op, spec.version) if one.id == spec.illegal)
+        return next(violation for violation in self.violations(spec.op, spec.version) if violation.id == spec.illegal)
 
     def _broken(self, spec: Any) -> tuple[Node, Mapping[str, Array]]:
-        """Return a case's node and inputs with its violation made. Raise KeyError or IndexError where it cannot be."""
+        """Return a case's node and inputs with its violation. Raise KeyError or IndexError where it cannot be made."""
         return commit(self._violation(spec), replace(spec, illegal="").node, self.inputs(spec))
 
     def build(self, spec: Any) -> Case:
-        """See :meth:`..specs.family.Family.build`: a case that does not ask for the first output has a companion."""
+        """Return the built case; it has a companion if the case does not ask for the first output."""
         runs, node = _runs(self, replace(spec, illegal="")), replace(spec, illegal="").node
         legal = self._trial(spec, spec.id, node, runs)
         if not spec.illegal and node.operator.outputs[0] in node.outputs:
@@ -235,7 +238,7 @@ class SimpleFamily(Family):
         return Trial(key, model, node, feeds, course=course)
 
     def features(self, spec: Any) -> frozenset[str]:
-        """See :meth:`..specs.family.Family.features`."""
+        """Return features that a case contains."""
         if spec.illegal:
             return frozenset({"illegal", f"{ILLEGAL}{self._violation(spec).topic}"})
         used = model_features(spec.weights == "initializer", spec.dimensions != "static", spec.session != "one")
@@ -243,8 +246,11 @@ class SimpleFamily(Family):
         return self.node_features(spec.node, self.inputs(spec)) | used | sessions
 
     def node_features(self, node: Node, inputs: Mapping[str, Array]) -> frozenset[str]:
-        """Return features of a node with its inputs: its type, optional inputs that are there or not, values of
-        attributes, sizes of 0 and 1. Raise IllegalNode."""
+        """Return features of a node with its inputs: type, optional inputs present or absent, attribute values, sizes
+        of 0 and 1.
+
+        Raise IllegalNode.
+        """
         c: Any = resolve(node, inputs)
         operator = node.operator
         attributes = {**operator.defaults, **node.attributes}
@@ -260,23 +266,23 @@ class SimpleFamily(Family):
         return frozenset(features)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """See :meth:`..specs.family.Family.all_features`."""
+        """Return the features of all cases of ``core``."""
         return frozenset().union(*map(self.features, self.profile("core", op, version)))
 
     def content(self, spec: Any) -> Iterator[bytes]:
-        """See :meth:`..specs.family.Family.content`: the model and its inputs."""
+        """Yield the bytes that identify a case: the model and its inputs."""
         trial = self.build(spec).trial
         yield trial.model
         for feed in trial.feeds:
             yield from (array.tobytes() for _, array in sorted(feed.inputs.items()))
 
     def crossed(self, spec: Any, other: Any, names: Collection[str]) -> Any | None:
-        """See :meth:`..specs.family.Family.crossed`."""
+        """Return a case with some fields of another one; None where there is no such case."""
         made = super().crossed(spec, other, names)
         return None if made is None else self.settled(made)
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """See :meth:`..specs.family.Family.levels`."""
+        """Return the conformance levels."""
         return (
             Level("basic", "one run, sizes of at least 1", partial(_is_basic, sessions=("one",))),
             Level("sequence", "any session, sizes of at least 1", partial(_is_basic, sessions=SESSIONS)),
@@ -284,7 +290,7 @@ class SimpleFamily(Family):
         )
 
     def goes_together(self, spec: Any) -> bool:
-        """See :meth:`..specs.family.Family.goes_together`."""
+        """Return whether the fields of a case fit together."""
         return bool(self.settled(spec) == spec)
 
 
@@ -302,21 +308,24 @@ def _precision(type: str) -> int:
 
 @cache
 def _core(family: SimpleFamily, op: str, version: int) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-    """Cases that differ from the plain one in one thing, in each type; these, a covering product and the invalid
-    models; and the last alone."""
+    """Return three groups of cases.
+
+    The first has the plain case and those that differ from it in one field, in each type. The second has these, a
+    covering product and the invalid models. The third has only the invalid models.
+    """
     axes = family.random_rows(op, version)
-    plain = family.settled(family.spec())
+    default = family.settled(family.spec())
 
     def legal(row: Mapping[str, Any]) -> Mapping[str, Any]:
-        spec = family.settled(replace(plain, **row))
+        spec = family.settled(replace(default, **row))
         return {name: getattr(spec, name) for name in axes}
 
     names = ("session", "weights", "absent", *operator_version(op, version).attributes)
     changes = [{}, *({name: value} for name in names if name in axes for value in axes[name])]
-    changes.append({"session": "other-weights", "seed": 1})  # only this session shows that a target keeps old weights
-    small = (family.settled(replace(plain, type=type, **change)) for type in axes["type"] for change in changes)
+    changes.append({"session": "other-weights", "seed": 1})  # only this session detects targets that keep old weights
+    small = (family.settled(replace(default, type=type, **change)) for type in axes["type"] for change in changes)
     rows = [*covering_rows(axes, legal, f"{op}-{version}"), *family.edges]
-    specs = (family.settled(replace(plain, seed=number + 1, **row)) for number, row in enumerate(rows))
+    specs = (family.settled(replace(default, seed=number + 1, **row)) for number, row in enumerate(rows))
     broken = tuple(family.invalid_cases(op, version))
     plain_ones = tuple(dict.fromkeys(small))
     return plain_ones, tuple(dict.fromkeys([*plain_ones, *specs, *broken])), broken
@@ -336,10 +345,10 @@ def _part(array: Array, shape: Shape, sequence: str, start: int, length: int) ->
 
 
 def _output_type(node: Node, inputs: Mapping[str, Array], name: str) -> np.dtype[Any]:
-    """Return the type of an output, of an illegal node too: that of the first input of its kind."""
+    """Return the type of an output, also of an illegal node: that of the first input with the same type variable."""
     version = node.operator
     for kind in (version.kind_of(name), "T"):
-        for each in version.inputs:
-            if version.kind_of(each) == kind and each in inputs:
-                return inputs[each].dtype
+        for candidate in version.inputs:
+            if version.kind_of(candidate) == kind and candidate in inputs:
+                return inputs[candidate].dtype
     return np.dtype(np.float32)

@@ -1,4 +1,4 @@
-"""ONNX models of one node: inputs, initializers, and dimensions that have numbers or names."""
+"""ONNX models of one node: inputs, initializers, and dimensions with numbers or names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..specs.tensor import element_type, tensor_proto
 Array = NDArray[Any]
 
 _BESIDE = 17
-"""The opset of ONNX's own operators beside one of another domain."""
+"""The opset of ONNX's own operators in models of an operator of another domain."""
 
 
 def node_model(
@@ -30,17 +30,17 @@ def node_model(
     """Return the serialized model of a node.
 
     node
-        Its attributes and outputs are written down as they are, whatever its version defines.
+        Its attributes and outputs are written unchanged, whatever its version defines.
     inputs
-        By formal name; others than the operator has take the places behind the last one.
+        Arrays by formal name; inputs that the operator does not have come after the last one.
     constants
-        Those of them that are initializers, and no inputs of the graph.
+        Names of inputs that are initializers instead of graph inputs.
     symbolic
-        Sizes that stand in shapes by name.
+        Sizes that shapes have by name.
     types
-        By output its type.
+        Type of each output.
     sizes
-        Of outputs.
+        Sizes of outputs.
     """
     operator = node.operator
     layout = int(node.attributes.get(operator.rules.layout) == 1)
@@ -57,7 +57,7 @@ def node_model(
         array, form = inputs[name], operator.tensors.get(name)
         shape: list[int | str] = [*array.shape]
         if form is not None and len(options := form.options(array.ndim, layout)) == array.ndim:
-            # Of several extents the first that is as long: a name that says it all the same.
+            # If several extents are possible, take the first one with the same length.
             chosen = [
                 next((e for e in extents if value_of(e) == n), None)
                 for extents, n in zip(options, array.shape, strict=True)
@@ -67,7 +67,7 @@ def node_model(
         return helper.make_tensor_value_info(name, element_type(array.dtype), shape)
 
     def shown(name: str) -> Any:
-        form = operator.tensors.get(name) or operator.tensors[operator.outputs[0]]  # one too many is like the first
+        form = operator.tensors.get(name) or operator.tensors[operator.outputs[0]]  # a surplus output is like the first
         dtype = types.get(name, types[operator.outputs[0]])
         shape = [dimension(extent, value_of(extent)) for extent in form.shape(layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
@@ -102,5 +102,5 @@ def in_places(formal: Sequence[str], own: Collection[str]) -> list[str]:
 
 
 def dtype_named(type: str) -> np.dtype[Any]:
-    """Return the NumPy type of a type that is called so, bfloat16 included."""
+    """Return the NumPy type of that name, bfloat16 included."""
     return FORMATS[type].dtype if type in FORMATS else np.dtype(type)

@@ -16,14 +16,14 @@ from .model import dtype_named
 _OF_ANOTHER_KIND: Mapping[str, Any] = {
     "INT": "1", "FLOAT": "1", "STRING": 1, "INTS": ["1"], "FLOATS": ["1"], "STRINGS": [1],
 }  # fmt: skip
-"""By the kind of an attribute a value of another kind."""
+"""For the type of an attribute, a value of another type."""
 
 _NO_TYPE = ("float64", "int32")
 """Types that few operators take."""
 
 
 def form_violations(op: str, version: OperatorVersion) -> tuple[Violation, ...]:
-    """Return every violation that the form of an operator version has, in a fixed order."""
+    """Return every violation of the form of an operator version, in a fixed order."""
     return (*_attributes(op, version), *_inputs(version), *_outputs(version), *_types(version), *_shapes(version))
 
 
@@ -67,7 +67,7 @@ def _inputs(version: OperatorVersion) -> Iterator[Violation]:
 
 
 def _one_more_input(draft: Draft) -> None:
-    for name in draft.operator.inputs:  # so that it stands behind all of them
+    for name in draft.operator.inputs:  # so that the surplus input comes after all of them
         draft.inputs.setdefault(name, np.zeros((), np.float32))
     draft.inputs["surplus"] = draft.inputs[draft.operator.inputs[0]].copy()
 
@@ -121,16 +121,18 @@ def _shapes(version: OperatorVersion) -> Iterator[Violation]:
             )
         for axis, extents in enumerate(version.tensors[name].options(most)):
             if all(_said_elsewhere(version, name, extent) for extent in extents):
-                words = " or ".join(map(str, extents))
-                description = f"dimension {axis} of {name} is longer by one than {words}"
+                sizes = " or ".join(map(str, extents))
+                description = f"dimension {axis} of {name} is longer by one than {sizes}"
                 longer = sized(name, axis, lambda n: n + 1)
                 yield Violation(f"shapes.{in_ids(name)}-axis-{axis}", "load", description, longer)
 
 
 def _said_elsewhere(version: OperatorVersion, name: str, extent: Extent) -> bool:
-    """Return whether something else than this input, which is always there, says how long an extent is: what says a
-    size first, or alone, cannot be wrong."""
+    """Return whether another input, always present, or an attribute sets an extent.
+
+    A size that is set first or only here cannot be wrong.
+    """
     if not extent.size or extent.size in version.rules.sizes:
         return True
     before = version.inputs[: version.inputs.index(name)]
-    return any(extent.size == other.size for each in before for other in version.tensors[each].shapes[0])
+    return any(extent.size == other.size for earlier in before for other in version.tensors[earlier].shapes[0])
