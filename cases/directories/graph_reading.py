@@ -106,7 +106,7 @@ def read_model(model: onnx.ModelProto | bytes) -> OneNode:
     node = graph.lone
     if node is None:
         names = ", ".join(bound.node.op_type for bound in graph.subject.nodes[:5])
-        raise NotOneNode(f"the graph holds more than node node and constants: {names}")
+        raise NotOneNode(f"the graph holds more than one node and constants: {names}")
     return node
 
 
@@ -234,7 +234,7 @@ def axes_of(node: NodeProto, constants: Mapping[str, Array]) -> tuple[int, ...] 
     values = next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == argument), None)
     if values is None and len(node.input) > 1 and node.input[1]:
         if node.input[1] not in constants:
-            raise NotOneNode(f"{node.op_type} is argument by {node.input[1]!r} what to do, which is no constant")
+            raise NotOneNode(f"{node.op_type} is told by {node.input[1]!r} what to do, which is no constant")
         values = constants[node.input[1]].ravel().tolist()
     if any(a.name == "allowzero" and a.i for a in node.attribute):
         raise NotOneNode("Reshape with allowzero")

@@ -314,18 +314,18 @@ def _core(family: SimpleFamily, op: str, version: int) -> tuple[tuple[Any, ...],
     covering product and the invalid models. The third has only the invalid models.
     """
     axes = family.random_rows(op, version)
-    default = family.settled(family.spec())
+    plain = family.settled(family.spec())
 
     def legal(row: Mapping[str, Any]) -> Mapping[str, Any]:
-        spec = family.settled(replace(default, **row))
+        spec = family.settled(replace(plain, **row))
         return {name: getattr(spec, name) for name in axes}
 
     names = ("session", "weights", "absent", *operator_version(op, version).attributes)
     changes = [{}, *({name: value} for name in names if name in axes for value in axes[name])]
     changes.append({"session": "other-weights", "seed": 1})  # only this session detects targets that keep old weights
-    small = (family.settled(replace(default, type=type, **change)) for type in axes["type"] for change in changes)
+    small = (family.settled(replace(plain, type=type, **change)) for type in axes["type"] for change in changes)
     rows = [*covering_rows(axes, legal, f"{op}-{version}"), *family.edges]
-    specs = (family.settled(replace(default, seed=number + 1, **row)) for number, row in enumerate(rows))
+    specs = (family.settled(replace(plain, seed=number + 1, **row)) for number, row in enumerate(rows))
     broken = tuple(family.invalid_cases(op, version))
     plain_ones = tuple(dict.fromkeys(small))
     return plain_ones, tuple(dict.fromkeys([*plain_ones, *specs, *broken])), broken
