@@ -293,7 +293,11 @@ def _described(run: Run, info: RunRecord) -> RunRecord:
 
 def _flaws(run: Run, claimed: Mapping[str, Result], outcomes: Outcomes, recording: _Recording) -> Iterator[str]:
     """Yield errors of a record, a line each."""
-    planned = {probe.id for probe in run.plan.probes_of(run.targets[0].target)}
+    target = run.targets[0].target
+    planned = {probe.id for probe in run.plan.probes_of(target)}
+    following = [probe.id for probe in run.plan.filled.get(target.name, ())]
+    if absent := [case for case in following if case not in claimed]:
+        yield f"{len(following)} cases follow from the results, and {len(absent)} of them have no result"
     yield from (f"case {case} is not among what was to be run" for case in claimed if case not in planned)
     strange = (line for line in recording.lines if line.case not in planned)
     yield from (f"a record of {line.purpose} {line.case}, which is none of the run's" for line in strange)
