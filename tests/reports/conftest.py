@@ -76,12 +76,12 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
     """A run with a pass, a known fault, a new one, a refusal, a broken convention and an inconclusive case."""
     rows = []
     for version in VERSIONS:
-        for kind in TYPES:
+        for verdict in TYPES:
             for number in range(24):
                 group = GROUPS[number % len(GROUPS)]
                 if group == "layout1" and version < 14:
                     continue
-                changed: dict[str, Any] = {"version": version, "type": kind, "target": target, "features": [group]}
+                changed: dict[str, Any] = {"version": version, "type": verdict, "target": target, "features": [group]}
                 changed["worst"] = 0.02 + 0.011 * number
                 if number % 3 == 2:
                     changed["features"] = [group, "reverse"] if group != "reverse" else [group]
@@ -92,7 +92,7 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
                         "where": {"output": "Y", "index": [1, 0, 2, 4], "step": 1},
                     }
                     changed["message"] = f"Y[1, 0, 2, 4] is 0.3112{number}, the document gives 0.29871 within 1.1e-07"
-                elif group == "input_forget" and version == 14 and kind == "float32":
+                elif group == "input_forget" and version == 14 and verdict == "float32":
                     changed |= {
                         "verdict": "wrong",
                         "worst": 88.1,
@@ -109,9 +109,9 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
                     changed["message"] = "Batchwise recurrent operations (layout == 1) are not supported."
                 elif group == "ragged":
                     changed |= {"flags": ["unconventional"], "reason": "padding", "clauses": ["lstm.length.padding"]}
-                elif group == "activations" and kind == "float16":
+                elif group == "activations" and verdict == "float16":
                     changed |= {"verdict": "inconclusive", "worst": None, "reason": "inconclusive"}
-                rows.append(result(f"LSTM-{version}-{kind}-{group}-{number:04d}", **changed))
+                rows.append(result(f"LSTM-{version}-{verdict}-{group}-{number:04d}", **changed))
     return rows
 
 

@@ -132,12 +132,12 @@ def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: P
 def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: Path) -> None:
     """Its releases had the same cases; of others it is not known what they do with those that the larger run adds."""
     small = [{"version": version, "rows": sample_results()[:20]} for version in ("1.0", "1.1")]
-    rows = [row | {"target": f"t{one['version']}"} for one in small for row in one["rows"]]
+    rows = [row | {"target": f"t{entry['version']}"} for entry in small for row in entry["rows"]]
     info = sample_info(rows)
     (target,) = info["targets"]
     info["targets"] = [
-        target | {"name": f"t{one['version']}", "description": {"runtime": "r", "version": one["version"]}}
-        for one in small
+        target | {"name": f"t{entry['version']}", "description": {"runtime": "r", "version": entry["version"]}}
+        for entry in small
     ]
     every = sample_results()
     single = sample_info(every)
@@ -145,7 +145,7 @@ def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: P
     both, large = write_run(tmp_path / "both", rows, info), write_run(tmp_path / "large", every, single)
     _, remarks = write_site(read_runs([large, both])[0], tmp_path / "site", "")
     assert remarks == ["large: left out, both has other releases beside r 1.1"]
-    assert [one.subject.tally.total for one in releases_in([large, both])] == [20, 20]
+    assert [entry.subject.tally.total for entry in releases_in([large, both])] == [20, 20]
 
 
 def test_a_run_of_all_operators_counts_before_one_of_several_releases(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ def test_a_case_that_fails_by_another_fault_says_nothing_of_this_one(tmp_path: P
 
 def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:
     """Memory that was not written is right by chance, now and then."""
-    for version, there in (("1.1", "1.10"), ("1.2", "1.9"), ("1.3", "1.10")):
-        run = release(tmp_path, there)
+    for version, source in (("1.1", "1.10"), ("1.2", "1.9"), ("1.3", "1.10")):
+        run = release(tmp_path, source)
         info = json.loads((run / "run.json").read_text(encoding="utf-8"))
         info["targets"][0]["description"]["version"] = version
         (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
@@ -225,8 +225,10 @@ def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
     runs = [release(tmp_path, "1.9"), release(tmp_path, "1.11")]
     for run, conditions in zip(runs, ("", "both directions"), strict=True):
         info = json.loads((run / "run.json").read_text(encoding="utf-8"))
-        one = next(one for one in info["targets"][0]["findings"] if one["title"].lower().startswith("clip"))
-        one |= {"why": "Clip is not applied.", "fault": "", "conditions": conditions, "title": f"clip {conditions}"}
+        finding = next(
+            finding for finding in info["targets"][0]["findings"] if finding["title"].lower().startswith("clip")
+        )
+        finding |= {"why": "Clip is not applied.", "fault": "", "conditions": conditions, "title": f"clip {conditions}"}
         (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
     (clip,) = [history for title, history in findings_in(runs).items() if title.lower().startswith("clip")]
     assert clip.states == {"1.9": "fails", "1.11": "fails"}

@@ -23,7 +23,7 @@ def commands(module: str, *several: tuple[str | Path, ...]) -> list[dict[str, An
     """What becomes of commands in a process that runs a module like this one; none may end with a traceback."""
     done = subprocess.run(
         [sys.executable, "-m", module], cwd=ROOT, capture_output=True, text=True, check=False,
-        input=json.dumps([[*map(str, words)] for words in several]),
+        input=json.dumps([[*map(str, arguments)] for arguments in several]),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answers: list[dict[str, Any]] = json.loads(done.stdout)
@@ -35,11 +35,11 @@ def commands(module: str, *several: tuple[str | Path, ...]) -> list[dict[str, An
 def answer() -> None:
     """Read commands, and say what became of them."""
     became = []
-    for words in json.load(sys.stdin):
+    for arguments in json.load(sys.stdin):
         printed, code = io.StringIO(), 0
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             try:
-                app(words, prog_name="onnxspec")
+                app(arguments, prog_name="onnxspec")
             except SystemExit as ended:
                 code = int(ended.code or 0)
         became.append({"code": code, "printed": printed.getvalue()})
