@@ -9,7 +9,7 @@ from typing import Any
 
 
 def calls(work: Callable[[], Any]) -> int:
-    """The number of calls, of Python's functions and of C's, that the work makes in this thread."""
+    """Return the number of calls, of Python's functions and of C's, that the work makes in this thread."""
     count = 0
 
     def record(_frame: FrameType, event: str, _argument: object) -> None:

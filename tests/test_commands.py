@@ -1,4 +1,5 @@
-"""Every command that README and docs show is run, on few cases; one that needs what is not here says so behind a #."""
+"""Tests that run every command of README and docs on few cases. A command that needs something not installed here says
+so behind a #."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 DOCUMENTS = ("README.md", *(f"docs/{name}" for name in PAGES))
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
-NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py holds
+NEWCOMERS = "python3 -m venv .venv"  # .ci/run runs these two, which tests/test_project.py checks
 FEW = {"--profile": "smoke", "--op": "RNN-14", "--type": "float32"}
-# What stands behind these in a document is for an evening.
+# In a document, these options have values for hours of work.
 SHORT = {"--minutes": "0.05", "--examples": "5", "--random": "2:1"}
-# Whole profiles take minutes; what is left out of these only narrows further.
+# Whole profiles take minutes. No other commands need these options.
 NARROWED = {"run": FEW, "generate": FEW, "prove": {**FEW, "--fault": "rnn.state.added"}}
 ONE_FAULT = {"RNN": "rnn.state.added", "ExtendedLSTM": "extended.quantization.wraps"}
-FINE = {0, 1}  # 1 is an answer, not a failure of the command
+FINE = {0, 1}  # 1 is a verdict, not a failure of the command
 
 
 def commands(document: str) -> list[str]:
@@ -47,7 +48,7 @@ def commands(document: str) -> list[str]:
 
 
 def smallest_backend() -> str:
-    """The backend that docs/write-a-runtime.md has to copy."""
+    """Return the backend that docs/write-a-runtime.md has to copy."""
     text = (ROOT / "docs" / "write-a-runtime.md").read_text(encoding="utf-8")
     (backend,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return str(backend)
@@ -67,7 +68,7 @@ def test_the_smallest_backend_returns_outputs_in_the_order_of_the_graph() -> Non
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small run folder."""
+    """Return a small run folder."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     run_cases("onnxruntime", case=CaseSpec("RNN", 14, T=2), out=folder)
     return folder
@@ -75,7 +76,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with what the documents take for granted: runs, models, cases in the forms that they name."""
+    """Return a folder with the files that the documents assume: runs, models, and cases in the forms that they name."""
     (tmp_path / "runs").mkdir()
     for name in ("before", "after", "a", "b", "yesterday"):
         (tmp_path / "runs" / name).symlink_to(recorded, target_is_directory=True)
@@ -113,7 +114,7 @@ def narrowed(words: list[str]) -> list[str]:
 WITH_COMMANDS = [d for d in DOCUMENTS if commands(d)]
 
 
-# Newcomers meet README's; those of all documents take minutes.
+# README's are for newcomers; those of all documents take minutes.
 @pytest.mark.parametrize(
     "document", [pytest.param(d, marks=() if d == "README.md" else pytest.mark.long) for d in WITH_COMMANDS]
 )
@@ -121,24 +122,24 @@ def test_commands_of_a_document_do_what_it_says(
     document: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for line in commands(document):
-        words = shlex.split(line, comments=True)
+        arguments = shlex.split(line, comments=True)
         if re.search(r"# (.*; )?needs ", line):
             continue
-        if words[0] == "pytest":
-            words = shortened(words)
+        if arguments[0] == "pytest":
+            arguments = shortened(arguments)
             few = ["-p", "no:cacheprovider"]
             few += [] if "random-" in line else ["--onnxspec-profile", "smoke"]
             few += [] if "-case" in line else ["--onnxspec-op", "RNN"]
-            done = subprocess.run([sys.executable, "-m", *words, *few], capture_output=True, text=True)
+            done = subprocess.run([sys.executable, "-m", *arguments, *few], capture_output=True, text=True)
             assert done.returncode in FINE, f"{line}\n{done.stdout}"
             continue
-        assert words[0] == "onnxspec", (
+        assert arguments[0] == "onnxspec", (
             f"{document} shows what nothing here runs, and does not say what it needs: {line}"
         )
         into = None
-        if ">" in words:
-            words, into = words[: words.index(">")], words[-1]
-        monkeypatch.setattr(sys, "argv", narrowed(words))
+        if ">" in arguments:
+            arguments, into = arguments[: arguments.index(">")], arguments[-1]
+        monkeypatch.setattr(sys, "argv", narrowed(arguments))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()
@@ -164,12 +165,12 @@ def test_what_is_marked_as_needing_something_is_little() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_no_command_of_a_document_writes_among_the_sources(document: str) -> None:
-    """Who types it in a clone must not be told that the folder holds other things."""
+    """A user who types the command in a clone must not get the error that the folder holds other things."""
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
     sources = {path.name for path in ROOT.iterdir() if path.is_dir()} - ignored
     for line in commands(document):
-        words = shlex.split(line, comments=True)
-        written = [word for before, word in itertools.pairwise(words) if before in WRITES]
+        arguments = shlex.split(line, comments=True)
+        written = [word for before, word in itertools.pairwise(arguments) if before in WRITES]
         assert not {Path(word).parts[0] for word in written} & sources, line
 
 
@@ -177,14 +178,14 @@ WRITES = ("--out", "-o", "--keep", "--junit", "--record")
 
 
 def printed(document: str, command: str) -> list[str]:
-    """The lines that a document shows below a block with that command."""
+    """Return the lines that a document shows below a block with that command."""
     text = (ROOT / document).read_text(encoding="utf-8")
     (shown,) = re.findall(rf"^```sh\n[^`]*{re.escape(command)}[^`]*```\n\n```text\n(.*?)^```", text, re.M | re.S)
     return [line for line in shown.splitlines() if line.strip() != "..."]
 
 
 def run_as_shown(document: str, beginning: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the commands of a block that begins so, unnarrowed."""
+    """Run the commands of the block that begins with `beginning`, without restrictions."""
     text = (ROOT / document).read_text(encoding="utf-8")
     (block,) = [body for body in SHELL.findall(text) if body.startswith(beginning)]
     for line in block.splitlines():
@@ -206,7 +207,7 @@ def test_what_generate_prints_is_what_the_document_shows(
     assert len(shown) == 3
     runtime = f"onnxruntime {version('onnxruntime')}: "
     for line in shown:
-        # Which versions of the runtime do what is not for this page to say.
+        # The results of other versions of the runtime are not tested here.
         assert line in told or (line.startswith("onnxruntime ") and not line.startswith(runtime)), line
 
 
@@ -227,13 +228,13 @@ def test_what_an_outcome_prints_is_what_the_document_shows(capsys: pytest.Captur
     printed = capsys.readouterr().out.splitlines()
     lines = [line for line in shown.splitlines() if line.strip() != "..."]
     assert len(lines) == 5
-    # Other versions of the runtime may do other things.
+    # Other versions of the runtime may have other results.
     if lines[0].startswith(f"onnxruntime {version('onnxruntime')}:"):
         assert [line for line in lines if line not in printed] == []
 
 
 def _pytest(*arguments: str, without_plugins: bool = False) -> subprocess.CompletedProcess[str]:
-    """pytest in the clone, as README has people run it there."""
+    """Run pytest in the clone as README describes."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     if without_plugins:
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -242,7 +243,7 @@ def _pytest(*arguments: str, without_plugins: bool = False) -> subprocess.Comple
 
 
 def test_pytest_works_in_a_clone_where_only_the_package_is_installed() -> None:
-    """As after the first of README's commands: what only ``[test]`` brings is not there."""
+    """The state after the first of README's commands: the packages that only ``[test]`` adds are not installed."""
     cases = ["--pyargs", "onnxspec.conformance", "--onnxspec-op", "RNN", "--onnxspec-profile", "smoke"]
     done = _pytest("-p", "onnxspec.conformance.pytest_plugin.plugin", *cases, without_plugins=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -268,8 +269,8 @@ def test_the_smallest_backend_of_a_document_runs_as_it_says(tmp_path: Path) -> N
     text = (ROOT / "docs" / "write-a-runtime.md").read_text(encoding="utf-8")
     (tmp_path / "mine.py").write_text(smallest_backend(), encoding="utf-8")
     (line,) = [line for line in commands("docs/write-a-runtime.md") if "backend:mine" in line]
-    words = [sys.executable, "-m", "onnxspec.conformance", *shlex.split(line, comments=True)[1:]]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    arguments = [sys.executable, "-m", "onnxspec.conformance", *shlex.split(line, comments=True)[1:]]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "backend:mine: 2 pass  10 unsupported" in done.stdout
     assert "Two cases pass, ten are unsupported." in text

@@ -1,4 +1,4 @@
-"""What is known to be wrong with the kernels that names are measured on."""
+"""Tests of the known faults of the kernels on which diagnoses are measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnxspec.reference import fault_named
 
 
 def _told(name: str) -> dict[str, dict[str, str]]:
-    """What the author of some kernels put down."""
+    """Return the faults that the author of some kernels recorded."""
     path = Path(KERNELS).with_name(name)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
@@ -27,9 +27,9 @@ def _told(name: str) -> dict[str, dict[str, str]]:
 
 
 def test_each_thing_that_is_wrong_with_a_kernel_has_its_names_and_nothing_else_has() -> None:
-    words = {**_told("kernels.py"), **_told("devices.py")}
-    assert {kernel: set(truth.faults) for kernel, truth in TRUTHS.items()} == {k: set(v) for k, v in words.items()}
-    assert {target.name for target in targets_of(list(TRUTHS), KERNELS)} == set(words)
+    recorded = {**_told("kernels.py"), **_told("devices.py")}
+    assert {kernel: set(truth.faults) for kernel, truth in TRUTHS.items()} == {k: set(v) for k, v in recorded.items()}
+    assert {target.name for target in targets_of(list(TRUTHS), KERNELS)} == set(recorded)
 
 
 def test_a_name_is_that_of_a_fault() -> None:

@@ -1,4 +1,4 @@
-"""The project itself: its packages and who imports whom, what is packaged, and that its documents say what is there."""
+"""Tests of the project itself: its packages and their imports, its packaging, and statements of its documents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("reference", "cases", "conformance", "reports")  # in the order in which they may import each other
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
-MOST = 22  # modules in a folder: twenty, and a few where each is a command of its own
+MOST = 22  # modules in a folder: twenty, and a few more where each is a command
 
 # Modules outside folders of operators that name one, and why.
 NAMING = {
@@ -52,7 +52,7 @@ TELLING = {
     "cases/specs/quantizing.py": "a tensor without a dimension for the rows of W and R has no scales by row",
     "reference/recurrent/expectation.py": "radii in float32 are not for sums with peepholes",
 }
-STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 does not know tomllib yet
+STANDARD = {*sys.stdlib_module_names, "tomllib"}  # Python 3.10 has no tomllib in its standard library
 
 
 def text_of(name: str) -> str:
@@ -60,7 +60,8 @@ def text_of(name: str) -> str:
 
 
 def tree(*skipped: str) -> Iterator[Path]:
-    """Every file that belongs to the project, relative to its root; what tools leave behind is not among them."""
+    """Yield every file that belongs to the project; files that tools leave behind are not among them. Paths are
+    relative to the root."""
     for folder, names, files in os.walk(ROOT):
         here = Path(folder)
         names[:] = [
@@ -75,7 +76,7 @@ def tree(*skipped: str) -> Iterator[Path]:
 
 
 def shipped() -> list[Path]:
-    """Every file in a package."""
+    """Return every file in a package."""
     return [path for path in tree() if path.parts[0] in PACKAGES and len(path.parts) > 1]
 
 
@@ -84,7 +85,8 @@ def shipped() -> list[Path]:
 
 @cache
 def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
-    """What a module of a package imports, by full name, and whether that happens as soon as it is loaded."""
+    """Return the imports of a module of a package: full name, and whether the import runs as soon as the module is
+    loaded."""
     package = ["onnxspec", *path.parts[:-1]]
     module = ast.parse(text_of(str(path)))
     later = {id(n) for f in ast.walk(module) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
@@ -107,7 +109,8 @@ def modules(package: str) -> list[Path]:
 
 
 def package_of(name: str) -> str | None:
-    """The package that an import leads to. `import reference` would work in a checkout alone, so it counts as well."""
+    """Return the package that an import leads to. `import reference` would work in a checkout alone, so it counts as
+    well."""
     parts = name.split(".")
     first = parts[1] if parts[0] == "onnxspec" and len(parts) > 1 else parts[0]
     return first if first in PACKAGES else None
@@ -138,7 +141,7 @@ def test_no_folder_is_crowded() -> None:
 
 
 def test_shared_code_asks_an_operator_and_never_which_it_is() -> None:
-    """No module outside folders of operators names one; texts that people read have it among other words."""
+    """No module outside folders of operators names an operator, except in messages for people."""
     names = {name.rpartition("::")[2] for name in operator_names(None)}
     naming = {
         str(path)
@@ -151,8 +154,8 @@ def test_shared_code_asks_an_operator_and_never_which_it_is() -> None:
 
 
 def test_shared_code_tells_operators_apart_by_no_letter_no_tensor_and_no_class() -> None:
-    """What shared code compares with is no gate's letter, and no class of the cases of some operators; names that not
-    all operators have are those of axes, or stand where the table above says why."""
+    """Shared code compares with no letter of a gate, and with no class of the cases of some operators. It compares with
+    a name that not all operators have only in modules of axes and in those of the table above."""
     names = [
         {name for v in versions_of(op) for form in [operator_version(op, v)]
          for name in (*form.attributes, *form.inputs, *form.outputs)}
@@ -188,7 +191,7 @@ def test_shared_code_tells_operators_apart_by_no_letter_no_tensor_and_no_class()
 
 
 def test_what_an_operator_takes_that_extends_another() -> None:
-    """At most four files and 600 lines, its clauses included."""
+    """An extension of another operator takes at most four files and 600 lines, its clauses included."""
     name = "dynamic_quantize_lstm"
     files = [path for path in shipped() if name in path.as_posix()]
     assert all("operators" in path.parts[:-1] for path in files)
@@ -200,7 +203,7 @@ def test_only_adapters_know_runtimes() -> None:
     runtimes = ("onnxruntime", "onnx.reference", "onnx.backend")
     for package in PACKAGES:
         for path in modules(package):
-            # Constants of a model that is checked are computed as onnx.reference has it, which is NumPy and loads late.
+            # Constants of a model under check are computed by onnx.reference, which is NumPy and is loaded late.
             mine = ("onnxruntime", "onnx.backend") if path == Path("conformance/models/operations.py") else runtimes
             if path.parent != Path("conformance/targets/adapters"):
                 known = [n for n, _ in imports_of(path) if any(f"{n}.".startswith(f"{r}.") for r in mine)]
@@ -208,7 +211,7 @@ def test_only_adapters_know_runtimes() -> None:
 
 
 def test_what_runs_in_a_worker_stands_alone() -> None:
-    """The worker and the adapters are sent as source text to interpreters that have nothing of this project."""
+    """The worker and the adapters are sent as source text to interpreters without this project."""
     for path in [p for p in modules("conformance") if "adapters" in p.parts and p.name != "__init__.py"]:
         assert not [name for name, _ in imports_of(path) if package_of(name)], path
     needed = {name.split(".")[0] for name, _ in imports_of(Path("conformance/workers/worker.py"))}
@@ -219,7 +222,7 @@ def test_what_runs_in_a_worker_stands_alone() -> None:
 
 
 def test_a_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path) -> None:
-    source = tmp_path / "source"  # a copy: leftovers of earlier builds in the tree would come along
+    source = tmp_path / "source"  # a copy: leftovers of earlier builds in the tree would be packaged too
     for package in ("src", *PACKAGES):
         copytree(ROOT / package, source / package, ignore=ignore_patterns("__pycache__"))
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
@@ -238,7 +241,7 @@ def test_a_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Pat
 
 
 def requirements(listed: list[str]) -> dict[str, str]:
-    """Distribution to its lowest version."""
+    """Return the lowest version of each distribution."""
     matches = (re.match(r"([\w.-]+)>=([\w.]+)", line) for line in listed)
     return {m[1].lower(): m[2] for m in matches if m is not None}
 
@@ -275,7 +278,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def commands(document: str) -> list[str]:
-    """Lines that a reader is meant to type."""
+    """Return the lines that a reader is meant to type."""
     blocks = [body for language, body in FENCED.findall(text_of(document)) if language == "sh"]
     return [line for body in blocks for line in body.splitlines() if line.strip() and not line.startswith("#")]
 
@@ -315,7 +318,7 @@ def test_commands_in_documents_exist() -> None:
 def test_links_of_a_document_lead_somewhere(document: str) -> None:
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", FENCED.sub("", text_of(document))):
         assert link.startswith("https://") or (ROOT / document).parent.joinpath(link).exists(), link
-        # README is shown on a package index too, so it names the repository's own files whole.
+        # A package index shows README too, so its links to the repository's files are absolute.
         own = re.fullmatch(r"https://[\w.]+/onnxspec/onnxspec/(?:blob/main|main|tree/main)/(.+)", link)
         assert own is None or (ROOT / own[1]).exists(), link
 
@@ -357,7 +360,7 @@ def test_the_workflow_and_the_hooks_run_what_ci_runs() -> None:
 
 
 def test_nothing_names_the_machine_it_was_made_on_or_a_registry() -> None:
-    """Paths of homes and of this checkout; hosts and options that say where packages come from."""
+    """Forbidden are paths of homes and of this checkout, and hosts and options of package indexes."""
     telling = re.compile(r"/(?:root|home|Users)/\w|[A-Z]:\\Users|pypi\.|pythonhosted\.|[i]ndex-url|[f]ind-links")
     machine = [str(p) for p in (ROOT, Path(sys.prefix)) if len(p.parts) > 2]
     for path in tree():
@@ -370,25 +373,25 @@ def test_nothing_names_the_machine_it_was_made_on_or_a_registry() -> None:
 
 
 def table(heading: str) -> list[list[str]]:
-    """Cells of the first table below a heading of docs/results.md."""
+    """Return the cells of the first table below a heading of docs/results.md."""
     below = text_of("docs/results.md").split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
     rows = [line for line in below.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
 
 
 def documented(heading: str) -> set[str]:
-    """Keys in the first column: `a`, `b`; `a.b` stands for a key of an object."""
+    """Return the keys in the first column: `a`, `b`; `a.b` stands for a key of an object."""
     return {key for row in table(heading) for key in re.findall(r"`([^`]+)`", row[0])}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the real command on a real runtime, with passes, refusals and failures in it."""
+    """Return a run of the real command on a real runtime, with passes, refusals and failures."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     code = "from onnxspec.conformance.cli.application import main; main()"
     few = ["--op", "LSTM-14", "--type", "float32"]
-    words = [sys.executable, "-c", code, "run", *few, "--out", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, "-c", code, "run", *few, "--out", str(folder)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     return folder
 
@@ -404,7 +407,7 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
     content = json.loads((run / "run.json").read_text(encoding="utf-8"))
     keys = set(content)
     keys |= {f"{name}.{key}" for name in ("selection", "environment") for key in content[name]}
-    unneeded = {"skipped", "merged", "keeps_outputs"}  # a plain run of a profile has no use for them
+    unneeded = {"skipped", "merged", "keeps_outputs"}  # a plain run of a profile does not use them
     assert documented("run.json") == keys | unneeded
     (target,) = content["targets"]
     assert documented("A target in run.json") == {
@@ -413,7 +416,7 @@ def test_every_key_of_run_json_is_documented(run: Path) -> None:
         "unlisted",
         "mishaps",
         "levels",
-    }  # some cases of numbers; nothing broke off
+    }  # some cases of numbers; no case was interrupted
     assert target["findings"]
     assert documented("A finding") == {key for finding in target["findings"] for key in finding} | {
         "place"

@@ -1,4 +1,4 @@
-"""Run directories made in code: no runtime is needed to see every state that a page can show."""
+"""Run directories built in code: tests of every state of a page need no runtime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSIONS = (1, 7, 14, 22)
 TYPES = ("float16", "float32", "float64")
 GROUPS = ("default", "reverse", "ragged", "clip", "peepholes", "input_forget", "layout1", "activations")
 NEW_CASE, KNOWN_CASE = "LSTM-14-float32-input_forget-0005", "LSTM-1-float16-clip-0003"
-"""The smallest cases of the first two findings of the sample."""
+"""Smallest cases of the first two findings of the sample."""
 
 CLAUSES = {
     "lstm.clip.gates": {
@@ -42,7 +42,7 @@ CLAUSES = {
 
 
 def result(case: str, **fields: Any) -> dict[str, Any]:
-    """One result line, a pass unless told otherwise."""
+    """Return one result line, a pass by default."""
     row = {
         "record": "result",
         "case": case,
@@ -73,15 +73,16 @@ def result(case: str, **fields: Any) -> dict[str, Any]:
 
 
 def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
-    """A run with a pass, a known fault, a new one, a refusal, a broken convention and an inconclusive case."""
+    """Return the results of a run with a pass, a known fault, a new one, a refusal, a broken convention and an
+    inconclusive case."""
     rows = []
     for version in VERSIONS:
-        for verdict in TYPES:
+        for dtype in TYPES:
             for number in range(24):
                 group = GROUPS[number % len(GROUPS)]
                 if group == "layout1" and version < 14:
                     continue
-                changed: dict[str, Any] = {"version": version, "type": verdict, "target": target, "features": [group]}
+                changed: dict[str, Any] = {"version": version, "type": dtype, "target": target, "features": [group]}
                 changed["worst"] = 0.02 + 0.011 * number
                 if number % 3 == 2:
                     changed["features"] = [group, "reverse"] if group != "reverse" else [group]
@@ -92,7 +93,7 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
                         "where": {"output": "Y", "index": [1, 0, 2, 4], "step": 1},
                     }
                     changed["message"] = f"Y[1, 0, 2, 4] is 0.3112{number}, the document gives 0.29871 within 1.1e-07"
-                elif group == "input_forget" and version == 14 and verdict == "float32":
+                elif group == "input_forget" and version == 14 and dtype == "float32":
                     changed |= {
                         "verdict": "wrong",
                         "worst": 88.1,
@@ -109,14 +110,14 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
                     changed["message"] = "Batchwise recurrent operations (layout == 1) are not supported."
                 elif group == "ragged":
                     changed |= {"flags": ["unconventional"], "reason": "padding", "clauses": ["lstm.length.padding"]}
-                elif group == "activations" and verdict == "float16":
+                elif group == "activations" and dtype == "float16":
                     changed |= {"verdict": "inconclusive", "worst": None, "reason": "inconclusive"}
-                rows.append(result(f"LSTM-{version}-{verdict}-{group}-{number:04d}", **changed))
+                rows.append(result(f"LSTM-{version}-{dtype}-{group}-{number:04d}", **changed))
     return rows
 
 
 def finding(title: str, kind: str, clauses: list[str], cases: list[str], **fields: Any) -> dict[str, Any]:
-    """A finding, with all its keys."""
+    """Return a finding with all its keys."""
     return {
         "title": title,
         "kind": kind,
@@ -144,7 +145,7 @@ def finding(title: str, kind: str, clauses: list[str], cases: list[str], **field
 
 
 def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict[str, Any]:
-    """The run.json that belongs to `sample_results`."""
+    """Return the run.json that belongs to `sample_results`."""
 
     def of(wanted: Callable[[dict[str, Any]], bool]) -> list[str]:
         return [row["case"] for row in rows if wanted(row)]
@@ -228,7 +229,7 @@ def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict
 
 
 def write_run(path: Path, rows: list[dict[str, Any]], info: dict[str, Any] | None) -> Path:
-    """Write a run directory; no run.json where ``info`` is None."""
+    """Write a run directory, without run.json if ``info`` is None."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     if info is not None:
@@ -237,7 +238,7 @@ def write_run(path: Path, rows: list[dict[str, Any]], info: dict[str, Any] | Non
 
 
 def exhibit(case: str, **changed: Any) -> dict[str, Any]:
-    """An evidence.json: two rows of four steps and three units, which part at step 2 of row 1, unit 0."""
+    """Return an evidence.json: two rows of four steps and three units, which diverge at step 2 of row 1, unit 0."""
     steps, units = [0, 1, 2, 3], [0, 1, 2]
     ratio: list[list[Any]] = [[0.1, 0.2, 0.0], [0.3, 0.4, None], [250.0, 0.2, 0.1], [8.0, "inf", 0.9]]
     lines = [
@@ -307,7 +308,7 @@ def exhibit(case: str, **changed: Any) -> dict[str, Any]:
 
 
 def add_evidence(run: Path, exhibits: dict[str, dict[str, Any]], target: int = 0, **more: Any) -> None:
-    """Put evidence into a run directory: exhibits by case, and files like those of the harness."""
+    """Add evidence to a run directory: exhibits by case, and files like those of the harness."""
     info = json.loads((run / "run.json").read_text(encoding="utf-8"))
     folders = {}
     for number, (case, content) in enumerate(exhibits.items()):
@@ -324,13 +325,13 @@ def add_evidence(run: Path, exhibits: dict[str, dict[str, Any]], target: int = 0
 
 @pytest.fixture
 def shown(sample: Path) -> Path:
-    """A run directory with evidence for its first two findings."""
+    """Return a run directory with evidence for its first two findings."""
     add_evidence(sample, {case: exhibit(case) for case in (NEW_CASE, KNOWN_CASE)})
     return sample
 
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
-    """A whole and conforming run directory."""
+    """Return a complete and conforming run directory."""
     rows = sample_results()
     return write_run(tmp_path / "run", rows, sample_info(rows))

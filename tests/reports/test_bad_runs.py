@@ -1,4 +1,5 @@
-"""Run directories that are missing, half-written, foreign or hostile: one line each, and the rest is reported."""
+"""Tests of run directories that are missing, incomplete, foreign or hostile: each costs one line, and the report covers
+the rest."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def test_what_a_runtime_says_is_text_wherever_it_stands(tmp_path: Path) -> None:
     assert page.open == []
     assert len(page.all("script")) == 3
     assert not page.all("img")
-    assert "alert(1)</script>" in page.whole  # shown, as text
+    assert "alert(1)</script>" in page.whole  # displayed, as text
     assert "{{7*7}}" in page.whole
     assert "\u202e" not in page.source
     assert "\\u202e" in page.whole
@@ -136,7 +137,7 @@ def test_a_value_of_any_type_in_any_field_costs_its_line_or_its_file(tmp_path: P
         write_run(run, [whole], each)
         read = read_run(run)
         amiss = [line for line in read.problems if "run.json" in line or "in form" in line]
-        assert read.described == (not amiss)  # as it was meant, or not used at all
+        assert read.described == (not amiss)  # used as intended, or not at all
         assert len(amiss) < 2
         assert not any("\n" in line for line in read.problems)
     write_run(run, [whole], changed[len(info)])

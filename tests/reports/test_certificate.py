@@ -1,4 +1,4 @@
-"""The certificate's page: what a manager reads."""
+"""Tests of the certificate's page, whose reader is a manager."""
 
 from __future__ import annotations
 

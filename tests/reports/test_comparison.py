@@ -1,4 +1,4 @@
-"""Differences between runs: what counts as worse, what is not compared, and every form in which it is written."""
+"""Tests of differences between runs: regressions, results that are not compared, and every output format."""
 
 from __future__ import annotations
 

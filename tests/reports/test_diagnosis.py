@@ -1,4 +1,5 @@
-"""What the pages say of faults: which one a finding is, when it shows, what shows beside it, what none explains."""
+"""Tests of the diagnosis on pages: the fault of a finding, its conditions, faults beside it, and unexplained
+results."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def run_with(path: Path, rows: list[dict[str, Any]], findings: list[dict[str, An
 
 @pytest.fixture
 def diagnosed(tmp_path: Path) -> Path:
-    """A run with two faults, of which three operators make one, a case with both, and one that neither explains."""
+    """Return a run with two faults: one in three operators, a case with both, and a case that neither explains."""
     lengths, clip = "lengths.ignored", "clip.ignored"
     rows = [wrong(f"{op}-a", lengths, op=op, features=["lengths"]) for op in OPERATORS]
     rows += [wrong("both", lengths, clip), wrong("c", clip), wrong("odd"), result("fine")]
@@ -54,7 +55,7 @@ def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Pat
     assert SUMMARY in first
     assert "Fails only withthe reverse direction" in first  # two cells of a list
     assert "lengths.ignored (3 alone, 1 together with clip.ignored)" in first
-    assert first.count("A row of length L has L steps.") == 1  # the three operators say the same
+    assert first.count("A row of length L has L steps.") == 1  # the three operators have the same text
     assert all(f"{op.lower()}.lengths" in first for op in OPERATORS)
     assert "implied: it follows from the document's equations" in first
     assert "GRU-14, LSTM-14, RNN-14" in first

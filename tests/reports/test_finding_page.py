@@ -1,4 +1,4 @@
-"""The pages of findings: what they show, what they leave out, and what they do with a run directory that lies."""
+"""Tests of the pages of findings: their content, their omissions, and corrupt run directories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .test_report import Page
 
 
 def pages(out: Path, *runs: Path) -> list[Page]:
-    """The pages of the findings, in order."""
+    """Return the pages of the findings, in order."""
     write_report(runs, out)
     return [Page(path) for path in sorted((out / "findings").glob("*.html"))]
 
@@ -64,7 +64,7 @@ def test_levels_are_told_as_levels(sample: Path, tmp_path: Path) -> None:
         "one level off is 2.2",
     ):
         assert words in text, words
-    # What has no levels in the same case is told as numbers.
+    # The same case has an output without levels: its values are shown as numbers.
     assert re.search(r"Y_h\[0, 1, 0\]\s*0.5\s*1e-07\s*0.51", text)
 
 

@@ -1,4 +1,4 @@
-"""The grade of quantized outputs, and its line on a page."""
+"""Tests of the grade of quantized outputs, and its line on a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every verdict, and every state of several results, has an icon and a tone."""
+"""Tests that every verdict, and every state of several results, has an icon and a tone."""
 
 from __future__ import annotations
 

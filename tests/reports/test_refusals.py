@@ -1,4 +1,4 @@
-"""Refusals with the same message are one line, and messages are cut to the part that differs."""
+"""Tests of refusals: those with the same message share a line, and messages are cut to the part that differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says about a run, told from its HTML and its data, without a browser."""
+"""Tests of a run's page from its HTML and its data, without a browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VOID = {"meta", "link", "br", "hr", "img", "input", "col", "use", "path", "circl
 
 
 class Page(HTMLParser):
-    """The text of each section, the elements, and the page's data."""
+    """Text of each section, elements and data of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(convert_charrefs=True)
@@ -63,7 +63,7 @@ class Page(HTMLParser):
 
 
 def cases(page: Page) -> list[str]:
-    """The cases of the rows that the page's script reads."""
+    """Return the cases of the rows that the page's script reads."""
     return [row[0] for row in page.data["rows"]]
 
 
@@ -208,7 +208,7 @@ def test_several_runs_stand_side_by_side(sample: Path, tmp_path: Path) -> None:
     assert "onnxruntime 1.31.1 and onnx-reference 1.31.1 on LSTM" in page.text("title")
     features = [attrs for attrs in page.all("th") if attrs.get("scope") == "rowgroup"]
     assert {attrs["rowspan"] for attrs in features} == {"2"}
-    assert len(page.all("article")) == 2 + 3  # what is the same on both is one finding
+    assert len(page.all("article")) == 2 + 3  # the same failure of both is one finding
     assert page.text("finding-1").count("3 cases") == 2
 
 
@@ -241,7 +241,7 @@ def test_nothing_is_fetched_and_only_this_script_may_run(sample: Path, tmp_path:
     for tag, attrs in page.elements:
         for name in ("src", "href", "action", "data", "srcset"):
             if value := attrs.get(name):
-                linked = (tag, name, value) == ("a", "href", DOCUMENT)  # where nothing is fetched but by a click
+                linked = (tag, name, value) == ("a", "href", DOCUMENT)  # where nothing is fetched before a click
                 assert linked or value.startswith(("#", "data:,", "findings/")), value
         assert not any(name.startswith("on") or name == "style" for name in attrs)
     assert "@import" not in page.source
@@ -274,7 +274,7 @@ def test_the_report_is_the_same_for_the_same_run(sample: Path, tmp_path: Path) -
     folders = (tmp_path / "one", tmp_path / "two")
     one, two = ({p.relative_to(d): p.read_bytes() for p in d.rglob("*") if p.is_file()} for d in folders)
     assert one == two
-    assert len(one) == 1 + 4 + 1  # the page, the findings, and what marks their folder
+    assert len(one) == 1 + 4 + 1  # the page, the findings, and the file that marks their folder
 
 
 def test_two_targets_of_one_run_are_counted_apart(tmp_path: Path) -> None:

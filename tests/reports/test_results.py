@@ -1,4 +1,4 @@
-"""Counts of results, and the size of pages on large runs."""
+"""Tests of the counts of results, and of the size of pages for large runs."""
 
 from __future__ import annotations
 

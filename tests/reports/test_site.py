@@ -1,4 +1,4 @@
-"""The site: runs of several releases become runtimes, findings with since and until, pages and badges."""
+"""Tests of the site: runs of several releases become runtimes, findings with since and until, pages and badges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUPLED = "input_forget keeps the input gate where the document keeps the forget
 
 
 def release(place: Path, version: str) -> Path:
-    """A run on one release: 1.10 couples the gates wrongly, 1.9 and 1.11 do it rightly."""
+    """Return a run on one release: 1.10 couples the gates wrongly, 1.9 and 1.11 correctly."""
     rows = sample_results()
     info = sample_info(rows)
     next(one for one in info["targets"][0]["findings"] if one["title"] == COUPLED)["fault"] = "coupled.input"
@@ -54,13 +54,13 @@ def read(path: Path) -> Any:
 
 
 def releases_in(runs: Sequence[Path]) -> Sequence[Release]:
-    """The releases of the only runtime of some runs."""
+    """Return the releases of the only runtime of some runs."""
     ((runtime,), _) = runtimes_of(read_runs(runs)[0])
     return runtime.releases
 
 
 def findings_in(runs: Sequence[Path]) -> dict[str, FindingHistory]:
-    """The findings of the only runtime of some runs."""
+    """Return the findings of the only runtime of some runs."""
     ((runtime,), _) = runtimes_of(read_runs(runs)[0])
     return {history.title: history for history in histories_of(runtime)}
 
@@ -130,7 +130,8 @@ def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: P
 
 
 def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: Path) -> None:
-    """Its releases had the same cases; of others it is not known what they do with those that the larger run adds."""
+    """The releases of the smaller run had the same cases. For the cases that only the larger run has, the results of
+    other releases are not known."""
     small = [{"version": version, "rows": sample_results()[:20]} for version in ("1.0", "1.1")]
     rows = [row | {"target": f"t{entry['version']}"} for entry in small for row in entry["rows"]]
     info = sample_info(rows)
@@ -149,7 +150,7 @@ def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: P
 
 
 def test_a_run_of_all_operators_counts_before_one_of_several_releases(tmp_path: Path) -> None:
-    """What a release does with the others would be hidden."""
+    """The run of several releases would hide the results of the other operators."""
     info = {"runtime": "r", "version": "1.1"}
     rows = [row | {"target": name} for name in ("t1.0", "t1.1") for row in sample_results()]
     both = sample_info(rows)
@@ -187,7 +188,7 @@ def test_the_command_replaces_a_site_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_case_that_fails_by_another_fault_says_nothing_of_this_one(tmp_path: Path) -> None:
-    """1.11 has mended the gates, but one of the cases fails there for another reason, which has a name."""
+    """1.11 has fixed the gates, but one of the cases fails there for another reason, which has a name."""
     runs = [release(tmp_path, "1.10"), release(tmp_path, "1.11")]
     results = runs[1] / "results.jsonl"
     rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
@@ -213,15 +214,15 @@ def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:
 def test_memory_that_nobody_wrote_may_be_right_by_chance(tmp_path: Path) -> None:
     runs = [release(tmp_path, version) for version in RELEASES]
     info = json.loads((runs[1] / "run.json").read_text(encoding="utf-8"))
-    one = next(one for one in info["targets"][0]["findings"] if one["title"] == COUPLED)
-    one["fault"] = "empty.uninitialized"
+    finding = next(finding for finding in info["targets"][0]["findings"] if finding["title"] == COUPLED)
+    finding["fault"] = "empty.uninitialized"
     (runs[1] / "run.json").write_text(json.dumps(info), encoding="utf-8")
     chance = "is correct, perhaps by chance"
     assert findings_in(runs)[COUPLED].sentence == f"since 1.10 (1.9 {chance}); last in 1.10 (1.11 {chance})"
 
 
 def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
-    """Told in other words in another release, since other cases showed it there."""
+    """The finding has another title in the other release, because other cases showed it there."""
     runs = [release(tmp_path, "1.9"), release(tmp_path, "1.11")]
     for run, conditions in zip(runs, ("", "both directions"), strict=True):
         info = json.loads((run / "run.json").read_text(encoding="utf-8"))

@@ -1,4 +1,5 @@
-"""What upstream is sent of a finding: an issue whose script shows it, and a node test that onnx runs."""
+"""Tests of the reports to upstream projects: an issue whose script shows the finding, and a node test that onnx
+runs."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ print(case.name, [str(array.dtype) for array in outputs])
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of each case on onnx's evaluator, which ignores lengths and clip, and takes a forbidden model."""
+    """Return a run of each case on onnx's evaluator, which ignores lengths and clip, and accepts a forbidden model."""
     places = {}
     for spec in (RAGGED, FORBIDDEN):
         places[spec.id] = tmp_path_factory.mktemp("upstream") / "run"
@@ -127,7 +128,7 @@ def test_what_cannot_be_told_or_is_not_there_is_said_in_a_line(folders: dict[str
     folder = folders[FORBIDDEN.id]
     forbidden = asked(folder, "--issue", "silently accepts an invalid layout")
     assert "runs a model that the document of GRU-14 forbids" in forbidden
-    assert "What it returns" not in forbidden  # nobody looks at that
+    assert "What it returns" not in forbidden  # nobody reads that
     there = tmp_path / "there.md"
     there.write_text("mine")
     for more, complaint in (
@@ -160,7 +161,7 @@ class Adapter:
 
 
 def test_an_issue_about_the_second_of_two_nodes_says_so_and_its_script_shows_it(tmp_path: Path) -> None:
-    """A target that computes the second node with the recurrence weights of the first."""
+    """The target computes the second node with the recurrence weights of the first."""
     (tmp_path / "mixed_up.py").write_text(MIXED_UP)
     case = case_text(CaseSpec("RNN", 14, T=2, N=1, I=2, H=2, outputs=("Y", "Y_h")))
     (tmp_path / "targets.toml").write_text('[mixed-up]\nadapter = "mixed_up.py"\n')

@@ -1,1 +1,1 @@
-"""An operator of nobody's, to prove what a new one takes: a folder with what it says, and one with its cases."""
+"""Invented operators, to test the work that a new operator takes: a folder for its document, and one for its cases."""

@@ -1,4 +1,4 @@
-"""``python -m tests.toy ...``: onnxspec's command, which knows the operator of nobody's too."""
+"""``python -m tests.toy ...``: onnxspec's command, with the invented operator registered."""
 
 from onnxspec.conformance.cli.application import main
 

@@ -1,4 +1,5 @@
-"""``python -m tests.toy.raising``: the toy with code that raises in places of it, by the steps T of a case."""
+"""``python -m tests.toy.raising``: the toy operator with code that raises at several points, by the steps T of a
+case."""
 
 from __future__ import annotations
 
@@ -21,44 +22,44 @@ _wrong = _fault.wrong
 
 
 def build(self: LeakyFamily, spec: LeakySpec) -> Case:
-    """Raises where a case is built."""
+    """Raise while a case is built."""
     if spec.seq_length == BUILT and not spec.illegal:
         raise RuntimeError("no such\nmodel")
     return _build(self, spec)
 
 
 def profile(self: LeakyFamily, name: str, op: str, version: int) -> Sequence[LeakySpec]:
-    """Raises where the cases of the widest profile are listed."""
+    """Raise while the cases of the widest profile are listed."""
     if name == "full":
         raise LookupError("no such\ncases")
     return _profile(self, name, op, version)
 
 
 def challenge(*_: Any) -> Any:
-    """Raises where fresh cases are drawn."""
+    """Raise while random cases are drawn."""
     raise LookupError("no such draw")
 
 
 def expect(self: Leaky, node: Any, inputs: Any, *others: Any, **named: Any) -> list[Expectation]:
-    """Raises where a case is judged, or checked."""
+    """Raise while a case is judged or checked."""
     if inputs["X"].shape[0] == JUDGED:
         return [1 / 0]
     return _expect(self, node, inputs, *others, **named)
 
 
 def wrong(compute: Any, leak: Leak) -> Any:
-    """Raises where a case is diagnosed."""
+    """Raise while a case is diagnosed."""
     if leak.X.shape[0] == DIAGNOSED:
         raise KeyError("start")
     return _wrong(compute, leak)
 
 
 def diagnostics(*_: Any) -> Any:
-    """Raises where a model is checked."""
+    """Raise while a model is checked."""
     raise IllegalNode("leaky.nothing", "no such clause")
 
 
-# At import, so that the processes of prove have it too.
+# At import, so that the worker processes of prove have it too.
 LeakyFamily.build, LeakyFamily.profile = build, profile  # type: ignore[method-assign]
 LeakyFamily.challenge = challenge  # type: ignore[method-assign]
 Leaky.expect = expect  # type: ignore[method-assign]

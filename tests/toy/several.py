@@ -1,7 +1,7 @@
-"""``python -m tests.toy.several``: several commands in one process, with the operators of nobody's.
+"""``python -m tests.toy.several``: several commands in one process, with the invented operators.
 
-Standard input has a list of commands, each a list of words; standard output gets a list of what became of each: its
-exit code and what it printed.
+Standard input has a list of commands, each a list of arguments. Standard output gets a list with the exit code and the
+printed text of each command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def commands(module: str, *several: tuple[str | Path, ...]) -> list[dict[str, Any]]:
-    """What becomes of commands in a process that runs a module like this one; none may end with a traceback."""
+    """Return the exit codes and the printed texts of commands in a process that runs a module like this one. No command
+    may end with a traceback."""
     done = subprocess.run(
         [sys.executable, "-m", module], cwd=ROOT, capture_output=True, text=True, check=False,
         input=json.dumps([[*map(str, arguments)] for arguments in several]),
@@ -33,7 +34,7 @@ def commands(module: str, *several: tuple[str | Path, ...]) -> list[dict[str, An
 
 
 def answer() -> None:
-    """Read commands, and say what became of them."""
+    """Read commands from standard input, run them and print their exit codes and texts."""
     became = []
     for arguments in json.load(sys.stdin):
         printed, code = io.StringIO(), 0

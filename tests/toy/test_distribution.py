@@ -1,4 +1,5 @@
-"""An operator of a distribution of its own: known once that is installed, and left out in a line where it is broken."""
+"""Tests of an operator in a distribution of its own: it is known once that is installed, and left out with one line if
+it is broken."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ COMMAND = "from onnxspec.conformance.cli.application import main; main()"
 
 
 def installed(folder: Path, module: str, name: str = "leaky") -> Path:
-    """A folder in which a distribution is installed that brings an operator."""
+    """Return a folder with an installed distribution that adds an operator."""
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -30,7 +31,7 @@ def onnxspec(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
-    """Its files as docs/operators.md shows them, installed: plain onnxspec knows and proves it."""
+    """The files as docs/operators.md shows them are installed: plain onnxspec knows and proves the operator."""
     site = installed(tmp_path / "site", "leaky_operator")
     assert _documented(site) == 12
     done = onnxspec(site, "prove", "--op", "Leaky", "--out", str(tmp_path / "proof.csv"))
@@ -75,7 +76,7 @@ def test_the_described_operator_of_the_documentation_is_one(tmp_path: Path) -> N
     caught = re.search(r"cases catch (\d+) of (\d+) faults", done.stdout)
     assert caught is not None
     assert caught[1] == caught[2]
-    assert int(caught[1]) >= 15  # two of them are written
+    assert int(caught[1]) >= 15  # two of them are written in the document
     (site / "smooth_adapter.py").write_text(RIGHT)
     (site / "targets.toml").write_text('[right]\nadapter = "smooth_adapter.py"\n')
     target = ("--target", "right", "--targets-file", str(site / "targets.toml"))
@@ -93,7 +94,8 @@ def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
 
 
 def test_what_does_not_go_together_is_left_out_whole(tmp_path: Path) -> None:
-    """A violation of no clause, and a clause table that cannot be read; other operators are at home."""
+    """A violation without a clause, and a clause table that cannot be read, each exclude their operator. The other
+    operators stay available."""
     site = tmp_path / "site"
     _documented(installed(site, "leaky_operator"), ("attributes.decay", "attribute.decay"))
     _documented(
@@ -109,7 +111,7 @@ def test_what_does_not_go_together_is_left_out_whole(tmp_path: Path) -> None:
 
 
 def _documented(site: Path, *changes: tuple[str, str]) -> int:
-    """The files of docs/operators.md in a folder, changed; how many there are."""
+    """Write the files of docs/operators.md to a folder, with changes, and return their number."""
     text = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
     for old, new in changes:
         text = text.replace(old, new)

@@ -1,4 +1,5 @@
-"""A richer operator of nobody's: directions, a mask, functions, a second output, a base and a question of its own."""
+"""Tests of a richer invented operator: directions, a mask, functions, a second output, a base and a question of its
+own."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 from .several import commands
 from .test_toy import results
 
-# A runtime of MaskedLeaky, which runs whole graphs; options say what it takes masked steps for, and a mistake.
+# A runtime of MaskedLeaky, which runs whole graphs. Options set its handling of masked steps, and a mistake.
 _ADAPTER = """
 import numpy as np
 import onnx
@@ -99,7 +100,7 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
     answers = {target: row["interpretations"] for (target, _), row in rows.items() if row["interpretations"]}
     assert answers["kept"] == {"masked_steps": "kept"}
     assert answers["reset"] == {"masked_steps": "reset"}
-    assert len(results(lane)) > 12  # the nonce's among them
+    assert len(results(lane)) > 12  # those of the nonce included
     assert "1 recurrent node: nothing wrong" in done["check"]["printed"]
     assert {target: row["verdict"] for (target, _), row in results(tmp_path / "model").items()} == {
         "kept": "pass",

@@ -1,4 +1,5 @@
-"""An exception in an operator's own code: it costs the case in which it is raised, says where, and is no pass."""
+"""Tests of an exception in an operator's own code: only the case in which it is raised is lost, the report says where,
+and the case does not pass."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ PLACE = "(tests/toy/raising.py, line "
 
 @pytest.fixture(scope="module")
 def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, Any]]]:
-    """What became of every command, by its name, and the folder in which it left things."""
+    """Return the result of every command by its name, and the folder of the files that they wrote."""
     folder = tmp_path_factory.mktemp("mishaps")
     node = helper.make_node("Leaky", ["X"], ["Y"], domain="toy.example", decay=0.5)
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "XY"]

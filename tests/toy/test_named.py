@@ -1,4 +1,4 @@
-"""An operator whose name another domain has: every command knows the two apart."""
+"""Tests of an operator whose name another domain has: every command tells the two apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An operator without steps, whose outputs have axes of their own: they are named where a result is wrong."""
+"""Tests of an operator without steps, whose outputs have axes of their own: reports of wrong results name these
+axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new operator takes: one folder on each side, and every command knows it."""
+"""Tests of the work that a new operator takes: one folder on each side, and every command knows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-# A runtime of Leaky; its options say where it starts, and in what it keeps its state.
+# A runtime of Leaky. Its options set where it starts, and the type in which it keeps its state.
 _ADAPTER = """
 import numpy as np
 import onnx
@@ -116,7 +116,7 @@ def test_it_is_searched(targets: Path, tmp_path: Path) -> None:
 
 def test_it_is_proved(tmp_path: Path) -> None:
     printed = command("prove", "--op", "Leaky", "--out", tmp_path / "proof.csv", code=1)
-    # One forbidden model catches what takes it, where two are asked for; all else is caught.
+    # One forbidden model kills a fault that accepts it, where two are required; all other faults are killed.
     assert "5 cases catch 2 of 3 faults" in printed
     rows = (tmp_path / "proof.csv").read_text().splitlines()[1:]
     assert {row.split(",")[0]: int(row.split(",")[5]) >= 1 for row in rows} == dict.fromkeys(
