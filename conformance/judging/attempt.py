@@ -1,4 +1,4 @@
-"""Attempt to pass a case: its runs beside their expectations, by one class and one choice of interpretations."""
+"""Comparison of a case's runs with their expectations, by one accuracy class and one choice of interpretations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Unmet(Struct, frozen=True):
 
     @property
     def first(self) -> Divergence:
-        """The first place where the run departs from them."""
+        """The first element where the run violates them."""
         run = self.run
         configuration = resolve(run.node, run.inputs, self.interpretations)
         divergence = first_divergence(run.node, configuration, self.expectations, run.outputs)
@@ -39,14 +39,14 @@ class Attempt:
     """All agreements of a case's runs under one class and one choice of interpretations.
 
     worst
-        The agreement that fails most, or fails least of those that hold; None if nothing is judged.
+        The agreement with the largest ratio of error to bound; None if nothing is judged.
     outside
         The expectations that the first run outside its bounds violates; None if all hold.
     vague, telling
         Elements whose bound is too wide to prove anything, and judged elements that do not merely repeat another
         output.
     unconventional
-        The same of the first run that breaks a convention.
+        Like ``outside``, for the first run that breaks a convention.
     """
 
     interpretations: dict[str, str]
@@ -63,7 +63,7 @@ class Attempt:
 
     @property
     def measured(self) -> dict[str, Any]:
-        """The largest error, as a number and in units of a level; nothing where no output is quantized."""
+        """The largest error, as a number and in units of a level; empty where no output is quantized."""
         measure = self.worst.expectation.measure if self.worst is not None else None
         if measure is None:
             return {}
@@ -72,7 +72,7 @@ class Attempt:
 
     @property
     def of_levels(self) -> bool:
-        """Whether the worst element is a level, not a number."""
+        """Whether the worst element is a quantization level, not a number."""
         return self.worst is not None and self.worst.expectation.open is not None
 
     @property
@@ -80,7 +80,7 @@ class Attempt:
         return self.worst is None or self.worst.worst <= 1
 
 
-@np.errstate(over="ignore", invalid="ignore")  # sums over what a target got wildly wrong
+@np.errstate(over="ignore", invalid="ignore")  # sums of a target's huge errors may overflow
 def attempt_at(
     runs: list[NodeRun], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
 ) -> Attempt:
@@ -107,8 +107,13 @@ def attempt_at(
             largest = max(largest, agreement.largest)
             if not expectation.repeats_y:  # equal to Y, it would only dilute the means
                 telling += agreement.judged
-                own = agreement.shift, agreement.scale, agreement.square, agreement.size
-                sums = sums[0] + own[0], sums[1] + own[1], sums[2] + own[2], sums[3] + own[3]
+                increments = agreement.shift, agreement.scale, agreement.square, agreement.size
+                sums = (
+                    sums[0] + increments[0],
+                    sums[1] + increments[1],
+                    sums[2] + increments[2],
+                    sums[3] + increments[3],
+                )
             if worst is None or agreement.worst > worst.worst:
                 worst = agreement
         if unmet and outside is None:
@@ -121,26 +126,27 @@ def attempt_at(
 def answered_by(
     runs: list[NodeRun], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
 ) -> dict[str, str]:
-    """Return the interpretations without which the numbers would not hold. If another option holds as well, the numbers
-    show nothing, unless the question is a separate one in each node: then they show that the reference's own option
-    does not hold."""
+    """Return the interpretations that the numbers prove: with other options they do not hold.
+
+    If another option holds as well, the numbers prove nothing. For a question that is separate in each node, only the
+    reference's own option must fail.
+    """
     answered = {}
     entangled = operator_for(runs[0].node).entangled & touched
     for name in sorted(touched):
         option = getattr(interpretations, name)
-        own, *more = QUESTIONS[name].options
-        rivals = [own] if option != own and asked_anew(name) else [own, *more]
+        default, *more = QUESTIONS[name].options
+        rivals = [default] if option != default and asked_anew(name) else [default, *more]
         others = [interpretations.with_choices(**{name: rival}) for rival in rivals if rival != option]
-        beside = entangled - {name} if name in entangled else frozenset()
-        if not any(hold(runs, accuracy, each) for other in others for each in other.alternatives(beside)):
+        joint = entangled - {name} if name in entangled else frozenset()
+        if not any(hold(runs, accuracy, candidate) for other in others for candidate in other.alternatives(joint)):
             answered[name] = option
     return answered
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def hold(runs: list[NodeRun], accuracy: str, interpretations: Interpretations) -> bool:
-    """Tell whether all runs meet their expectations; questions that the first one answers are not asked of the
-    others."""
+    """Return whether all runs meet their expectations; the questions that the first run answers apply to all runs."""
     return all(
         expectation.conventional or meets(expectation, output)
         for run in runs

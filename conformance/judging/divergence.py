@@ -1,8 +1,8 @@
 """First element that differs from its expectation, in the order of computation.
 
-A recurrent node propagates every error, so the worst element mostly lies far behind the first wrong one. A failure is
-therefore described by the first element outside its bound: the first output before derived ones, the first step of the
-computation before later ones, the direction's first position last in reverse.
+A recurrent node propagates every error, so the worst element is often far behind the first wrong one. A failure is
+therefore described by the first element outside its bound. Outputs come before those derived from them, and earlier
+steps of the computation before later ones; in reverse, the last position is the first step.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .places import OutputAxes, OutputPlace
 __all__ = ["FAR", "Divergence", "apart", "first_divergence", "ratio_text", "right_levels"]
 
 FAR = 1e6
-"""Ratio of |error| to bound beyond which only that is reported: bounds may be as small as 1e-45."""
+"""Ratio of |error| to bound above which messages show only this limit: bounds may be as small as 1e-45."""
 
-_FEWEST, _MOST = 9, 17  # digits: of float32 and of float64, with which a number can be read back
+_FEWEST, _MOST = 9, 17  # digits that identify a number of float32, and of float64
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Divergence:
 
     @property
     def measure(self) -> Measure | None:
-        """The size of an error that is one level; None where outputs are not quantized."""
+        """The size of an error of one level; None where outputs are not quantized."""
         return self.expectation.measure
 
     @property
@@ -94,7 +94,7 @@ def right_levels(must: float, bound: float) -> tuple[int, int]:
 
 
 def apart(got: float, must: float) -> tuple[str, str]:
-    """Return two numbers with as many digits as it takes to see by how much they differ."""
+    """Return two numbers as text, with enough digits to show their difference."""
     digits = _FEWEST
     if math.isfinite(got) and math.isfinite(must) and got != must:
         # Two digits of the difference, below the leading one of the larger number.
@@ -104,7 +104,7 @@ def apart(got: float, must: float) -> tuple[str, str]:
 
 
 def ratio_text(ratio: float) -> str:
-    """|error| / bound, short."""
+    """Return |error| / bound as short text."""
     if not ratio < FAR:
         return f"> {FAR:.0e}".replace("e+0", "e")
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.3g}"

@@ -1,4 +1,5 @@
-"""Outputs compared with given ones as the runner of onnx.backend.test does: by a fixed tolerance, without a radius."""
+"""Comparison of outputs with given ones like the runner of onnx.backend.test: by a fixed tolerance, without a
+radius."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from .judgement import Judgement, Verdict, not_run
 __all__ = ["BFLOAT16_RTOL", "judge_given"]
 
 BFLOAT16_RTOL = 2.0**-6
-"""The tolerance that newer runners allow bfloat16 at least: two units in the last place. With less, one rounding would
-be wrong."""
+"""The minimum relative tolerance for bfloat16 in newer runners: two units in the last place. With less, one rounding
+would be wrong."""
 
 Given = Mapping[str, NDArray[Any]]
 
@@ -29,7 +30,7 @@ def judge_given(outcome: Outcome, given: Sequence[Given], names: Sequence[str], 
     names
         Of the graph's outputs.
     rtol, atol
-        An element may be off by atol + rtol |expected|.
+        The tolerance of an element is atol + rtol |expected|.
     """
     if outcome.status != "ran":
         return not_run(outcome)
@@ -87,22 +88,22 @@ def _output(name: str, got: NDArray[Any], must: NDArray[Any], rtol: float, atol:
     if must.dtype.name == "bfloat16":
         rtol = max(rtol, BFLOAT16_RTOL)
     wide = np.complex128 if must.dtype.kind == "c" else np.float64
-    one, other = got.astype(wide), must.astype(wide)
-    same = (got == must) | (np.isnan(one) & np.isnan(other))
+    wide_got, wide_must = got.astype(wide), must.astype(wide)
+    same = (got == must) | (np.isnan(wide_got) & np.isnan(wide_must))
     with np.errstate(all="ignore"):
-        allowed = atol + rtol * np.abs(other)
-        ratio = np.nan_to_num(np.abs(one - other) / allowed, nan=np.inf, posinf=np.inf)
-    ratio = np.where(same, 0.0, np.where(np.isfinite(one) & np.isfinite(other), ratio, np.inf))
+        allowed = atol + rtol * np.abs(wide_must)
+        ratio = np.nan_to_num(np.abs(wide_got - wide_must) / allowed, nan=np.inf, posinf=np.inf)
+    ratio = np.where(same, 0.0, np.where(np.isfinite(wide_got) & np.isfinite(wide_must), ratio, np.inf))
     worst = float(ratio.max(initial=0.0))
     if not worst > 1:
         return Judgement(Verdict.PASS, worst=worst, judged=got.size)
     index = tuple(int(i) for i in np.unravel_index(int(ratio.argmax()), ratio.shape))
-    place = f"{name}[{', '.join(map(str, index))}]"
+    element = f"{name}[{', '.join(map(str, index))}]"
     return Judgement(
         Verdict.WRONG,
-        "value" if np.isfinite(one[index]) else "nonfinite",
+        "value" if np.isfinite(wide_got[index]) else "nonfinite",
         {"output": name, "index": list(index), "step": None},
-        f"{place} is {one[index]:.9g}, the given output is {other[index]:.9g}, tolerance {allowed[index]:.3g}",
+        f"{element} is {wide_got[index]:.9g}, the given output is {wide_must[index]:.9g}, tolerance {allowed[index]:.3g}",
         worst,
         judged=got.size,
     )

@@ -1,5 +1,4 @@
-"""Verdicts with their reasons, and the verdicts that need no numbers: on jobs that did not run, and on invalid
-models."""
+"""Verdicts with their reasons, and verdicts without numbers: on jobs that did not run, and on invalid models."""
 
 from __future__ import annotations
 
@@ -50,17 +49,23 @@ FAILING = frozenset(
 )
 
 DECLINED = frozenset({Verdict.UNSUPPORTED, Verdict.FALLBACK})
-"""Verdicts on valid models that a target does not run: neither a pass nor wrong arithmetic. A provider that leaves a
-node to another one does not support it."""
+"""Verdicts on valid models that a target does not run: neither a pass nor wrong arithmetic.
+
+A provider that leaves a node to another provider does not support it.
+"""
 
 WITHOUT_RUN = DECLINED | {Verdict.NOT_TRIED}
-"""Verdicts that say nothing of a target's arithmetic and lacks nothing either. A case that is ``not-tried`` asks for
-sessions that the target's worker does not speak of: that is no word of the target's, so it is no refusal, and counts
-nowhere."""
+"""Verdicts without information on a target's arithmetic.
+
+A ``not-tried`` case needs abilities of sessions that the target's worker does not declare. So it is not a refusal by
+the target, and no count includes it.
+"""
 
 UNTRIED = frozenset({Verdict.UNAVAILABLE, Verdict.NOT_RUN, Verdict.NOT_JUDGED})
-"""Verdicts on cases of which nothing is known: the target was not tried with them, or the suite's own code or the
-operator's broke off. A run that is gone on with tries them."""
+"""Verdicts on cases without a result: the target did not run them, or the code of the suite or of the operator failed.
+
+A resumed run tries them again.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,10 @@ class Judgement:
     worst
         Largest |error|/radius of judged elements; infinity if no radius allows the value.
     error_sums
-        Sums over elements not in doubt for the run's bias: signed error, error towards larger magnitude, its square,
+        Sums for the run's bias, over defined elements: signed error, error towards larger magnitude, its square,
         u|value|.
     strict
-        For an accuracy case: whether it passes by the class ``strict`` too; None for others.
+        For an accuracy case: whether it passes by the class ``strict``, too; None for other cases.
     """
 
     verdict: Verdict
@@ -103,36 +108,38 @@ _STATUS = {
 
 
 NO_CLEAN_REFUSAL = "no-clean-refusal"
-"""Flag of refusals by an exception that suggests a bug, before the model was accepted: they may be no refusals."""
+"""Flag of refusals by an exception that suggests a bug, before the model was accepted: perhaps they are not
+refusals."""
 
 RANDOM_WEIGHTS = "random-weights"
-"""Flag of a node of a model with random numbers for unknown weights."""
+"""Flag of a model's node that has random numbers in place of unknown weights."""
 
 OF_FORBIDDEN = frozenset({"refused", "open"})
-"""Reasons of a pass that is of a forbidden model: it was refused, or the document leaves open whether it must be."""
+"""Reasons of a pass of a forbidden model: it was refused, or the document leaves open whether it must be."""
 
 EXCEPTION = "exception"
-"""Reason of a crash of which the process knew nothing: an exception that programs raise by mistake."""
+"""Reason of a crash in which the process survived: an exception that indicates a bug."""
 
 
 def not_run(outcome: Outcome) -> Judgement:
-    """Return the verdict on a job that did not run to its end."""
+    """Return the verdict on a job that did not finish."""
     if outcome.broke:
         return Judgement(Verdict.CRASHED, EXCEPTION, message=outcome.reason)
     return _declined(outcome)
 
 
 def would_allow(name: str) -> str:
-    """Return the words for a wider class whose bounds hold the values, without signs of its roundings."""
+    """Return the message on a wider class whose bounds hold the values, although they are not rounded like it."""
     return f"the error would fit class {name}"
 
 
 def not_judged(error: Exception, doing: str) -> Judgement:
-    """Return the verdict on a case in which onnxspec or the operator's own code raised an exception: nothing is known
-    of the target.
+    """Return the verdict on a case in which the code of onnxspec or of the operator raised an exception.
+
+    Such a case has no information on the target.
 
     doing
-        The step that broke off: ``building`` or ``judging``.
+        The step that failed: ``building`` or ``judging``.
     """
     return Judgement(Verdict.NOT_JUDGED, doing, message=f"the suite's fault or the operator's: {told_mishap(error)}")
 
@@ -142,7 +149,7 @@ def _declined(outcome: Outcome) -> Judgement:
     return Judgement(_STATUS[outcome.status], outcome.phase or None, message=outcome.reason, flags=flags)
 
 
-# What tells whether a forbidden model was taken. A provider that leaves it to another one does not take it.
+# Statuses that show whether a forbidden model was accepted. A provider that leaves it to another one rejects it.
 _TRIED = frozenset({"ran", "refused", "fell-back"})
 
 
@@ -152,11 +159,11 @@ def judge_forbidden(
     """Return the verdict on an invalid model.
 
     summary, due, clause
-        Its violation, the phase at which it must be refused at the latest, and the clause that it violates.
+        Its violation, the last phase in which it must be refused, and the clause that it violates.
     legal
-        Outcome of the same model without the violation. If that does not run either, a refusal shows nothing.
+        Outcome of the same model without the violation. If that does not run either, a refusal proves nothing.
     open
-        Whether accepting it is right too.
+        Whether accepting it is right, too.
     """
     if outcome.status not in _TRIED:
         return not_run(outcome)

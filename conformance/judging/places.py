@@ -1,4 +1,4 @@
-"""Elements of outputs, named and ordered by the axes that their output has in its document."""
+"""Elements of outputs, named and ordered by the axes of their output in its document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Indices = NDArray[np.int64]
 
 
 def format_index(output: str, index: tuple[int, ...]) -> str:
-    """Return an element as a message names it: ``Y[0, 1, 2, 3]``."""
+    """Return an element as text for a message: ``Y[0, 1, 2, 3]``."""
     return f"{output}[{', '.join(map(str, index))}]"
 
 
@@ -75,12 +75,12 @@ class OutputAxes:
         return self.sizes.index(size) if size in self.sizes else None
 
     def element(self, position: int, direction: int, row: int, unit: int) -> tuple[int, ...]:
-        """Return the index of an element of a recurrent output, as far as it has these axes."""
+        """Return the index of an element of a recurrent output, restricted to the axes that it has."""
         at = {SEQ_LENGTH: position, DIRECTIONS: direction, ROWS: row}
         return tuple(at.get(size, unit) for size in self.sizes)
 
     def unit(self, index: tuple[int, ...]) -> tuple[int, int, int]:
-        """Return the direction, the row and the unit of an element: of axes that the output lacks 0."""
+        """Return the direction, the row and the unit of an element; 0 for axes that the output lacks."""
         at = dict(zip(self.sizes, index, strict=True))
         rest = (k for size, k in at.items() if size not in (SEQ_LENGTH, DIRECTIONS, ROWS))
         return at.get(DIRECTIONS, 0), at.get(ROWS, 0), next(rest, 0)
@@ -90,37 +90,37 @@ class OutputAxes:
         leading = [self.axis(size) for size in (SEQ_LENGTH, DIRECTIONS, ROWS)]
         rest = [axis for axis in range(array.ndim) if axis not in leading]
         moved = array.transpose([axis for axis in leading if axis is not None] + rest)
-        missing = tuple(place for place, axis in enumerate(leading) if axis is None)
+        missing = tuple(number for number, axis in enumerate(leading) if axis is None)
         return np.expand_dims(moved, missing)
 
     def place(self, index: tuple[int, ...]) -> OutputPlace:
-        """Return an element with the words for where it is."""
+        """Return an element with the text for its position."""
         at = dict(zip(self.sizes, index, strict=True)) if self.sizes else {}
-        words, step = [], None
+        parts, step = [], None
         if SEQ_LENGTH in at:
             step = int(self._steps(np.array([index]))[0])
-            words.append(f"step {step}")
+            parts.append(f"step {step}")
         elif self._stepwise:
-            words.append("after the last step")
+            parts.append("after the last step")
         if DIRECTIONS in at:
-            words.append(self._c.directions[at[DIRECTIONS]])
-        spoken = (SEQ_LENGTH, DIRECTIONS, *self._silent)
-        words += [
-            f"{name} {at[size]}" for size, name in zip(self.sizes, self._names, strict=True) if size not in spoken
+            parts.append(self._c.directions[at[DIRECTIONS]])
+        excluded = (SEQ_LENGTH, DIRECTIONS, *self._silent)
+        parts += [
+            f"{name} {at[size]}" for size, name in zip(self.sizes, self._names, strict=True) if size not in excluded
         ]
-        return OutputPlace(self.output, index, step, ", ".join(words))
+        return OutputPlace(self.output, index, step, ", ".join(parts))
 
     def order(self, indices: Indices) -> Indices:
-        """Return keys that order elements as they are computed: output, step, direction, row, further axes."""
+        """Return sort keys for the order of computation: output, step, direction, row, further axes."""
         leading = (SEQ_LENGTH, DIRECTIONS, ROWS)
         keys = [np.full(len(indices), self._rank), self._steps(indices)]
         keys += [self._of(size, indices) for size in leading[1:]]
-        known = [self.axis(size) for size in leading]
-        keys += [indices[:, axis] for axis in range(indices.shape[1]) if axis not in known]
+        leading_axes = [self.axis(size) for size in leading]
+        keys += [indices[:, axis] for axis in range(indices.shape[1]) if axis not in leading_axes]
         return np.stack(keys, axis=1)
 
     def earliest(self, indices: Indices) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the order and the index of the element, of at least one, that is computed first."""
+        """Return the sort key and the index of the element that is computed first; ``indices`` must not be empty."""
         order = self.order(indices)
         first = np.lexsort(order.T[::-1])[0]
         return tuple(map(int, order[first])), tuple(map(int, indices[first]))
@@ -139,8 +139,10 @@ class OutputAxes:
 
 
 def _steps_of(c: Resolved, direction: str) -> Indices:
-    """Return the step at which each position of each row is computed, (T, N): the table of positions is its own
-    inverse."""
+    """Return the step at which each position of each row is computed, (T, N).
+
+    The table of positions is its own inverse.
+    """
     positions = processing_order(c.T, c.lengths, direction)
     if isinstance(positions, slice):
         return np.broadcast_to(np.arange(c.T)[positions][:, np.newaxis], (c.T, c.N))

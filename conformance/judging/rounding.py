@@ -1,9 +1,9 @@
-"""Errors outside a declared class and inside a wider one: whether they look like that class's roundings.
+"""Test whether errors outside a declared class and inside a wider one look like that class's roundings.
 
 A bound of bfloat16 is 65,000 times as wide as one of float32: a dropped term, or a wrong sign, may well lie inside. But
 arithmetic that rounds so coarsely does so everywhere: most elements are off by far more than the narrow bound. A
 structural fault that is small enough for the wide bound mostly shows in some elements, or in bounds that are beyond the
-signal itself. (That errors lean to one side tells nothing: a coefficient that is rounded does so to all of them.)
+signal itself. (Errors that lean to one side prove nothing: a rounded coefficient biases all of them.)
 """
 
 from __future__ import annotations
@@ -19,39 +19,40 @@ from ...reference import FORMATS, AccuracyClass, Expectation
 
 __all__ = ["has_its_signature", "looks_like_flushing", "looks_like_rounding"]
 
-# From this ratio of the two bounds on an element tells. Conforming variants have a median error of 0.011 to 0.056 of
-# their class's bound, and 44 to 206 times t of their elements lie within a share t = 0.001 of it: so of elements whose
-# narrow bound is a 64th of the wide one most lie outside of it, whichever class rounds.
+# Smallest ratio of the two bounds at which an element is evidence. Conforming variants have a median error of 0.011 to
+# 0.056 of their class's bound, and 44 to 206 times t of their elements lie within a share t = 0.001 of it. So of
+# elements whose narrow bound is a 64th of the wide one, most lie outside the narrow one, whichever class rounds.
 _APART = 64.0
 
-# Beyond this share of its row's signal a wide bound is no measure of an error's size: where functions saturate it grows
-# with the argument's error, while the error itself vanishes.
+# Beyond this share of its row's signal, a wide bound does not measure an error's size. Where functions saturate, the
+# bound grows with the argument's error, while the error itself vanishes.
 _NARROW = 1 / 8
 
-# So do elements near the largest of their row, which functions with a limit have driven there.
+# Elements near the largest of their row are excluded, too: functions with a limit have driven them there.
 _UNSATURATED = 0.95
 
-# A class that stores in a narrower format: a number that the format does not hold, by more than the narrow bound, must
-# be off by more than that. Measured over 90 cases of all operators: 0 of 7,286 such elements lie within.
+# For a class that stores in a narrower format: a number that the format does not hold, by more than the narrow bound,
+# must be off by more than that. Measured over 90 cases of all operators: 0 of 7,286 such elements lie within.
 _STORED = 0.9
 
-# A class that rounds operands only: some sums happen to come out well, and clamped functions hide the error of others.
-# Measured: 52 % within in the worst of 90 cases where nothing is clamped, 77 % where it is.
+# For a class that rounds only operands: some sums are accurate by chance, and clamped functions hide the error of
+# others. Measured: 52 % within in the worst of 90 cases where nothing is clamped, 77 % where it is.
 _ROUNDED = 0.1
 
-# Conforming variants have a median error of a hundredth of their class's bound and more: where nine in ten are so much
-# smaller, it is no rounding of that format.
+# Conforming variants have a median error of at least a hundredth of their class's bound. If nine in ten errors are
+# below this share, they are not roundings of that format.
 _SIZED = 1 / 128
 
-# And of a ninetieth to an eighteenth: where half of the errors are more than twice that, something else is wrong.
+# Their median is between a ninetieth and an eighteenth. If half of the errors exceed twice that, there is another
+# cause.
 _LARGE = 1 / 8
 
-# Fewer elements than this are too few to go by their share.
+# Minimum number of elements for a share.
 _FEWEST = 8
 
 
 class _Elements(Struct, frozen=True):
-    """Judged elements of one output beside both bounds, as flat arrays."""
+    """Judged elements of one output with both bounds, as flat arrays."""
 
     got: NDArray[np.float64]
     error: NDArray[np.float64]
@@ -64,12 +65,12 @@ class _Elements(Struct, frozen=True):
 def looks_like_rounding(
     pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
-    """Return whether the errors of outputs that a wider class holds are those of its roundings.
+    """Return whether the errors of outputs inside a wider class are those of its roundings.
 
     pairs
         The expected outputs by the declared class and by the wider one.
     wider
-        The class whose roundings they should be. True for an arithmetic without formats to compare with.
+        The class whose roundings they should be. None, an arithmetic without formats to compare with, gives True.
     """
     if wider is None:
         return True
@@ -85,7 +86,7 @@ def looks_like_rounding(
     if wider.storage is not None:
         telling &= _off_grid(value, wider.storage) > narrow
     if telling.sum() < _FEWEST:
-        # Nothing is near enough to tell. A bound wider than the signal would hold anything.
+        # Too few elements are evidence. A bound wider than the signal would hold anything.
         return not outside.any() or bool(np.median(wide[outside] - signal[outside]) <= 0)
     least = _ROUNDED if wider.storage is None else _STORED
     return bool(np.mean(outside[telling]) >= least)
@@ -94,13 +95,14 @@ def looks_like_rounding(
 def has_its_signature(
     pairs: Iterable[tuple[Expectation, Expectation]], outputs: Mapping[str, NDArray[Any]], wider: AccuracyClass | None
 ) -> bool:
-    """Return whether errors that look like roundings of a class are those of no other: as large as its roundings where
-    bounds distinguish them from others, or at numbers that its format holds although the right ones are not.
+    """Return whether errors that look like roundings of a class look like those of no other class.
 
-    An approximated function looks like them in some cases, on a device without such a format; and a bound that is a
-    fifth of the numbers leaves room for much else. For outputs that pass :func:`looks_like_rounding`.
+    They are as large as its roundings where bounds distinguish the classes, or all numbers are on its format's grid
+    although the right ones are not. An approximated function looks like such roundings in some cases, on a device
+    without the format; and a bound of a fifth of the numbers allows many other errors. For outputs that pass
+    :func:`looks_like_rounding`.
     """
-    # A class of levels says how many of them it is off, and nothing of a format.
+    # A class of levels limits the number of levels, and has no format.
     if wider is None or wider.flushes or wider.steps:
         return True
     parts = [part for pair in pairs if (part := _elements(*pair, outputs)) is not None]
@@ -109,12 +111,12 @@ def has_its_signature(
     apart = [(p.wide >= _APART * p.narrow) & (p.wide > 0) & (p.wide <= _NARROW * p.signal) for p in parts]
     shares = [np.abs(part.error[far]) / part.wide[far] for part, far in zip(parts, apart, strict=True)]
     telling = np.concatenate([*shares, np.zeros(0)])
-    # Where functions saturate most errors vanish.
+    # Where functions saturate, most errors vanish.
     return bool(telling.size) and bool(np.quantile(telling, 0.9) >= _SIZED and np.median(telling) <= _LARGE)
 
 
 def _on_grid(parts: Iterable[_Elements], form: str) -> bool:
-    """Return whether all numbers are ones of a format, among them some that must be others."""
+    """Return whether all numbers are on a format's grid, and some of the expected ones are not."""
     others = 0
     for part in parts:
         if (_off_grid(part.got, form) > 0).any():
@@ -128,8 +130,10 @@ def looks_like_flushing(
     outputs: Mapping[str, NDArray[Any]],
     flushed: Callable[[], Mapping[str, NDArray[Any]]],
 ) -> bool:
-    """Return whether subnormal numbers became zeros: a result is zero and must not be, or most results outside the
-    declared class are off by the effect of flushed inputs.
+    """Return whether subnormal numbers became zeros.
+
+    Either a result is zero and must not be, or most results outside the declared class are off by the effect of flushed
+    inputs.
 
     pairs
         As for :func:`looks_like_rounding`.
@@ -143,7 +147,7 @@ def looks_like_flushing(
         got = outputs.get(narrow.output)
         if got is None or narrow.conventional or narrow.repeats_y:
             continue
-        value, radius = (np.broadcast_to(each, got.shape) for each in (narrow.number.value, narrow.number.radius))
+        value, radius = (np.broadcast_to(number, got.shape) for number in (narrow.number.value, narrow.number.radius))
         outside = np.isfinite(radius) & (np.abs(got.astype(np.float64) - value) > radius)
         if (outside & (got == 0)).any():
             return True
@@ -159,7 +163,7 @@ def looks_like_flushing(
 
 
 def _elements(narrow: Expectation, wide: Expectation, outputs: Mapping[str, NDArray[Any]]) -> _Elements | None:
-    """Return the elements of an output that both expectations judge; None if they show nothing about arithmetic."""
+    """Return the elements of an output that both expectations judge; None if they are no evidence on arithmetic."""
     if narrow.conventional or narrow.repeats_y or narrow.output not in outputs:
         return None
     got = outputs[narrow.output].astype(np.float64)

@@ -1,7 +1,7 @@
 """Runs of each node of a case with a target's outputs, or the verdict if there are no numbers to judge.
 
-A graph is judged node by node, like lone nodes: each from the inputs that the target itself computed by the nodes
-before it. So a wrong node does not make the next one wrong.
+A graph is judged node by node, like lone nodes. Each node is judged from the inputs that the target itself computed by
+earlier nodes, so a wrong node does not make the next one wrong.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class NodeView(Struct, frozen=True):
     name
         Of the node in its graph; empty for a lone one.
     trials, outcomes
-        As those of a case with this node only: its own run and its all-outputs run. If its own run shows neither the
-        node's outputs nor its inputs, the latter alone.
+        As those of a case with only this node: its own run and its all-outputs run. If its own run has neither the
+        node's outputs nor its inputs, only the latter.
     """
 
     name: str
@@ -80,14 +80,14 @@ class NodeRun:
 
     @property
     def number(self) -> str:
-        """The number of the run in its session, in words; empty where there is one."""
+        """The number of the run in its session, as text; empty for a single run."""
         feeds = self.trial.feeds
         number = next((k for k, feed in enumerate(feeds, 1) if feed.inputs is self.inputs), 0)
         return f"run {number} of {len(feeds)}" if number and len(feeds) > 1 else ""
 
     @property
     def present(self) -> dict[str, Array]:
-        """The outputs that there are."""
+        """The outputs that are not missing."""
         return {name: array for name, array in self.outputs.items() if array is not None}
 
 
@@ -99,7 +99,7 @@ class ReadRuns(Struct, frozen=True):
 
 
 def with_expectations(runs: Sequence[NodeRun]) -> list[NodeRun]:
-    """Return runs with their expected outputs; those of one node on the same inputs are computed together."""
+    """Return runs with their expected outputs; expectations of one node on the same inputs are computed together."""
     together: dict[tuple[int, int], list[int]] = {}
     for number, run in enumerate(runs):
         together.setdefault((id(run.node), id(run.inputs)), []).append(number)
@@ -113,7 +113,7 @@ def with_expectations(runs: Sequence[NodeRun]) -> list[NodeRun]:
 
 
 def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> ReadRuns | Judgement:
-    """Return a target's runs, node by node, or the verdict where there are no numbers to be judged."""
+    """Return a target's runs, node by node, or the verdict where there are no numbers to judge."""
     subject, outcome = trials[0].subject, outcomes[0]
     if not subject.is_lone and outcome.status == "ran":
         if outcome.malformed:
@@ -133,14 +133,14 @@ def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> ReadRuns | Jud
 
 
 def of_node(judgement: Judgement, name: str) -> Judgement:
-    """Return a verdict with the name of the node that it is about; as it is where a lone one needs none."""
+    """Return a verdict with the name of its node; unchanged for a lone node."""
     if not name or judgement.where is None:
         return judgement
     return replace(judgement, where={"node": name, **judgement.where}, message=f"{name}: {judgement.message}")
 
 
 def _read(view: NodeView) -> ReadRuns | Judgement:
-    """Return the runs of one node, or the verdict where there are no numbers to be judged."""
+    """Return the runs of one node, or the verdict where there are no numbers to judge."""
     trial, outcome = view.own
     legal_trial, legal = view.all_outputs or (None, None)
     if trial.violation is not None:
@@ -178,8 +178,8 @@ def _read(view: NodeView) -> ReadRuns | Judgement:
                 runs.append(NodeRun(legal_trial.node, feed.inputs, joined, trial, view.name))
             else:
                 runs.append(NodeRun(trial.node, feed.inputs, outputs, trial, view.name))
-                # By an operator's own questions the all-outputs run must be right as well, and by the same answers.
-                # The others may be others there: a state goes on as levels only where Y has levels.
+                # For an operator's joint questions, the all-outputs run must be right, too, with the same answers.
+                # Other answers may differ there: a state is passed on as levels only where Y has levels.
                 if legal_trial is not None and operator_for(trial.node).entangled:
                     runs += [NodeRun(legal_trial.node, feed.inputs, o, trial, view.name) for o in complete]
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
@@ -197,7 +197,7 @@ def _altered(feeds: Sequence[int], count: int) -> Judgement:
 
 def _named(node: Node, lists: Sequence[Sequence[Array | None]]) -> Iterator[dict[str, Any]]:
     for outputs in lists:
-        # A list of another length is caught as malformed; until then it keeps what can be named.
+        # A list of another length is rejected as malformed later; until then its outputs get names as far as possible.
         names = [*node.outputs, *(f"output {k}" for k in range(len(node.outputs), len(outputs)))]
         yield dict(zip(names, outputs, strict=False))
 
@@ -209,7 +209,7 @@ def _wrong_count(came: int, asked: int) -> Judgement:
 def malformed(
     node: Node, inputs: Mapping[str, Array], outputs: Mapping[str, Any], touched: frozenset[str]
 ) -> Judgement | None:
-    """Return a complaint about the count, the types or the shapes of outputs, if there is one."""
+    """Return a verdict on a wrong number, type or shape of outputs; None if they are right."""
     c = resolve(node, inputs)
     if len(outputs) != len(node.outputs):
         return _wrong_count(len(outputs), len(node.outputs))
@@ -228,7 +228,7 @@ def malformed(
 
 
 def _complete_outputs(view: NodeView) -> list[list[dict[str, Any]]]:
-    """Return the outputs of the all-outputs run for each feed, as far as it ran and they are well formed."""
+    """Return the outputs of the all-outputs run for each feed, if it ran and they are well formed."""
     trial, outcome = view.all_outputs or (None, None)
     if trial is None or outcome is None or outcome.status != "ran" or outcome.malformed:
         return [[] for _ in view.trials[0].feeds]
@@ -240,9 +240,11 @@ def _complete_outputs(view: NodeView) -> list[list[dict[str, Any]]]:
 
 
 def _joined(outputs: Outputs, complete: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the outputs of the all-outputs run in place of a run's own, where those that both have are equal bit for
-    bit: then they stand for both, and every step can be judged. Otherwise the run is judged alone, by the radius of a
-    free run."""
+    """Return the outputs of the all-outputs run in place of a run's own, if the common ones are equal bit for bit.
+
+    They then stand for both, and every step can be judged. Otherwise return None: the run is judged alone, by the
+    radius of a free run.
+    """
     for all_outputs in complete:
         if all(array.tobytes() == all_outputs[name].tobytes() for name, array in outputs.items()):
             return all_outputs
@@ -250,10 +252,10 @@ def _joined(outputs: Outputs, complete: list[dict[str, Any]]) -> dict[str, Any] 
 
 
 def node_views(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Iterator[NodeView]:
-    """Yield the nodes of a case one after the other, each behind those that feed it.
+    """Yield the nodes of a case one after the other, each after those that feed it.
 
     For a case that did not run, or returned another number of outputs than its graph has, yield only the first. The
-    outputs of a node must have the right form before the nodes behind it follow.
+    outputs of a node must have the right form before later nodes are requested.
     """
     subject = trials[0].subject
     if subject.is_lone:
@@ -264,17 +266,17 @@ def node_views(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> Iterator
         if not ran:
             yield NodeView(bound.name, tuple(trial.first for trial in trials), tuple(outcomes))
             continue
-        several = [_alone(t, t.subject.named(bound.name), o) for t, o in zip(trials, outcomes, strict=False)]
-        seen = [pair for pair in several if pair is not None]
-        if len(seen) > 1 and not bound.is_given(trials[0].feeds[0].inputs):
-            # On other inputs neither stands for the other.
-            seen = seen[1:] if _agree(trials, outcomes) else seen[:1]
-        if seen:
-            yield NodeView(bound.name, tuple(trial for trial, _ in seen), tuple(outcome for _, outcome in seen))
+        candidates = [_alone(t, t.subject.named(bound.name), o) for t, o in zip(trials, outcomes, strict=False)]
+        views = [pair for pair in candidates if pair is not None]
+        if len(views) > 1 and not bound.is_given(trials[0].feeds[0].inputs):
+            # With other inputs, neither run stands for the other.
+            views = views[1:] if _agree(trials, outcomes) else views[:1]
+        if views:
+            yield NodeView(bound.name, tuple(trial for trial, _ in views), tuple(outcome for _, outcome in views))
 
 
 def view_of(trials: Sequence[Trial], outcomes: Sequence[Outcome], judgement: Judgement | None) -> NodeView:
-    """Return the node that a verdict is about: the one that it names, else the first."""
+    """Return the node that a verdict names, else the first node."""
     name = (judgement.where or {}).get("node") if judgement is not None else None
     first: NodeView | None = None
     for view in node_views(trials, outcomes):
@@ -288,11 +290,13 @@ def view_of(trials: Sequence[Trial], outcomes: Sequence[Outcome], judgement: Jud
 def _agree(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> bool:
     """Return whether a case and its all-outputs run returned the same bits for all common outputs."""
     (names, own), (others, complete) = ((t.subject.shown, o) for t, o in zip(trials, outcomes, strict=True))
-    for lists, other in zip(own.outputs, complete.outputs, strict=False):
-        if len(lists) != 1 or len(other) != 1 or len(other[0]) != len(others):
+    for lists, other_lists in zip(own.outputs, complete.outputs, strict=False):
+        if len(lists) != 1 or len(other_lists) != 1 or len(other_lists[0]) != len(others):
             return False
-        shown = _present(others, other[0])
-        if any(_bits([array]) != _bits([shown.get(name)]) for name, array in _present(names, lists[0]).items()):
+        complete_outputs = _present(others, other_lists[0])
+        if any(
+            _bits([array]) != _bits([complete_outputs.get(name)]) for name, array in _present(names, lists[0]).items()
+        ):
             return False
     return bool(complete.outputs)
 
@@ -305,30 +309,30 @@ def _alone(trial: Trial, bound: Bound, outcome: Outcome) -> tuple[Trial, Outcome
     if not node.outputs or bound.outputs is None:
         return None
     if outcome.status != "ran" or outcome.malformed:
-        # There are no numbers to be handed on.
+        # There are no numbers for later nodes.
         if not all(bound.is_given(feed.inputs) for feed in trial.feeds):
             return None
         return _lone(trial, bound, [(f, bound.inputs_from(f.inputs)) for f in trial.feeds]), outcome
-    places = [subject.shown.index(bound.outputs[formal]) for formal in node.outputs]
+    indices = [subject.shown.index(bound.outputs[formal]) for formal in node.outputs]
     feeds: list[tuple[Feed, Mapping[str, Array]]] = []
     returned: list[tuple[Arrays, ...]] = []
     for feed, lists in zip(trial.feeds, outcome.outputs, strict=True):
-        # Runs that differ may hand on numbers that differ: then they are runs of this node on other inputs.
+        # Runs that differ may pass on different numbers: then they are runs of this node on other inputs.
         equal: dict[object, tuple[dict[str, Array], list[Arrays]]] = {}
         for arrays in lists:
             tensors = {**feed.inputs, **_present(subject.shown, arrays)}
             if not bound.is_given(tensors):
                 return None
             inputs = bound.inputs_from(tensors)
-            equal.setdefault(_bits(inputs.values()), (inputs, []))[1].append(tuple(arrays[place] for place in places))
-        for inputs, several in equal.values():
+            equal.setdefault(_bits(inputs.values()), (inputs, []))[1].append(tuple(arrays[place] for place in indices))
+        for inputs, results in equal.values():
             feeds.append((feed, inputs))
-            returned.append(tuple({_bits(arrays): arrays for arrays in several}.values()))
+            returned.append(tuple({_bits(arrays): arrays for arrays in results}.values()))
     return _lone(trial, bound, feeds), replace(outcome, outputs=tuple(returned))
 
 
 def _lone(trial: Trial, bound: Bound, feeds: Iterable[tuple[Feed, Mapping[str, Array]]]) -> Trial:
-    """Return a node as a trial of its own, from the graph's inputs in each run and the node's inputs then."""
+    """Return a node as a trial of its own, from the graph's inputs and the node's inputs in each run."""
     made = tuple(Feed(inputs, bound.fed_from(feed.fed)) for feed, inputs in feeds)
     return replace(trial, node=trial.subject.showing(bound), feeds=made, graph=None)
 

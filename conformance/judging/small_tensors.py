@@ -1,7 +1,7 @@
-"""Small tensors that a target loses or misreads, which the bounds of a wider accuracy class hold.
+"""Detection of lost or misread small tensors, whose effect is within the bounds of a wider accuracy class.
 
-A bias a hundredth as large as the other terms moves numbers by no more than bfloat16's roundings do, and all of them.
-What tells the two apart is the computation without that bias: it gives what was returned to within the bounds of the
+A bias a hundredth as large as the other terms moves all numbers by no more than bfloat16's roundings do. The
+computation without that bias distinguishes the two: it reproduces the target's outputs within the bounds of the
 declared class, and no arithmetic that rounds coarsely comes so near to it.
 """
 
@@ -18,17 +18,23 @@ from .runs import NodeRun
 __all__ = ["small_tensor_fault"]
 
 _TOPICS = frozenset({"bias", "initial-states", "peepholes"})
-"""Clauses of the tensors that may be small beside all else that is added up."""
+"""Clauses of tensors that may be small in comparison with the other terms of their sum."""
 
 _LEAST_BITS = 64.0
-"""Evidence of a fault for which a class that holds the same numbers is given up: eight elements that are nearer to the
-fault's by a factor of 256. Conforming kernels of three coarse classes had none in the 628 cases of `core` for float32
-that they miss, and a lost bias has thousands in a node of eight units."""
+"""Minimum evidence for a fault against a class that holds the same numbers: eight elements that are nearer to the
+fault's by a factor of 256.
+
+Conforming kernels of three coarse classes had no such evidence in the 628 cases of `core` for float32 that they miss. A
+lost bias has thousands in a node of eight units.
+"""
 
 
 def small_tensor_fault(runs: Sequence[NodeRun], accuracy: str, interpretations: Interpretations) -> Fault | None:
     """Return the fault of a small tensor that gives the outputs of all runs within the bounds of an accuracy class, or
-    None. Of several, the first of the table."""
+    None.
+
+    If there are several, return the first of the table.
+    """
     node, type_name = runs[0].node, resolve(runs[0].node, runs[0].inputs).format.name
     faults = faults_of(node.operator.known_as, node.since_version, type_name)
     possible = [fault for fault in faults if fault.structural and fault.topic.partition(".")[0] in _TOPICS]
@@ -38,7 +44,7 @@ def small_tensor_fault(runs: Sequence[NodeRun], accuracy: str, interpretations: 
     bits = np.zeros(len(possible))
     for group in groups.values():
         bits += list(_evidence(group, possible, accuracy, interpretations))
-    return next((fault for fault, some in zip(possible, bits, strict=True) if some >= _LEAST_BITS), None)
+    return next((fault for fault, total in zip(possible, bits, strict=True) if total >= _LEAST_BITS), None)
 
 
 def _evidence(

@@ -1,4 +1,4 @@
-"""Flags of a result for NaN and for overflow, beside its verdict: no document speaks of either."""
+"""Flags of a result for NaN and for overflow, beside its verdict: no document covers either."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ __all__ = ["with_special_values"]
 def with_special_values(
     judgement: Judgement, runs: Sequence[NodeRun], touched: frozenset[str], accuracy: str
 ) -> Judgement:
-    """Return a judgement with flags for NaN and for numbers beyond a formula's range; if nothing fails, also with the
-    message and place of the first.
+    """Return a judgement with flags for NaN and for numbers beyond a formula's range.
+
+    If nothing fails, it also has the message and the position of the first.
 
     touched
         Names of the open questions of these nodes.
@@ -30,20 +31,20 @@ def with_special_values(
         Name of the accuracy class by which the target is judged.
     """
     answered = judgement.interpretations or {}
-    asked = [(run.node, run.inputs) for run in runs]
+    nodes = [(run.node, run.inputs) for run in runs]
     first_departing: tuple[NodeRun, Sequence[Departure]] | None = None
-    for interpretations in readings(asked, touched - answered.keys(), Interpretations(**answered)):
+    for interpretations in readings(nodes, touched - answered.keys(), Interpretations(**answered)):
         departing = _departing(runs, accuracy, interpretations)
         if departing is None:
-            return judgement  # what the numbers do not tell of may be meant otherwise
+            return judgement  # under this interpretation, the outputs may be intended
         first_departing = first_departing or departing
     assert first_departing is not None
     run, departures = first_departing
-    flags = (*judgement.flags, *dict.fromkeys(each.flag for each in departures))
-    if judgement.verdict in FAILING or judgement.clause is not None:  # a broken convention has its own words
+    flags = (*judgement.flags, *dict.fromkeys(departure.flag for departure in departures))
+    if judgement.verdict in FAILING or judgement.clause is not None:  # a broken convention has its own message
         return replace(judgement, flags=flags)
     first = departures[0]
-    where, message = _first_of(run, [each for each in departures if each.flag == first.flag])
+    where, message = _first_of(run, [departure for departure in departures if departure.flag == first.flag])
     reason = "nan" if first.flag == LOSES_NAN else "overflow"
     if judgement.verdict is not Verdict.PASS:
         reason = judgement.reason or reason
@@ -53,7 +54,7 @@ def with_special_values(
 def _departing(
     runs: Sequence[NodeRun], accuracy: str, interpretations: Interpretations
 ) -> tuple[NodeRun, Sequence[Departure]] | None:
-    """Return the first run that departs from the equations under some interpretations, and where."""
+    """Return the first run that departs from the equations under some interpretations, with its departures."""
     for run in runs:
         operator = operator_for(run.node)
         departures = operator.departures(run.node, run.inputs, run.present, accuracy, interpretations)
@@ -63,7 +64,7 @@ def _departing(
 
 
 def _first_of(run: NodeRun, departures: Sequence[Departure]) -> tuple[dict[str, Any], str]:
-    """(the place of the element that is computed first, all of it in words)."""
+    """Return (the position of the element that is computed first, a message on all departures)."""
     c = resolve(run.node, run.inputs)
     lost_at = [(axes := OutputAxes(run.node, c, d.output), *axes.earliest(np.argwhere(d.lost)), d) for d in departures]
     axes, _, index, first = min(lost_at, key=lambda element: element[1])
@@ -71,10 +72,10 @@ def _first_of(run: NodeRun, departures: Sequence[Departure]) -> tuple[dict[str, 
     got, must = apart(float(run.outputs[first.output][index]), float(first.must[index]))
     where: dict[str, Any] = place.where
     element = f"{place} is {got}"
-    lost = ", ".join(f"{each.output} ({int(each.lost.sum())} of {each.of})" for each in departures)
+    lost = ", ".join(f"{departure.output} ({int(departure.lost.sum())} of {departure.of})" for departure in departures)
     if first.flag == LOSES_NAN:
         return where, f"NaN enters at {first.entry}; {element}, NaN by the equations; lost in {lost}"
-    arguments = [each.argument for each in departures if each.argument is not None]
+    arguments = [departure.argument for departure in departures if departure.argument is not None]
     where["argument"] = min(arguments, default=None)
-    begin = f" for an argument of {where['argument']:.4g}" if arguments else ""
-    return where, f"{element}, {must} by the equations: a formula overflows{begin}; seen in {lost}"
+    prefix = f" for an argument of {where['argument']:.4g}" if arguments else ""
+    return where, f"{element}, {must} by the equations: a formula overflows{prefix}; seen in {lost}"

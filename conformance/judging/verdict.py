@@ -1,4 +1,4 @@
-"""Verdict: the outcome of one case on one target, and the reason.
+"""Verdict on one case on one target, with the reason.
 
 A verdict accuses a runtime, so it rests only on proofs: on radii that every conforming implementation meets, on every
 interpretation that an open clause allows, and never on a convention.
@@ -48,17 +48,17 @@ def judge(
     """Return the verdict on a case.
 
     trials, outcomes
-        The case's own trial, and its companion if it has one; and the target's outcome of each.
+        The case's own trial, and its all-outputs run if it has one; and the target's outcome of each.
     accuracy
         Name of the accuracy class by which the target is judged.
     wider
-        Whether to try wider classes to tell ``inaccurate`` from ``wrong``; if not, all are ``wrong``.
+        Whether to try wider classes to distinguish ``inaccurate`` from ``wrong``; if not, all are ``wrong``.
     answers
-        Whether to find, for a pass, the interpretations that it shows, and whether the strict class holds. If not, its
+        Whether to find, for a pass, the interpretations that it proves, and whether the strict class holds. If not, its
         interpretations are some by which it passes.
 
-    Raise IllegalNode if the document does not allow the node with its inputs, unless the trial is about that: then it
-    must be refused, and the companion is the same without the violation.
+    Raise IllegalNode if the document does not allow the node with its inputs. A trial with a violation does not raise:
+    its node must be refused, and its second trial is the same node without the violation.
     """
     return judge_each(trials, [outcomes], accuracy, wider=wider, answers=answers)[0]
 
@@ -71,19 +71,20 @@ def judge_each(
     wider: bool = True,
     answers: bool = True,
 ) -> list[Judgement]:
-    """Return the verdicts on a case of several targets, or of several runs of one: see :func:`judge`. The expected
-    outputs are computed together, which costs much less.
+    """Return the verdicts on a case of several targets, or of several runs of one: see :func:`judge`.
+
+    The expected outputs are computed together, which costs much less.
 
     several
-        For each the outcomes of the trials.
+        For each target or run, the outcomes of the trials.
     """
-    each = [read(trials, outcomes) for outcomes in several]
-    runs = iter(with_expectations([run for runs in each if isinstance(runs, ReadRuns) for run in runs.runs]))
+    read_runs = [read(trials, outcomes) for outcomes in several]
+    runs = iter(with_expectations([run for runs in read_runs if isinstance(runs, ReadRuns) for run in runs.runs]))
     return [
         _by_operators([*islice(runs, len(target.runs))], target.flags, accuracy, wider, answers)
         if isinstance(target, ReadRuns)
         else target
-        for target in each
+        for target in read_runs
     ]
 
 
@@ -102,7 +103,7 @@ _ORDER = tuple(Verdict)
 
 
 def _together(judgements: Sequence[Judgement]) -> Judgement:
-    """Return the verdict on all nodes of a graph: that on the worst, with the counts of all."""
+    """Return the verdict on all nodes of a graph: the worst one, with the counts of all."""
     worst = min(judgements, key=lambda one: _ORDER.index(one.verdict))
     interpretations = [(one.interpretations or {}).items() for one in judgements]
     return replace(
@@ -144,28 +145,31 @@ def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: boo
 
 
 def _graded(judgement: Judgement, flags: Sequence[str]) -> Judgement:
-    """Return the result of a comparison that only grades the target: ``worst`` and nothing else."""
+    """Return the result of a comparison that only grades the target: it has ``worst``, and no pass or failure."""
     message = f"graded only; {judgement.message or 'within the bounds of standard'}"
     verdict = Verdict.INCONCLUSIVE
     return replace(judgement, verdict=verdict, reason="graded", message=message, accuracy=None, flags=tuple(flags))
 
 
 def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
-    """Arithmetics by which a target is judged."""
+    """Return the arithmetics by which a target is judged."""
     classes = operator_for(trial.node).classes(accuracy, trial.type)
     return classes if wider else Classes(classes.right)
 
 
 def _by_values(runs: list[NodeRun], touched: frozenset[str], classes: Classes, answers: bool) -> Judgement:
-    """Return the verdict by numbers. In the right arithmetics any interpretation is enough if it holds for all runs of
-    the case; then wider classes tell inaccurate from wrong."""
+    """Return the verdict by numbers.
+
+    In the right arithmetics, one interpretation is enough if it holds for all runs of the case. Then wider classes
+    distinguish inaccurate from wrong.
+    """
     best: Attempt | None = None
-    asked = [(run.node, run.inputs) for run in runs]
+    nodes = [(run.node, run.inputs) for run in runs]
     possible = cache(lambda interpretations: not classes.widest or hold(runs, classes.widest, interpretations))
     for name in (*classes.right, *classes.wider):
-        for interpretations in readings(asked, touched):
+        for interpretations in readings(nodes, touched):
             if name not in classes.right and not (possible(interpretations) and hold(runs, name, interpretations)):
-                continue  # how far off it is by that is not told
+                continue  # the error by this class is not reported
             attempt = attempt_at(runs, name, interpretations, touched)
             if attempt.holds and name in classes.right:
                 if answers and touched:
@@ -174,14 +178,14 @@ def _by_values(runs: list[NodeRun], touched: frozenset[str], classes: Classes, a
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
                 if attempt.of_levels and attempt.interpretations != best.interpretations:
-                    # How far it is off is told by the reading that it is nearest to.
+                    # Report the error by the interpretation that is nearest to the numbers.
                     best = attempt_at(runs, classes.right[0], interpretations, touched)
                 wider = operator_for(runs[0].node).roundings(name)
                 compared = list(_beside(runs, classes.right[0], name, interpretations))
                 if not _rounds(compared, wider, interpretations):
                     if wider is not None and wider.flushes:
                         break  # it is hardly wider than the declared one
-                    # A wider class tells less still.
+                    # Even wider classes prove less.
                     return _refuted(best, Verdict.WRONG)
                 if wider is not None and wider.operands and small_tensor_fault(runs, classes.right[0], interpretations):
                     return _refuted(best, Verdict.WRONG)
@@ -193,7 +197,7 @@ def _by_values(runs: list[NodeRun], touched: frozenset[str], classes: Classes, a
 
 
 _Beside = tuple[NodeRun, list[tuple[Expectation, Expectation]]]
-"""A run, and each output's expectation by a narrow class beside that by a wider one."""
+"""A run, and for each output its expectations by a narrow class and by a wider one."""
 
 
 def _beside(runs: list[NodeRun], declared: str, name: str, interpretations: Interpretations) -> Iterator[_Beside]:
@@ -214,7 +218,7 @@ def _rounds(compared: Iterable[_Beside], wider: AccuracyClass | None, interpreta
 
 
 def _signed(compared: Iterable[_Beside], wider: AccuracyClass | None) -> bool:
-    """Return whether some run shows that its errors are a wider class's roundings."""
+    """Return whether at least one run shows that its errors are a wider class's roundings."""
     return any(has_its_signature(pairs, run.present, wider) for run, pairs in compared)
 
 
@@ -229,24 +233,28 @@ def _flushed(run: NodeRun, interpretations: Interpretations) -> dict[str, NDArra
 
     inputs = {name: zeroed(array) for name, array in run.inputs.items()}
     with np.errstate(all="ignore"):
-        right, other = (operator.evaluate(run.node, some, interpretations) for some in (run.inputs, inputs))
+        right, other = (operator.evaluate(run.node, values, interpretations) for values in (run.inputs, inputs))
     return {name: other[name] - array for name, array in right.items()}
 
 
 def _inaccurate(attempt: Attempt, name: str, best: Attempt, signed: bool) -> Judgement:
-    """Return the message that only a wider class holds the values. It is named if the errors are its roundings."""
+    """Return the verdict that only a wider class holds the values. It names the class if the errors are its
+    roundings."""
     judgement = _refuted(best, Verdict.INACCURATE)
     if not signed:
-        words = f"{would_allow(name)}, but the values are not rounded like it"
-        return replace(judgement, message=f"{judgement.message}; {words}")
-    # A radius that has outgrown the signal everywhere agrees with anything.
-    words = "right by" if attempt.telling or not attempt.vague else "cannot be told from"
-    return replace(judgement, accuracy=name, message=f"{judgement.message}; {words} the wider class {name}")
+        note = f"{would_allow(name)}, but the values are not rounded like it"
+        return replace(judgement, message=f"{judgement.message}; {note}")
+    # A radius that exceeds the signal everywhere agrees with any value.
+    note = "right by" if attempt.telling or not attempt.vague else "cannot be told from"
+    return replace(judgement, accuracy=name, message=f"{judgement.message}; {note} the wider class {name}")
 
 
 _FEWEST_TELLING = 0.1
-"""Share of elements whose bounds must be small beside the signal for a pass. An error in all outputs shows in any of
-them; an error in a direction, the last steps or a block of units concerns at least about a tenth."""
+"""Minimum share of elements with a bound that is small in comparison with the signal, for a pass.
+
+An error in all outputs shows in any of them; an error in a direction, the last steps or a block of units concerns at
+least about a tenth.
+"""
 
 
 def _accepted(attempt: Attempt, name: str, classes: Classes, best: Attempt | None) -> Judgement:
@@ -258,7 +266,8 @@ def _accepted(attempt: Attempt, name: str, classes: Classes, best: Attempt | Non
         verdict, reason = Verdict.INCONCLUSIVE, "wide"
         message = f"bounds of class {name} are within 1 % of the signal for {share:.0%} of the elements only"
     elif name != classes.right[0] and best is not None and attempt.judged < best.judged:
-        # What only a second arithmetic makes right, by a radius that says nothing, is neither right nor wrong.
+        # If only a second arithmetic holds, and only by a bound that proves nothing, the result is neither right nor
+        # wrong.
         verdict, reason, message = Verdict.INCONCLUSIVE, "inconclusive", f"cannot be told from {name} arithmetic"
     judgement = Judgement(
         verdict,
@@ -274,7 +283,7 @@ def _accepted(attempt: Attempt, name: str, classes: Classes, best: Attempt | Non
     )
     if attempt.unconventional is None:
         return judgement
-    if verdict is Verdict.INCONCLUSIVE:  # why nothing can be claimed has nothing to do with it
+    if verdict is Verdict.INCONCLUSIVE:  # the broken convention is not the reason that nothing is claimed
         return replace(judgement, flags=("unconventional",))
     first = attempt.unconventional.first
     judgement = replace(

@@ -1,9 +1,9 @@
-"""Words for outcomes, in one table: verdicts, their reasons, flags, kinds of findings, states of several cases, and
-statuses of clauses.
+"""Text for outcomes, in one table: verdicts, reasons, flags, kinds of findings, states of several cases, statuses of
+clauses.
 
-Terminal, pages, certificates, summaries, notebooks, JUnit and ``check`` look them up here, and have no words of their
-own; docs/results.md has each of them (tests compare both). An unknown one, of a run of another version, is shown as it
-stands and claims nothing.
+Terminal, pages, certificates, summaries, notebooks, JUnit and ``check`` use this table, and have no text of their own;
+docs/results.md has each entry (tests compare both). An unknown entry, of a run of another version, is shown unchanged,
+without a meaning.
 """
 
 from __future__ import annotations
@@ -143,13 +143,13 @@ _WORDS = (
 )
 
 VERDICTS: Mapping[str, Word] = {each.verdict: each for each in _WORDS}
-"""Words by verdict, worst first: the order in which pages count and list them."""
+"""Text by verdict, worst first: the order in which pages count and list them."""
 
 FLAGS: Mapping[str, str] = {
     "nondeterministic": "repeated runs of the same data differ",
     "outputs-differ-from-companion": "outputs differ from those of the same node with all outputs asked for",
 }
-"""Remarks on what is no fault, but good to know, by the flag of a result."""
+"""Remarks that are not faults, but useful, by the flag of a result."""
 
 NO_FAILURE: Mapping[str, str] = {
     "convention": "The document is silent here, and implementers agree on something that this target does not do.",
@@ -159,7 +159,7 @@ NO_FAILURE: Mapping[str, str] = {
     "and this one gives different ones in different cases.",
     "biased": "Each result is within its error bound, but the errors lean to one side and do not average out.",
 }
-"""Kinds of findings that fail no case, and why each is worth knowing. The others are called by their verdicts."""
+"""Kinds of findings that fail no case, with their meaning. The other kinds have the names of verdicts."""
 
 
 STATUS_WORDS: Mapping[str, str] = {
@@ -178,37 +178,37 @@ STATES: Mapping[str, str] = {
     "declined": "not supported",
     "not tried": "not tried",
 }
-"""The words for what several results come to, worst first: one fails; else one passes; else one was declined; else
-nothing is known."""
+"""Text for the state of several results, worst first: fails if one fails, else right if one passes, else declined if
+one was declined, else not tried."""
 
 FAILS, RIGHT, DECLINES, UNKNOWN = STATES
 
 
 def word(verdict: str) -> Word:
-    """Return the word for a verdict; one that is not in the table is shown as it stands and claims nothing."""
+    """Return the text for a verdict; an unknown one is shown unchanged, without a meaning."""
     return VERDICTS.get(verdict) or Word(verdict or "no verdict", "This report does not know it.")
 
 
 def rank(verdict: str) -> int:
-    """Return the place of a verdict in the order of the table; unknown ones come before the passes."""
+    """Return the rank of a verdict in the order of the table; unknown ones come before the passes."""
     order = list(VERDICTS)
     return order.index(verdict) if verdict in VERDICTS else len(order) - 2
 
 
 def happening(verdict: str, reason: str) -> str:
-    """Return the words for what happens, by verdict and reason; empty where the table has none."""
+    """Return the description of a verdict with a reason; empty where the table has none."""
     happens = word(verdict).happens
     return happens.get(reason) or happens.get("", "")
 
 
 def outcome_told(verdict: str, reason: str) -> str:
-    """Return an outcome in words: ``wrong (Wrong values)``."""
+    """Return an outcome as text: ``wrong (Wrong values)``."""
     happens = happening(verdict, reason)
     return f"{verdict} ({happens})" if happens else verdict
 
 
 def short_title(verdict: str, reason: str) -> str:
-    """Return the beginning of a finding's title, which programs read."""
+    """Return the start of a finding's title, which programs read."""
     if verdict == Verdict.PASS.value:
         return f"breaks a convention ({reason})"
     return f"{verdict} ({reason})" if reason else verdict
