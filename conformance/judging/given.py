@@ -88,12 +88,12 @@ def _output(name: str, got: NDArray[Any], must: NDArray[Any], rtol: float, atol:
     if must.dtype.name == "bfloat16":
         rtol = max(rtol, BFLOAT16_RTOL)
     wide = np.complex128 if must.dtype.kind == "c" else np.float64
-    wide_got, wide_must = got.astype(wide), must.astype(wide)
-    same = (got == must) | (np.isnan(wide_got) & np.isnan(wide_must))
+    value, given = got.astype(wide), must.astype(wide)
+    same = (got == must) | (np.isnan(value) & np.isnan(given))
     with np.errstate(all="ignore"):
-        allowed = atol + rtol * np.abs(wide_must)
-        ratio = np.nan_to_num(np.abs(wide_got - wide_must) / allowed, nan=np.inf, posinf=np.inf)
-    ratio = np.where(same, 0.0, np.where(np.isfinite(wide_got) & np.isfinite(wide_must), ratio, np.inf))
+        allowed = atol + rtol * np.abs(given)
+        ratio = np.nan_to_num(np.abs(value - given) / allowed, nan=np.inf, posinf=np.inf)
+    ratio = np.where(same, 0.0, np.where(np.isfinite(value) & np.isfinite(given), ratio, np.inf))
     worst = float(ratio.max(initial=0.0))
     if not worst > 1:
         return Judgement(Verdict.PASS, worst=worst, judged=got.size)
@@ -101,9 +101,9 @@ def _output(name: str, got: NDArray[Any], must: NDArray[Any], rtol: float, atol:
     element = f"{name}[{', '.join(map(str, index))}]"
     return Judgement(
         Verdict.WRONG,
-        "value" if np.isfinite(wide_got[index]) else "nonfinite",
+        "value" if np.isfinite(value[index]) else "nonfinite",
         {"output": name, "index": list(index), "step": None},
-        f"{element} is {wide_got[index]:.9g}, the given output is {wide_must[index]:.9g}, tolerance {allowed[index]:.3g}",
+        f"{element} is {value[index]:.9g}, the given output is {given[index]:.9g}, tolerance {allowed[index]:.3g}",
         worst,
         judged=got.size,
     )
