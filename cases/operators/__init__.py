@@ -1,1 +1,1 @@
-"""Parts that only one operator's cases have: a folder each; and what leads from one operator to another."""
+"""Cases of single operators, a folder or module each, and the mapping from an operator to its cases."""

@@ -16,7 +16,7 @@ from ..simple.spec import SimpleSpec
 
 @dataclass(frozen=True)
 class _ConvSpec(SimpleSpec):
-    """The sizes of both operators."""
+    """Sizes of both operators."""
 
     batch_size: int = 2
     channels: int = 3
@@ -25,7 +25,7 @@ class _ConvSpec(SimpleSpec):
 
 @dataclass(frozen=True)
 class CausalConvSpec(_ConvSpec):
-    """Its own fields: sizes, and the attribute."""
+    """Fields of ONNX's operator: sizes and the attribute."""
 
     k: int = 4
     activation: str | None = None
@@ -35,11 +35,11 @@ class CausalConvSpec(_ConvSpec):
 
 
 class CausalConvFamily(SimpleFamily):
-    """See :class:`..simple.family.SimpleFamily`."""
+    """Cases of CausalConvWithState."""
 
     operators = ("CausalConvWithState",)
     spec: type[SimpleSpec] = CausalConvSpec
-    # Lengths below, at and above k - 1 = 3 of models; channels in and beside blocks of 4 and 8.
+    # Lengths below, at and above k - 1 = 3 of models; channels in and outside blocks of 4 and 8.
     axes = MappingProxyType(
         {
             "k": (4, 1, 2, 3, 5, 8),
@@ -65,7 +65,7 @@ CAUSAL_CONV_FAMILY = CausalConvFamily()
 
 @dataclass(frozen=True)
 class DilatedCausalConvSpec(_ConvSpec):
-    """The fields of onnxruntime's own: beside sizes and the activation, dilation and channels_last."""
+    """Fields of onnxruntime's operator: sizes, activation, dilation and channels_last."""
 
     lag: int = 3
     activation: str | None = None
@@ -76,7 +76,7 @@ class DilatedCausalConvSpec(_ConvSpec):
 
 
 class DilatedCausalConvFamily(CausalConvFamily):
-    """See :class:`..simple.family.SimpleFamily`."""
+    """Cases of CausalConvWithState of onnxruntime's contrib domain."""
 
     operators = ("com.microsoft::CausalConvWithState",)
     spec = DilatedCausalConvSpec
@@ -102,12 +102,12 @@ class DilatedCausalConvFamily(CausalConvFamily):
     )
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """See :meth:`..simple.family.SimpleFamily.node_features`."""
-        own = {
+        """Return features of a node with its inputs, dilation and layout included."""
+        features = {
             "dilated": node.attributes.get("dilation", 1) != 1,
             "channels-last": node.attributes.get("channels_last") == 1,
         }
-        return super().node_features(node, inputs) | {name for name, there in own.items() if there}
+        return super().node_features(node, inputs) | {name for name, present in features.items() if present}
 
 
 DILATED_CAUSAL_CONV_FAMILY = DilatedCausalConvFamily()

@@ -1,4 +1,4 @@
-"""Cases of com.microsoft::DynamicQuantizeLSTM: LSTM's axes, and one of their own for what weights are held in."""
+"""Cases of com.microsoft::DynamicQuantizeLSTM: LSTM's axes, and axes for the quantization of weights."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _fill_levels(spec: Any, draft: TensorDraft) -> None:
         key, channels = f"{OP}/{name}/{spec.weights_seed}", 4 * draft.H
         by = {"direction": (draft.D,), "channel": (draft.D, channels)}
         of_scale, of_zero = by[spec.scales], by[spec.scales if spec.zero_points == "zero" else spec.zero_points]
-        # Dense weights lie between -2^gain and 2^gain: some 90 levels to either side.
+        # Dense weights lie between -2^gain and 2^gain: about 90 levels to either side.
         larger = 5 if spec.extremes == "weights" else draft.of_weights + raised
         step = 2.0 ** (gain(columns) + larger - 6)
         scale = ((np.abs(uniform(f"{key}/scale", of_scale, 20, 0)) + 1) / 2 * step).astype(np.float32)
@@ -52,7 +52,7 @@ def _fill_levels(spec: Any, draft: TensorDraft) -> None:
         levels = np.rint(held / scale.reshape(draft.D, 1, -1)) + zero.reshape(draft.D, 1, -1)
         draft.inputs[name] = np.clip(levels, kind.min, kind.max).astype(kind.dtype)
         draft.inputs[f"{name}_scale"], draft.inputs[f"{name}_zero_point"] = scale, zero.astype(kind.dtype)
-    if raised:  # Half of X is larger: the step is about the least normal number, so some of the rest are a level.
+    if raised:  # Half of X is larger: the step is about the least normal number, so some other elements are one level.
         draft.X.reshape(-1)[...] *= np.resize((256.0, 2.0), draft.X.size)
     if spec.ties and draft.X.size > 1:
         flat = draft.X.reshape(-1)
@@ -99,7 +99,7 @@ _LEVELS = (
         marked=_mark,
         fill=_fill_levels,
     ),
-    # A scale for each direction or channel; the same of zero points, which may be the middle of the type throughout.
+    # A scale for each direction or channel. Zero points likewise, or the middle of the type for all ("zero").
     Axis(name="scales", values=("direction", "channel")),
     Axis(name="zero_points", values=("zero", "direction", "channel"), rare=("channel",)),
     # Half of X lies midway between two levels.
@@ -116,7 +116,7 @@ _SHARED = (axis for axis in RECURRENT_AXES if not axis.block and axis.name not i
 
 @dataclass(frozen=True, repr=False)
 class QuantizedSpec(CaseSpec):
-    """One model of DynamicQuantizeLSTM and its inputs. Fields of LSTM that have no axis here keep their defaults."""
+    """One model of DynamicQuantizeLSTM and its inputs. Fields of LSTM without an axis here keep their defaults."""
 
     axes = (
         *(replace(axis, rules=(*axis.rules, _ALL_ZERO)) if axis.name == "extremes" else axis for axis in _SHARED),

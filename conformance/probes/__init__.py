@@ -1,1 +1,1 @@
-"""Probes: things that can be run and judged, and how they are chosen and sent."""
+"""Probes: cases and other tests that run on a target, their selection, and the stream of probes to a target."""

@@ -1,7 +1,7 @@
-"""Test-case directories as probes: ours, those of ONNX, a vendor's own.
+"""Test-case directories as probes: those of this suite, of ONNX, or of a vendor.
 
-Where the model is one recurrent node, or several, that their documents allow, it is judged by the reference's radii,
-like a case of a profile; elsewhere by the outputs that the directory gives and the tolerance that it is meant for.
+If the model consists of one or several recurrent nodes that their documents allow, it is judged by the reference's
+radii, like a case of a profile. Otherwise it is judged by the outputs and the tolerance of the directory.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class DirectoryProbe:
     """A test-case directory; the fields are those of a probe.
 
     root
-        The folder that was asked for, in which this one was found.
+        The requested folder in which this one was found.
     digest
         SHA-256 of its model and its tensors.
     documented
-        Whether the model is one recurrent node, or several, that their documents allow.
+        Whether the model consists of one or several recurrent nodes that their documents allow.
     """
 
     folder: Path
@@ -72,9 +72,9 @@ class DirectoryProbe:
         return path if self.folder.is_absolute() else os.path.join(os.curdir, path)
 
     def prepare(self) -> Prepared:
-        """Read the directory again: a tree of them may be larger than the memory.
+        """Read the directory again, because a tree of directories may be larger than the memory.
 
-        Raises DirectoryError where it cannot be read any more, or is not what it was.
+        Raise DirectoryError where it can no longer be read, or has changed.
         """
         read = read_directory(self.folder)
         if _digest(read) != self.digest:
@@ -82,7 +82,7 @@ class DirectoryProbe:
         return _by_document(self.id, read) if self.documented else _by_given(self.id, read)
 
     def repeat(self, target: str) -> list[str]:
-        """``onnxspec run`` with this directory alone."""
+        """Return the arguments of ``onnxspec run`` for this directory only."""
         return ["onnxspec", "run", "--case", self.text, "--target", target]
 
 
@@ -99,13 +99,13 @@ def _by_given(key: str, read: CaseDirectory) -> Prepared:
 def _by_document(key: str, read: CaseDirectory) -> Prepared:
     trials = trials_of(key, read.model, read_node_graph(read.model), [data.inputs for data in read.data_sets])
     given = [data.outputs for data in read.data_sets]
-    made_up = any(prop.key == RANDOM_WEIGHTS for prop in onnx.load_model_from_string(read.model).metadata_props)
+    random_weights = any(prop.key == RANDOM_WEIGHTS for prop in onnx.load_model_from_string(read.model).metadata_props)
 
     def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
         judged = judge(trials, outcomes, accuracy)
-        if made_up:
+        if random_weights:
             judged = replace(judged, flags=(*judged.flags, RANDOM_WEIGHTS))
-        # The given outputs decide nothing here, but whoever has them wants to know where they say otherwise.
+        # The given outputs do not decide the verdict, but a difference is worth a flag.
         by_given = judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
         if by_given.verdict in FAILING and judged.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
             judged = replace(judged, flags=(*judged.flags, "differs-from-given"))
@@ -120,9 +120,9 @@ def probe_directories(
     """Return the test cases at or below folders, in a fixed order.
 
     complain
-        Called with one line about every directory that cannot be used; the rest goes on.
+        Called with one line for every directory that cannot be used; the others are still returned.
 
-    Raises NoTestCase where a root is no folder.
+    Raise NoTestCase where a root is not a folder.
     """
     probes: list[DirectoryProbe] = []
     taken: set[str] = set()
@@ -149,7 +149,7 @@ def probe_directories(
 
 
 def digest_of_directories(probes: Iterable[Probe]) -> str:
-    """SHA-256 over all directories that are run: what "the same directories" means."""
+    """Return the SHA-256 over all directories of a run, which identifies the set of directories."""
     lines = sorted(f"{probe.id} {probe.digest}\n" for probe in probes if isinstance(probe, DirectoryProbe))
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -161,9 +161,9 @@ def _probe(root: Path, folder: Path, read: CaseDirectory) -> DirectoryProbe:
     kind = next((a.dtype.name for data in read.data_sets for a in (*data.inputs.values(), *data.outputs.values())), "")
     graph = one_line(read.graph, 100) or id
     elements = float(sum(array.size for array in fed))
-    words = frozenset({kind, graph})
+    traits = frozenset({kind, graph})
     plain = DirectoryProbe(
-        folder, root, _digest(read), False, id, graph, read.opset, kind, traits=words, size=(elements, 0)
+        folder, root, _digest(read), False, id, graph, read.opset, kind, traits=traits, size=(elements, 0)
     )
     try:
         return _documented(plain, read_node_graph(read.model), read)
@@ -172,8 +172,10 @@ def _probe(root: Path, folder: Path, read: CaseDirectory) -> DirectoryProbe:
 
 
 def _documented(plain: DirectoryProbe, model: NodeGraph, read: CaseDirectory) -> DirectoryProbe:
-    """Return the probe of a model of one recurrent node, or of several. Raise IllegalNode or KeyError where no document
-    speaks of it, and DirectoryError where judging it would take too long."""
+    """Return the probe of a model of one or several recurrent nodes.
+
+    Raise IllegalNode or KeyError where no document covers the model, DirectoryError where judging would take too long.
+    """
     trial = trials_of(plain.id, read.model, model, [data.inputs for data in read.data_sets])[0]
     weights = model.subject.nodes[0].origin("W")
     symbolic = any(
@@ -183,20 +185,22 @@ def _documented(plain: DirectoryProbe, model: NodeGraph, read: CaseDirectory) ->
     )
     shared = model_features(weights in model.constants, symbolic, len(trial.feeds) > 1)
     clauses: dict[str, None] = {}
-    # Where there are several nodes it stands under the operator of the first, with what that one has; but it may be
-    # refused, or come out wrong, for what any of them has.
+    # With several nodes, the probe has the operator and the features of the first node. Its traits are those of all
+    # nodes, because any node may be refused or computed wrongly.
     features: frozenset[str] = frozenset()
     traits: frozenset[str] = frozenset()
-    for each in alone(trial):
-        own = shared
-        for feed in each.feeds:
-            node, arrays = as_numbers(each.node, feed.inputs)
-            own |= family_of(node.operator.known_as).node_features(node, arrays) | features_of_levels(each.node.bits)
+    for single in alone(trial):
+        node_features = shared
+        for feed in single.feeds:
+            node, arrays = as_numbers(single.node, feed.inputs)
+            node_features |= family_of(node.operator.known_as).node_features(node, arrays) | features_of_levels(
+                single.node.bits
+            )
             _require_short(plain.id, resolve(node, arrays))
-        named = clauses_of(each.node.operator.known_as, each.node.since_version, own)
-        clauses |= dict.fromkeys(clause.id for clause in named)
-        features = features or own
-        traits |= traits_of(each.node, own, resolve(each.node, arrays).format.name)
+        clauses_of_node = clauses_of(single.node.operator.known_as, single.node.since_version, node_features)
+        clauses |= dict.fromkeys(clause.id for clause in clauses_of_node)
+        features = features or node_features
+        traits |= traits_of(single.node, own, resolve(single.node, arrays).format.name)
     first = trial.first
     c, operator = resolve(first.node, first.feeds[-1].inputs), first.node.operator
     return replace(
@@ -215,7 +219,7 @@ def _documented(plain: DirectoryProbe, model: NodeGraph, read: CaseDirectory) ->
 
 
 def _require_short(id: str, c: Resolved) -> None:
-    """Raise DirectoryError where a run has more steps or multiplications than are judged."""
+    """Raise DirectoryError for a run with more steps or multiplications than are judged."""
     steps = steps_in(CASE_BYTES)
     if steps < c.T:
         raise DirectoryError(f"{id}: has {c.T} steps, and {steps} are judged at most")

@@ -1,4 +1,4 @@
-"""Fresh cases as probes: drawn from a seed, of what a selection leaves; and those that an auditor's nonce asks for."""
+"""Fresh cases as probes: drawn from a seed within a selection, or from an auditor's nonce."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .naming import CaseError, UnknownName, require_known
 from .probe import Probe, SpecProbe
 
 MOST = 100_000
-"""Fresh cases of one run."""
+"""Greatest number of fresh cases in one run."""
 
 _NAME = re.compile(r"random-([1-9][0-9]{0,5})-seed-([A-Za-z0-9_.-]{1,64})")
 
@@ -22,8 +22,10 @@ _WITH_NONCE = re.compile(r"(.+)-nonce-([A-Za-z0-9_.-]{1,64})")
 
 
 def nonce_profile_name(profile: str, nonce: str) -> str:
-    """Return the name that a run of a profile and of a nonce's fresh cases has in place of the profile's. Raise
-    UnknownName for a nonce that no file or command can bear."""
+    """Return the profile name of a run with a nonce's fresh cases.
+
+    Raise CaseError for a nonce that is invalid in file names or commands.
+    """
     name = f"{profile}-nonce-{nonce}"
     if split_nonce(name) != (profile, nonce):
         raise CaseError(f"no nonce: {nonce!r}; a nonce is up to 64 letters, digits, dots, hyphens and underscores")
@@ -31,25 +33,29 @@ def nonce_profile_name(profile: str, nonce: str) -> str:
 
 
 def split_nonce(name: str) -> tuple[str, str]:
-    """Return a profile's name, and the nonce that stands behind it; the latter empty where there is none."""
+    """Return a profile's name and its nonce; the nonce is empty if the name has none."""
     match = _WITH_NONCE.fullmatch(name)
     return (match[1], match[2]) if match is not None else (name, "")
 
 
 def challenge_probes(nonce: str, op: str, version: int, types: Sequence[str] = ()) -> list[Probe]:
-    """Return the fresh cases of a nonce, of an operator version; without types of all. They are the same for everyone,
-    and in no profile."""
+    """Return the fresh cases of a nonce for an operator version, in the given types (default: all).
+
+    They depend on the nonce only, and are in no profile.
+    """
     return [
         SpecProbe(spec, True)
-        for kind in operator_version(op, version).types
-        if not types or kind in types
-        for spec in family_of(op).challenge(op, version, kind, nonce)
+        for type in operator_version(op, version).types
+        if not types or type in types
+        for spec in family_of(op).challenge(op, version, type, nonce)
     ]
 
 
 def fresh_profile_name(count: int, seed: str) -> str:
-    """Return the name that a run of fresh cases has in place of a profile's: it says how to draw them again. Raises
-    UnknownName for a seed that no file or command can bear."""
+    """Return the profile name of a run of fresh cases, which contains count and seed.
+
+    Raise CaseError for a seed that is invalid in file names or commands.
+    """
     name = f"random-{count}-seed-{seed}"
     if fresh_profile(name) is None:
         raise CaseError(f"no seed: {seed!r}; a seed is up to 64 letters, digits, dots, hyphens and underscores")
@@ -57,13 +63,13 @@ def fresh_profile_name(count: int, seed: str) -> str:
 
 
 def fresh_profile(name: str) -> tuple[int, str] | None:
-    """Return the count and the seed that such a name stands for; None for any other name."""
+    """Return the count and the seed of such a name; None for any other name."""
     match = _NAME.fullmatch(name)
     return (int(match[1]), match[2]) if match is not None and int(match[1]) <= MOST else None
 
 
 def some_seed() -> str:
-    """Return a seed that nobody has thought of before."""
+    """Return a new random seed."""
     return secrets.token_hex(4)
 
 
@@ -74,15 +80,16 @@ def drawn_probes(
     versions: tuple[int, ...] = (),
     types: tuple[str, ...] = (),
 ) -> list[Probe]:
-    """Fresh cases of some operators, versions and types; empty tuples mean all, and of operators ONNX's own.
+    """Return fresh cases of some operators, versions and types.
 
-    Raises UnknownName for an operator, a version or a type that fresh cases cannot have, or not together.
+    Empty tuples mean all; for operators, all of ONNX's own. Raise UnknownName for an operator, version, type or
+    combination without fresh cases.
     """
     drawable = tuple(dict.fromkeys(op for op, _ in operator_versions(None))) if ops else drawn_operators()
-    known = sorted({version for op in drawable for version in versions_of(op)})
-    for kind, given, there in (("operator", ops, drawable), ("type", types, [*FORMATS])):
-        require_known(kind, given, there, " of fresh cases")
-    require_known("operator version", versions, known, " of fresh cases")
+    existing_versions = sorted({version for op in drawable for version in versions_of(op)})
+    for kind, names, available in (("operator", ops, drawable), ("type", types, [*FORMATS])):
+        require_known(kind, names, available, " of fresh cases")
+    require_known("operator version", versions, existing_versions, " of fresh cases")
     try:
         specs = random_specs(count, seed, ops, versions, types)
     except ValueError:

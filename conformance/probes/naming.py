@@ -1,4 +1,4 @@
-"""Names of cases: an id, or a pattern of ids; the JSON of its spec; a test-case directory; a file of such lines."""
+"""Names of cases: an id or a pattern of ids, the JSON of a spec, a test-case directory, or a file of such lines."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .directory import probe_directories
 from .probe import Probe, SpecProbe
 
 _LONGEST = 200
-_FEW = 20  # of more names, some that are not like the one that was given say nothing
+_FEW = 20  # with more names, listing some that are not similar does not help
 _MOST_LINES, _LONGEST_TEXT = 100_000, 2**16
 _LONGEST_FILE = 2**26
 
 
 class UnknownName(UserError):
-    """Something that was asked for does not exist; the text names it and the nearest that do, in one line."""
+    """A name that does not exist; the message has the name and the nearest existing ones, in one line."""
 
     def __init__(self, kind: str, given: object, known: Sequence[object], among: str = "", hint: str = "") -> None:
-        """`among` says in words what it was looked for in, where that is not everything; `hint` what may be meant."""
+        """`among` describes the searched set, if it is not everything; `hint` is a suggestion."""
         self.given = str(given)
         text = str(given) if len(str(given)) <= _LONGEST else f"{str(given)[:_LONGEST]}..."
         near = _nearest(str(given), known)
@@ -55,7 +55,7 @@ def require_known(kind: str, names: Iterable[object], known: Sequence[object], a
 
 
 class CaseError(UnknownName):
-    """Something that was given as a case is none; the text says why, in one line."""
+    """A text that was given as a case and is none; the message has the reason, in one line."""
 
     def __init__(self, text: str, given: str = "") -> None:
         ValueError.__init__(self, text)
@@ -63,26 +63,26 @@ class CaseError(UnknownName):
 
 
 def is_portable(word: str) -> bool:
-    """Return whether a word is the case itself, JSON or the path of a directory, and not its id. No id has a slash."""
+    """Return whether a word is the case itself (JSON or the path of a directory) and not its id. No id has a slash."""
     return word.startswith("{") or "/" in word or os.sep in word or word in (".", "..")
 
 
 def is_folder(word: str) -> bool:
-    """Return whether a word is the path of a directory, also of one that is not there."""
+    """Return whether a word is the path of a directory, which need not exist."""
     return is_portable(word) and not word.startswith("{")
 
 
 def expanded(words: Iterable[str], base: Path | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the words with the lines of a file in the place of each ``@FILE``, and where each of those lines stands.
+    """Return the words with each ``@FILE`` replaced by the lines of the file, and the origins of these lines.
 
-    Empty lines and what begins with # are left out. `base` is the folder that relative paths count from; in a file they
-    count from that file's folder. Raises CaseError for a file that cannot be read.
+    Empty lines and lines that begin with # are left out. Relative paths start from `base`; in a file they start from
+    that file's folder. Raise CaseError for a file that cannot be read.
     """
-    given: list[str] = []
+    names: list[str] = []
     origins: dict[str, str] = {}
     for word in words:
         if not word.startswith("@"):
-            given += _matching_folders(_from(base, word))
+            names += _matching_folders(_from(base, word))
             continue
         path = (base or Path()) / word[1:]
         for number, line in enumerate(_lines(path), 1):
@@ -90,19 +90,19 @@ def expanded(words: Iterable[str], base: Path | None = None) -> tuple[tuple[str,
             if not text or text.startswith("#"):
                 continue
             for name in _matching_folders(_from(path.parent, text)):
-                given.append(name)
+                names.append(name)
                 origins.setdefault(name, f"{path}:{number}: ")
-    return tuple(given), origins
+    return tuple(names), origins
 
 
 def _matching_folders(word: str) -> list[str]:
-    """Return the folders that a path with wildcards names; any other word as it is."""
+    """Return the folders that match a path with wildcards; any other word unchanged."""
     found = sorted(glob(word)) if is_folder(word) and has_magic(word) and not os.path.exists(word) else []
     return found or [word]
 
 
 def _from(base: Path | None, word: str) -> str:
-    """Return a word whose path, if it is one, counts from the current folder."""
+    """Return a word; if it is a path, it is made relative to the current folder."""
     if base is None or word.startswith("{") or not is_portable(word):
         return word
     path = str(base / word)
@@ -124,8 +124,8 @@ def _lines(path: Path) -> Sequence[str]:
 
 
 def portable_probes(words: Iterable[str]) -> list[Probe]:
-    """Return the probes of several, each once. Raise CaseError, also for two that have the same id and are not the
-    same."""
+    """Return the probes of several words, without duplicates. Raise CaseError, also for two different probes with the
+    same id."""
     by_id: dict[str, Probe] = {}
     for word in dict.fromkeys(words):
         for probe in [_of_text(word)] if word.startswith("{") else _of_directory(word):

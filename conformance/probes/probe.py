@@ -1,6 +1,6 @@
-"""Probes: whatever can be run on a target and judged, and what results and findings say of it.
+"""Probes: anything that can be run on a target and judged, with the facts that results and findings report.
 
-The run knows nothing else: a case of a profile is one, a test-case directory another.
+A case of a profile is a probe, and a test-case directory is another. A run handles nothing else.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ def _no_script(target: Target | None) -> None:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A probe made ready to run.
+    """A probe that is ready to run.
 
     jobs
-        What the target has to do, at least one.
+        The jobs of the target, at least one.
     judge
-        From the outcomes of the jobs, in their order, and the name of an accuracy class to the verdict.
+        Function from the outcomes of the jobs, in their order, and the name of an accuracy class to the verdict.
     trials
-        What the jobs run, in their order; none where no document speaks of the model.
+        The trials of the jobs, in their order; none where no document covers the model.
     forbidden
-        What the document forbids in the model, and when it must be refused; empty where it is legal.
+        The violation in the model, and when it must be refused; empty where the model is legal.
     script
-        From a target, or None for any, to a script that shows the case, or None where there is none.
+        Function from a target, or None for any, to a script that reproduces the case, or None where there is none.
     """
 
     jobs: tuple[Job, ...]
@@ -57,65 +57,65 @@ class Prepared:
 
 
 Probe: TypeAlias = "SpecProbe | DirectoryProbe | UnlistedProbe"
-"""Something that can be run on a target and judged.
+"""A test that can be run on a target and judged.
 
 id
-    Stable, readable, a safe file name, and no other probe's of the run.
+    Stable, readable, a safe file name, and unique in the run.
 text
-    One line that names it anywhere, where an id is taken: the JSON of a case's spec, or the path of a directory.
+    One line that names the probe wherever an id is accepted: the JSON of a case's spec, or the path of a directory.
 op, domain, version, type
-    The operator version and the type that it is about.
+    The operator version and type under test.
 clauses
     Ids of the clauses that it exercises.
 features
-    What it contains, as clause tables and files of expected failures name it; ``groups`` are its report columns.
+    Its features, as in clause tables and files of expected failures; ``groups`` are its report columns.
 traits
-    What can be said of it in words, to find out what failing ones have in common.
+    Descriptions of the probe, used to find what failing probes have in common.
 size
-    Smaller is simpler to look at.
+    Sort key for simplicity: smaller is simpler.
 graded
     Whether its errors count for the target's bias.
 prepare()
-    Build what is to be run; the same every time.
+    Build the jobs; the same every time.
 repeat(target)
-    The words of a command that shows what becomes of it on the target of that name.
+    The arguments of a command that reproduces its result on the target of that name.
 """
 
 
 def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]:
-    """Return the description of a node with its inputs: its features in words, its type and its version."""
-    words = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
+    """Return the traits of a node with its inputs: its features in words, its type and its version."""
+    traits = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
     names = node.attributes.get("activations")
-    words |= {f"activations {'/'.join(names)}"} if names else set()
-    words |= {"no hidden_size"} if "hidden_size" not in node.attributes else set()
-    return frozenset(words)
+    traits |= {f"activations {'/'.join(names)}"} if names else set()
+    traits |= {"no hidden_size"} if "hidden_size" not in node.attributes else set()
+    return frozenset(traits)
 
 
 @cache
 def _words() -> dict[str, str]:
-    """Traits as readers are told of them: a trait is a feature without hyphens."""
+    """Return the descriptions of traits for readers. A trait is a feature without hyphens."""
     return {feature.replace("-", " "): words for feature, words in WORDS.items()}
 
 
 def worded(trait: str) -> str:
-    """Return a trait as a reader is told of it."""
+    """Return the description of a trait for readers."""
     return _words().get(trait) or trait.removeprefix("uses ").removeprefix("about ")
 
 
 def job_of(trial: Trial) -> Job:
-    """Return the job of running a trial."""
+    """Return the job that runs a trial."""
     return Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), trial.alone, course=trial.course)
 
 
 def prepared_trials(trials: tuple[Trial, ...], answers: bool = True) -> Prepared:
-    """Return a trial, and its companion if it has one, to be judged by its document."""
-    broken = trials[0].violation
-    forbidden = f"{broken.summary}; it must be refused, due at {broken.due}" if broken is not None else ""
+    """Return a trial, and its companion if it has one, prepared to be judged by its document."""
+    violation = trials[0].violation
+    forbidden = f"{violation.summary}; it must be refused, due at {violation.due}" if violation is not None else ""
     return Prepared(tuple(map(job_of, trials)), partial(judge, trials, answers=answers), trials, forbidden)
 
 
 def prepared_case(case: Case, answers: bool = True) -> Prepared:
-    """Return a case, to be judged by its document, with the script that shows it."""
+    """Return a case prepared to be judged by its document, with the script that reproduces it."""
     prepared = prepared_trials(case.trials, answers)
     # A script runs one feed after the other.
     return replace(prepared, script=partial(_script, case)) if case.trial.course is None else prepared
@@ -126,12 +126,12 @@ class SpecProbe:
     """A case as a probe.
 
     fresh
-        Whether its id alone may not name it, since no profile has it: it is shown as a line of text then.
+        Whether no profile has the case, so that its id does not identify it; it is then shown as a line of text.
     answers
-        Whether the verdict also says what the case tells of a target that passes it (:func:`..judging.verdict.judge`).
+        Whether the verdict also reports what a passing result tells about the target (:func:`..judging.verdict.judge`).
     wrap
-        The name of the nodes around its node (:mod:`..cases.specs.wrapping`); empty without any. It has the id and the
-        clauses of the case alone.
+        Name of the nodes around its node (:mod:`..cases.specs.wrapping`); empty without any. Id and clauses are those
+        of the case itself.
     """
 
     spec: Spec
@@ -140,8 +140,10 @@ class SpecProbe:
     wrap: str = ""
 
     def like(self, spec: Spec) -> SpecProbe:
-        """Return another case to try in its place, in the same wrap, of which no more than the verdict is asked. Raise
-        ValueError where the wrap does not fit."""
+        """Return a probe of another case in the same wrap, of which only the verdict is needed.
+
+        Raise ValueError where the wrap does not fit.
+        """
         if self.wrap and not can_wrap(spec, self.wrap):
             raise ValueError(f"{spec.id} cannot be put in the wrap {self.wrap!r}")
         return SpecProbe(spec, fresh=True, answers=False, wrap=self.wrap)
@@ -193,10 +195,10 @@ class SpecProbe:
         return self._asked(lambda: traits_of(self.spec.node, self._of_case, self.type), frozenset())
 
     def _asked(self, what: Callable[[], Answer], otherwise: Answer) -> Answer:
-        """Ask an operator's own code about the case. Where it raises, the case cannot be made ready."""
+        """Call an operator's own code about the case. If it raises, the case cannot be prepared."""
         try:
             return what()
-        except Exception as error:  # whatever it is, it is theirs, and costs this case alone
+        except Exception as error:  # any error of the operator's code costs only this case
             self._mishaps.append(error)
             return otherwise
 
@@ -221,12 +223,12 @@ class SpecProbe:
         return prepared_case(wrap(case, self.wrap) if self.wrap else case, self.answers)
 
     def repeat(self, target: str) -> list[str]:
-        """``onnxspec explain``; the target's name has its wrap."""
+        """Return the arguments of ``onnxspec explain``; the target's name includes its wrap."""
         return ["onnxspec", "explain", self.text if self.fresh else self.id, "--target", target]
 
 
 def _of_levels(wrap: str) -> frozenset[str]:
-    """Return features that a wrap has in common with cases that are quantized themselves."""
+    """Return features that a wrap shares with quantized cases."""
     return features_of_levels(int(wrap.removeprefix("qdq-")[1:]) if wrap in QUANTIZED else 0)
 
 

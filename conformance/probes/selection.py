@@ -1,4 +1,4 @@
-"""Selections of cases: a profile, narrowed by operator, version, type and case."""
+"""Selections of cases: a profile, filtered by operator, version, type and case."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .unlisted import UnlistedProbe
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection as it was asked for; empty tuples mean all.
+    """A selection as requested; empty tuples mean all.
 
     cases
-        Case ids, or patterns of them with ``*`` and ``?``. They may name cases of any profile. Or cases themselves: the
-        JSON of their specs, or paths of test-case directories.
+        Case ids, or patterns of them with ``*`` and ``?``, of any profile. Or cases themselves: the JSON of their
+        specs, or paths of test-case directories.
     origins
-        Where a name stands that came from a file, in front of what is said of it.
+        For a name from a file, its file and line, as a prefix for messages.
     directories
-        Folders of test-case directories, which are run in place of a profile.
+        Folders of test-case directories, which are run instead of a profile.
     """
 
     profile: str = "core"
@@ -44,12 +44,12 @@ class Selection:
 
     @property
     def chosen(self) -> bool:
-        """Tell whether the cases are some that somebody chose, or a model's nodes, and stand for no others."""
+        """Whether the user chose single cases or a model's nodes, so that the results cover nothing else."""
         return bool(self.cases or self.directories)
 
     @property
     def narrowed(self) -> str:
-        """The operators, versions and types asked for, like ``LSTM-14:float16|float32``; empty where that is all."""
+        """The selected operators, versions and types, like ``LSTM-14:float16|float32``; empty for all."""
         if not (self.ops or self.versions or self.types):
             return ""
         versions, types = "|".join(map(str, self.versions)), "|".join(self.types)
@@ -64,16 +64,16 @@ def selection_of(
     cases: Iterable[str] | None = None,
     base: Path | None = None,
 ) -> Selection:
-    """Return the selection that texts ask for, given by a command, Python or pytest.
+    """Return the selection for texts from a command, Python or pytest.
 
     ops
         Operators, or versions of them, like ``GRU-22``.
     cases
-        As in Selection. Where all of them are folders, these are run in place of the profile.
+        As in Selection. If all of them are folders, these are run instead of the profile.
     base
-        The folder that paths of cases, and of files of cases, count from.
+        The folder to which paths of cases, and of files of cases, are relative.
 
-    Raises UnknownName for a version that is no number, and for a file of cases that cannot be read.
+    Raise UnknownName for a version that is not a number, and CaseError for a file of cases that cannot be read.
     """
     names, origins = expanded(cases or (), base)
     chosen, numbers = _operators_and_versions(list(ops or ()), _version_numbers(versions or ()))
@@ -84,14 +84,16 @@ def selection_of(
 
 
 def operator_version_called(text: str) -> tuple[str, str]:
-    """Return the operator and the version, empty for all, that a text like ``GRU`` or ``GRU-22`` names."""
+    """Return the operator and the version (empty for all) of a text like ``GRU`` or ``GRU-22``."""
     name, dash, number = text.rpartition("-")
     return (operator_called(name), number) if dash and number.isdecimal() else (operator_called(text), "")
 
 
 def _operators_and_versions(texts: Sequence[str], versions: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the operators and their versions. Raises CaseError for texts like LSTM-7 and GRU-14 together: a selection
-    has each version of each operator."""
+    """Return the operators and their versions.
+
+    Raise CaseError for texts like LSTM-7 and GRU-14 together: a selection has each version of each operator.
+    """
     pairs = [operator_version_called(text) for text in texts]
     ops = tuple(dict.fromkeys(op for op, _ in pairs))
     numbers = _version_numbers(dict.fromkeys(number for _, number in pairs if number))
@@ -105,23 +107,25 @@ def _operators_and_versions(texts: Sequence[str], versions: tuple[int, ...]) -> 
 
 
 def _version_numbers(versions: Iterable[str]) -> tuple[int, ...]:
-    """Operator versions as they were given. Raises UnknownName for one that is no number."""
-    given = list(versions)
-    for text in given:
+    """Return operator versions as numbers. Raise UnknownName for one that is not a number."""
+    texts = list(versions)
+    for text in texts:
         if not text.isdecimal() or len(text) > 9:
             raise UnknownName("operator version", text, sorted({v for _, v in operator_versions(None)}))
-    return tuple(map(int, given))
+    return tuple(map(int, texts))
 
 
 def operator_types() -> list[str]:
-    """Return every operator version and type that there are cases for, like ``LSTM-14:float32``."""
-    known = operator_versions(None)
-    return [f"{op}-{v}:{t}" for op, v in known for t in FORMATS if t in operator_version(op, v).types]
+    """Return every operator version and type that has cases, like ``LSTM-14:float32``."""
+    existing = operator_versions(None)
+    return [f"{op}-{v}:{t}" for op, v in existing for t in FORMATS if t in operator_version(op, v).types]
 
 
 def select(selection: Selection) -> list[Spec]:
-    """Return the cases of a profile, of ONNX's own operators where the selection names none. Raise UnknownName as
-    :func:`select_probes`, and CaseError for cases that cannot be listed."""
+    """Return the cases of a selection, of ONNX's own operators if it names none.
+
+    Raise UnknownName as :func:`select_probes` does, and CaseError for cases that cannot be listed.
+    """
     probes = all_listed(select_probes(selection, operator_names("")))
     return [probe.spec for probe in probes if isinstance(probe, SpecProbe)]
 
@@ -130,9 +134,9 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
     """Return the cases as probes, in a fixed order. An operator version whose cases cannot be listed has one probe.
 
     about
-        The operators that are meant where the selection names none. A case that is named may be of another one.
+        The default operators, if the selection names none. A named case may be of another operator.
 
-    Raise UnknownName for anything that does not exist or leaves nothing.
+    Raise UnknownName for a name that does not exist, or if nothing is left.
     """
     if selection.directories:
         return narrow(selection, portable_probes(selection.directories))
@@ -146,24 +150,24 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
             count, seed = fresh_cases
             ops = selection.ops or tuple(op for op in about if op in drawn_operators()) or tuple(about)
             return drawn_probes(count, seed, ops, selection.versions, selection.types)
-        given = portable_probes(word for word in selection.cases if is_portable(word))
-        given = narrow(replace(selection, cases=()), given, " among the cases given") if given else []
+        portable = portable_probes(word for word in selection.cases if is_portable(word))
+        portable = narrow(replace(selection, cases=()), portable, " among the cases given") if portable else []
         named = tuple(word for word in selection.cases if not is_portable(word))
-        listed = _of_profile(replace(selection, cases=named), about) if named or not given else []
-        return _each_once([*listed, *given]) if given else listed
+        listed = _of_profile(replace(selection, cases=named), about) if named or not portable else []
+        return _each_once([*listed, *portable]) if portable else listed
 
 
 def _challenged(selection: Selection, nonce: str, about: Sequence[str]) -> Iterator[Probe]:
-    """Yield the fresh cases of a nonce, and what stands for those that cannot be drawn."""
+    """Yield the fresh cases of a nonce, and a probe for each operator version whose cases cannot be drawn."""
     for op, version in _versions(selection, about):
         try:
             yield from challenge_probes(nonce, op, version, selection.types)
-        except Exception:  # whatever it is, it is the operator's: its probe tells it
+        except Exception:  # an error of the operator's code, which its probe reports
             yield UnlistedProbe(selection.profile, op, version)
 
 
 def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
-    """Return the probes. Raise CaseError where cases among them cannot be listed."""
+    """Return the probes. Raise CaseError if there are cases that cannot be listed."""
     for probe in probes:
         if isinstance(probe, UnlistedProbe):
             raise CaseError(probe.complaint)
@@ -171,19 +175,21 @@ def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
 
 
 def _each_once(probes: Sequence[Probe]) -> list[Probe]:
-    """Return every probe once. Raise CaseError where two that differ have one id: results would be taken for the
-    other's."""
-    kept: dict[str, Probe] = {}
+    """Return the probes without duplicates.
+
+    Raise CaseError for two different probes with the same id, because their results would be mixed up.
+    """
+    by_id: dict[str, Probe] = {}
     for probe in probes:
-        if kept.setdefault(probe.id, probe) != probe:
+        if by_id.setdefault(probe.id, probe) != probe:
             raise CaseError(f"two cases that differ have the id {probe.id}: run them apart")
     # Forbidden models come last, as in a profile.
-    return sorted(kept.values(), key=lambda probe: "illegal" in probe.features)
+    return sorted(by_id.values(), key=lambda probe: "illegal" in probe.features)
 
 
 @contextmanager
 def _told_where(selection: Selection) -> Iterator[None]:
-    """Complaints about a name that came from a file begin with its line."""
+    """Prefix error messages about a name from a file with its file and line."""
     try:
         yield
     except UnknownName as error:
@@ -192,8 +198,8 @@ def _told_where(selection: Selection) -> Iterator[None]:
 
 
 def meant_for(operators: Sequence[str], selection: Selection, probes: Iterable[Probe]) -> Iterator[Probe]:
-    """Return the probes that are run on a target that is about these operators: all, where they were asked for by name,
-    else what is about them."""
+    """Return the probes that are run on a target for these operators: all if the user named them, else those of the
+    operators."""
     asked = selection.ops or selection.cases or selection.directories
     return (probe for probe in probes if asked or probe.op in operators)
 
@@ -204,11 +210,11 @@ def probes_of_profile(name: str) -> list[Probe]:
 
 
 def _of_profile(selection: Selection, about: Sequence[str]) -> list[Probe]:
-    """Return the cases of a profile, or those of any profile that patterns name. Raise UnknownName."""
-    known = list(operator_versions(None))
+    """Return the cases of a profile, or those of any profile that patterns match. Raise UnknownName."""
+    existing = list(operator_versions(None))
     require_known("profile", [selection.profile], PROFILES)
-    require_known("operator", selection.ops, sorted({op for op, _ in known}))
-    versions = sorted({v for o, v in known if o in (selection.ops or about)})
+    require_known("operator", selection.ops, sorted({op for op, _ in existing}))
+    versions = sorted({v for o, v in existing if o in (selection.ops or about)})
     for version in selection.versions:
         if version not in versions:
             raise UnknownName("operator version", version, versions, hint=_of_opset(version, selection.ops))
@@ -217,50 +223,52 @@ def _of_profile(selection: Selection, about: Sequence[str]) -> list[Probe]:
     if not probes:
         of_types, everything = (replace(selection, versions=(), types=types) for types in (selection.types, ()))
         ops = _versions(everything, about)
-        there = list(_listed(of_types, ops)) or list(_listed(everything, ops))
-        combinations = list(dict.fromkeys(f"{p.op}-{p.version}:{p.type}" for p in there))
+        candidates = list(_listed(of_types, ops)) or list(_listed(everything, ops))
+        combinations = list(dict.fromkeys(f"{p.op}-{p.version}:{p.type}" for p in candidates))
         raise UnknownName("combination", selection.narrowed, combinations, f" in profile {selection.profile}")
-    # Cases that may spoil a runtime's memory come last: those after them would suffer.
+    # Cases that may corrupt a runtime's memory come last, because later cases would fail too.
     return sorted(probes, key=lambda probe: isinstance(probe, SpecProbe) and probe.spec.spoils)
 
 
 def _of_opset(opset: int, ops: Sequence[str]) -> str:
-    """Return the versions that nodes have in a model of that opset."""
-    of = {op: max((v for v in versions_of(op) if v <= opset), default=0) for op in (ops or operator_names(""))}
-    named = ", ".join(f"{op}-{version}" for op, version in of.items() if version)
+    """Return a hint with the operator versions in a model of that opset."""
+    newest = {op: max((v for v in versions_of(op) if v <= opset), default=0) for op in (ops or operator_names(""))}
+    named = ", ".join(f"{op}-{version}" for op, version in newest.items() if version)
     return f"a model of opset {opset} holds {named}" if named else ""
 
 
 def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among the directories") -> list[Probe]:
-    """Return the probes that operators, versions, types and case patterns leave. Raise UnknownName for a name that none
-    of them has; `among` says in words what they are."""
+    """Return the probes that match operators, versions, types and case patterns.
+
+    Raise UnknownName for a name that no probe has; `among` describes the probes.
+    """
     axes: tuple[tuple[str, Sequence[object], Callable[[Probe], object]], ...] = (
         ("operator", selection.ops, lambda p: p.op),
         ("operator version", selection.versions, lambda p: p.version),
         ("type", selection.types, lambda p: p.type),
     )
-    left = list(probes)
-    for kind, asked, of in axes:
-        require_known(kind, asked, list(dict.fromkeys(map(of, left))), among)
-        left = [probe for probe in left if not asked or of(probe) in asked]
-    by_id = {probe.id: probe for probe in left}
+    remaining = list(probes)
+    for kind, names, field_of in axes:
+        require_known(kind, names, list(dict.fromkeys(map(field_of, remaining))), among)
+        remaining = [probe for probe in remaining if not names or field_of(probe) in names]
+    by_id = {probe.id: probe for probe in remaining}
     for pattern in selection.cases:
         if not _matching(pattern, by_id):
             raise UnknownName("case", pattern, list(by_id), among)
     if not selection.cases:
-        return left
+        return remaining
     named = {probe.id for pattern in selection.cases for probe in _matching(pattern, by_id)}
-    return [probe for probe in left if probe.id in named]
+    return [probe for probe in remaining if probe.id in named]
 
 
 def _versions(selection: Selection, about: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the operator versions that are meant."""
+    """Return the selected operator versions."""
     ops, versions = selection.ops or about, selection.versions
     return [(op, v) for op, v in operator_versions(None) if op in ops and (not versions or v in versions)]
 
 
 def _listed(selection: Selection, versions: Iterable[tuple[str, int]]) -> Iterator[Probe]:
-    """Yield the cases of a profile of operator versions, in the types that are meant."""
+    """Yield the profile's cases of operator versions, in the selected types."""
     for op, version in versions:
         try:
             specs = profile(selection.profile, op, version)
@@ -271,17 +279,20 @@ def _listed(selection: Selection, versions: Iterable[tuple[str, int]]) -> Iterat
 
 
 def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
-    """Return the cases that patterns name: of the profile or else of the widest ones, and of operators that are meant
-    or else of others. Raise UnknownName for a pattern without a case."""
-    meant = _versions(selection, about)
-    others = [] if selection.ops else [each for each in _versions(selection, operator_names()) if each not in meant]
+    """Return the cases that patterns match, searched in the profile, then in the widest profiles; selected operators
+    first.
+
+    Raise UnknownName for a pattern without a case.
+    """
+    selected = _versions(selection, about)
+    others = [] if selection.ops else [pair for pair in _versions(selection, operator_names()) if pair not in selected]
 
     @cache
     def by_id(name: str, op: str, version: int) -> Mapping[str, Probe]:
         return {probe.id: probe for probe in _listed(replace(selection, profile=name), [(op, version)])}
 
     def found(pattern: str) -> Iterable[Probe]:
-        places, wide = _places(pattern, meant, others)
+        places, wide = _places(pattern, selected, others)
         tried: list[Mapping[str, Probe]] = []
         for versions in places:
             for name in dict.fromkeys((selection.profile, *(PROFILES[-2:] if wide else ()))):
@@ -297,7 +308,7 @@ def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
         among = f" among {selection.narrowed}" if selection.narrowed else ""
         raise UnknownName("case", pattern, list(dict.fromkeys(ids)), among)
 
-    ranks = {op: rank for rank, (op, _) in enumerate([*meant, *others])}
+    ranks = {op: rank for rank, (op, _) in enumerate([*selected, *others])}
     probes = {probe.id: probe for pattern in selection.cases for probe in found(pattern)}
     return sorted(probes.values(), key=lambda probe: ranks[probe.op])
 
@@ -308,8 +319,10 @@ Versions = Sequence[tuple[str, int]]
 
 
 def _places(pattern: str, meant: Versions, others: Versions) -> tuple[list[Versions], bool]:
-    """Return the operator versions whose cases a pattern may name, the likeliest first; and whether it may name those
-    of any profile, since making all cases of all versions takes seconds."""
+    """Return the operator versions to search for a pattern, the likeliest first, and whether to search every profile.
+
+    Creating all cases of all versions takes seconds.
+    """
     every = [*meant, *others]
     for begins in ("{prefix}-{version}.", "{prefix}-"):
         of_name = [

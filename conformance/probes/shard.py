@@ -1,4 +1,4 @@
-"""A shard: one of several parts of a run that machines work on side by side."""
+"""Shards: parts of a run for several machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Shard(Struct, frozen=True):
         return f"{self.number}/{self.count}"
 
     def of(self, items: Sequence[T]) -> tuple[T, ...]:
-        """Return every `count`-th item: neighbours are alike, so that all shards have some of everything."""
+        """Return every `count`-th item. Neighbours are similar, so all shards get similar cases."""
         return tuple(items[self.number - 1 :: self.count])
 
 

@@ -1,4 +1,4 @@
-"""Stream of probes through a target: others are built and judged while it works."""
+"""Stream of probes through a target: other probes are built and judged while it works."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .probe import Prepared, Probe
 
 @dataclass(frozen=True)
 class Tried:
-    """A probe that a target has run, what became of its jobs, in their order, and the verdict on that."""
+    """A probe that a target has run, the outcomes of its jobs, in their order, and the verdict."""
 
     probe: Probe
     prepared: Prepared
@@ -27,41 +27,41 @@ class Tried:
 
     @property
     def seconds(self) -> float:
-        """The time that the target took."""
+        """The time that the target took, in seconds."""
         return sum(outcome.seconds for outcome in self.outcomes)
 
 
 def tried(
     process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
 ) -> Generator[Tried, None, None]:
-    """Run probes on a target and judge them. Yield them in order, but for those that the target's budget for hangs puts
-    off: they come last, and are ``not-run`` where nothing is left of it.
+    """Run probes on a target and judge them. Yield them in order.
+
+    Probes that the target's budget for hangs postpones come last; they are ``not-run`` if the budget is used up.
 
     probes
-        Read ahead, as far as the target takes jobs. One that cannot be built is ``not-run``, and its message says why;
-        one in which the suite's own code or the operator's raises is ``not-judged``.
+        Read ahead as far as the target takes jobs. A probe that cannot be built is ``not-run``, with the reason in its
+        message. A probe is ``not-judged`` if code of the suite or of the operator raises.
     accuracy
-        Name of the accuracy class by which it is judged.
+        Name of the accuracy class for judging.
     pool
-        Processes that judge; None: this one.
+        Processes that judge; None: this process.
     """
-    put_off: list[Probe] = []
-    for one in _in_order(process, probes, accuracy, pool or Pool()):
-        if one.prepared.jobs and one.judgement.verdict is Verdict.NOT_RUN:
-            put_off.append(one.probe)
+    postponed: list[Probe] = []
+    for result in _in_order(process, probes, accuracy, pool or Pool()):
+        if result.prepared.jobs and result.judgement.verdict is Verdict.NOT_RUN:
+            postponed.append(result.probe)
         else:
-            yield one
-    if put_off:
+            yield result
+    if postponed:
         process.hangs.last = True
         try:
-            yield from _in_order(process, put_off, accuracy, pool or Pool())
+            yield from _in_order(process, postponed, accuracy, pool or Pool())
         finally:
             process.hangs.last = False
 
 
 class _Answer(Struct, frozen=True):
-    """Outcomes of a probe and how they are judged: what another process gets. ``known`` is the verdict where nothing
-    was run."""
+    """Outcomes of a probe and its judge, as sent to another process. ``known`` is the verdict if nothing was run."""
 
     judge: Callable[[Sequence[Outcome], str], Judgement]
     outcomes: tuple[Outcome, ...]
@@ -72,7 +72,7 @@ class _Answer(Struct, frozen=True):
         return self.known or judged(self.judge, self.outcomes, self.accuracy)
 
     def bytes(self) -> int:
-        """Return the number of bytes that came back: 0 where there are no numbers to be judged."""
+        """Return the number of bytes of outputs; 0 if there are no numbers to judge."""
         arrays = (a for o in self.outcomes for feed in o.outputs for outputs in feed for a in outputs if a is not None)
         return sum(array.nbytes for array in arrays)
 
@@ -115,7 +115,7 @@ def _in_order(
         for judgement in judgements:
             probe, prepared, answer = judging.popleft()
             if judgement.verdict is Verdict.NOT_JUDGED or judgement.reason == "memory":
-                # Another process may lack memory, or an operator that was made known in this one.
+                # The other process may lack memory, or an operator that was registered in this one.
                 judgement = answer.judged()
             yield Tried(probe, prepared, answer.outcomes, judgement)
 
@@ -127,16 +127,16 @@ def made_ready(probe: Probe) -> Prepared | Judgement:
     except DirectoryError as error:
         return Judgement(Verdict.NOT_RUN, "unprepared", message=str(error))
     except MemoryError:
-        words = "not run: there is not enough memory here to build it"
-        return Judgement(Verdict.NOT_RUN, "unprepared", message=words)
-    except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case alone
+        message = "not run: there is not enough memory here to build it"
+        return Judgement(Verdict.NOT_RUN, "unprepared", message=message)
+    except Exception as error:  # an error of the suite or of the operator costs only this case
         return not_judged(error, "building")
 
 
 def judged(
     judge: Callable[[Sequence[Outcome], str], Judgement], outcomes: Sequence[Outcome], accuracy: str
 ) -> Judgement:
-    """Return the verdict on a probe, with a flag where a job of it was given a second chance."""
+    """Return the verdict on a probe, with a flag if one of its jobs was run again."""
     left_out = next((outcome for outcome in outcomes if outcome.status == "not-run"), None)
     if left_out is not None:
         return not_run(left_out)
@@ -159,4 +159,4 @@ def _unjudgeable(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
 
 
 NOTHING = Prepared((), _unjudgeable)
-"""A probe that cannot be made ready, as far as it goes."""
+"""Placeholder for a probe that cannot be prepared."""

@@ -1,4 +1,4 @@
-"""An operator version whose cases cannot be listed, as a probe that cannot be made ready."""
+"""Probe for an operator version whose cases cannot be listed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .probe import Prepared
 
 
 class UnlistedProbe(Struct, frozen=True):
-    """See :class:`.probe.Probe`. Its verdict is ``not-judged``, with what the operator's own code raises."""
+    """Probe whose verdict is ``not-judged``, with the exception of the operator's own code."""
 
     profile: str
     op: str
@@ -43,15 +43,15 @@ class UnlistedProbe(Struct, frozen=True):
 
     @property
     def complaint(self) -> str:
-        """The exception that is raised, and its place."""
+        """The exception and its place."""
         try:
             self.prepare()
-        except Exception as error:  # whatever it is, it is the operator's
+        except Exception as error:  # an error of the operator's code
             return str(NotListed(self.op, self.version, error))
         return ""
 
     def prepare(self) -> Prepared:
-        """Raise what the operator's own code raises."""
+        """Raise the exception of the operator's own code."""
         name, nonce = split_nonce(self.profile)
         if nonce:
             challenge_probes(nonce, self.op, self.version)
@@ -60,7 +60,7 @@ class UnlistedProbe(Struct, frozen=True):
         raise RuntimeError("its cases could not be listed before")
 
     def repeat(self, target: str) -> list[str]:
-        """``onnxspec list``, or a run."""
+        """Return the arguments of ``onnxspec list``, or of a run with the nonce."""
         name, nonce = split_nonce(self.profile)
         chosen = ["--op", self.op, "--profile", name]
         return ["onnxspec", "run", *chosen, "--nonce", nonce] if nonce else ["onnxspec", "list", *chosen]

@@ -1,2 +1,2 @@
-"""Cases of com.amd.quark::ExtendedLSTM: LSTM's axes as far as it has them, and one for each tensor's scale and zero
+"""Cases of com.amd.quark::ExtendedLSTM: the axes of LSTM that it has, and one for each tensor's scale and zero
 point."""

@@ -1,5 +1,7 @@
-"""The axes of ExtendedLSTM: those of an LSTM that it has, and its own: what a case is about, how each tensor is
-quantized, how much of its range its numbers use."""
+"""Axes of ExtendedLSTM: those of LSTM that it has, and its own.
+
+Its own are the subject of a case, the quantization of each tensor, and the part of its range that its numbers use.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from ...specs.data import TensorDraft
 from .codec import OUTPUT_CODEC, B, R, W, X, codec_axis, fill_levels
 from .violations import broken, cast, each, one_direction, without
 
-# The subject of a case, as words of its id: realistic, x-scale-power-of-two
+# The subject of a case, as part of its id: realistic, x-scale-power-of-two
 _ABOUT = Axis(
     name="about",
     fits=(
@@ -113,7 +115,7 @@ def _words_of_shares(value: Any, instead: Collection[Any]) -> tuple[Condition, .
     return (Condition(words, lambda spec: bool(spec.fill) and all(share <= 1 for _, share in spec.fill)),)
 
 
-# The part of its range that a tensor's numbers use: more than 1 saturates.
+# The part of its range that a tensor's numbers use; above 1 they saturate.
 _FILL = Axis(
     name="fill",
     fits=(_right_shares, "pairs of a tensor's name and a positive number"),
@@ -190,7 +192,7 @@ def _fill_bias(spec: Any, draft: TensorDraft) -> None:
 
 _LEVELS_OF_BIAS = replace(codec_axis("b", B), fill=_fill_bias)
 
-# The input B, which most runtimes ask for.
+# The input B, which most runtimes require.
 _BIAS = replace(
     BIAS,
     fill=None,
@@ -210,7 +212,7 @@ def _hidden_size(of: Callable[[int], float]) -> Callable[[Draft], None]:
     return lambda draft: draft.attributes.update(hidden_size=of(draft.H))
 
 
-# The attribute, which cases tell to be there or not, since the document leaves open what follows.
+# Cases set the attribute or leave it out, because the document is ambiguous about its absence.
 _HIDDEN_SIZE = replace(
     HIDDEN_SIZE,
     forbidden=(
@@ -234,7 +236,7 @@ _HIDDEN_SIZE = replace(
     ),
 )  # fmt: skip
 
-# Constants first, which is how the producer writes them.
+# Constants first, as the producer writes models.
 _WEIGHTS = replace(
     WEIGHTS,
     forbidden=tuple(
@@ -249,14 +251,14 @@ _WEIGHTS = replace(
 
 
 def _longer(spec: Any, draft: TensorDraft) -> None:
-    """Give the run before more steps, since one row is what every implementation has."""
+    """Give the earlier run more steps. Rows stay the same, because every implementation supports one row."""
     if draft.run and spec.reruns == "sizes":
         draft.T += 2
 
 
 _RERUNS = replace(RERUNS, values=("none", "data", "sizes"), rare=(), often=(), prepare=_longer)
 
-# Names for seq_length and batch_size in the model; where runs have several sizes it does anyhow.
+# Names for seq_length and batch_size in the model; models of runs with several sizes have names in any case.
 _OPEN = Axis(name="open", values=(False, True))
 
 
@@ -280,8 +282,8 @@ def _outputs(*names: str) -> Callable[[Draft], None]:
     return change
 
 
-# Facts that the document holds fast, and models can only break: input_forget, layout, the names of attributes, types,
-# how many inputs and outputs there are.
+# Facts that the document fixes and only invalid models change: input_forget, layout, the names of attributes, types,
+# the numbers of inputs and outputs.
 _FIXED = Axis(
     name="fixed",
     simpler=lambda spec: (),
@@ -316,7 +318,7 @@ EXTENDED_AXES: tuple[Axis, ...] = (
     *(size_axis("I", "feature of X", 0), size_axis("H", "unit", 1)),
     *(codec_axis("x", X), codec_axis("w", W), codec_axis("r", R), _LEVELS_OF_BIAS, OUTPUT_CODEC, _FILL, _DATA, _BIAS),
     *(_HIDDEN_SIZE, _WEIGHTS, _RERUNS, _OPEN, _OLD),
-    # Two ways to write a node at a time are what its dense cases have.
+    # Dense cases write a node in these two ways.
     replace(EXPLICIT, rules=(), forbidden=()),
     SEED,
 )

@@ -1,4 +1,4 @@
-"""The axes of scales and zero points: how each tensor is quantized."""
+"""Axes of scales and zero points: the quantization of each tensor."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from ...specs.data import TensorDraft
 from .violations import broken, without
 
 HIGHEST, MIDDLE = 65535, 32768
-"""The largest of the levels of uint16."""
+"""The highest and the middle level of uint16."""
 
 Affine = tuple[float, int]
 
-COARSE = 2.0**-9  # a y_scale at which roundings show in few digits
+COARSE = 2.0**-9  # a y_scale at which roundings are visible in few digits
 IN_RANGE = 0.999
-"""Outputs lie between -1 and 1: what cannot be represented up to this saturates."""
+"""Outputs lie between -1 and 1: a range that ends below this saturates."""
 _PLAIN: Affine = (2.0**-15, MIDDLE)
-"""Levels that reach to 1 on both sides."""
+"""Levels that reach 1 on both sides."""
 _PAIR = f"any pair of a positive float32 scale and a zero point from 0 to {HIGHEST}"
 
 
 def calibrated(low: float, high: float) -> Affine:
-    """Scale and zero point of a range, as the producer's calibration makes them: range/65535 in float32, uint16."""
+    """Return scale and zero point of a range as the producer's calibration computes them: range/65535 in float32,
+    uint16."""
     low, high = min(low, 0.0), max(high, 0.0)
-    scale = float(np.float32((high - low) / HIGHEST)) or 1.0  # of nothing but zeros
+    scale = float(np.float32((high - low) / HIGHEST)) or 1.0  # 1 if all numbers are zero
     return scale, int(np.clip(np.rint(-low / scale), 0, HIGHEST))
 
 
-# Scales that a calibration gives for tensors of a usual size, no pair of scales a power of two.
+# Scales that a calibration gives for tensors of usual sizes; no product of two scales is a power of two.
 X, W, R, B = calibrated(-3.1, 3.3), calibrated(-0.9, 1.0), calibrated(-0.8, 0.7), calibrated(-0.4, 0.5)
 Y = calibrated(-1.05, 1.03)
 
@@ -49,9 +50,11 @@ def _is_affine(value: Any) -> bool:
 
 
 def _affines(st: Any) -> Any:
-    """Return the strategy of scales and zero points. Levels of a tensor reach as far as 2**(exponent + 16): in most
-    draws numbers are of a usual size; in the others products of two scales leave what a mantissa of 16 bits and a shift
-    of 32 hold."""
+    """Return the strategy of scales and zero points.
+
+    Levels of a tensor reach up to 2**(exponent + 16). In most draws numbers have usual sizes. In the others, products
+    of two scales exceed what a mantissa of 16 bits and a shift of 32 can hold.
+    """
     mantissas = st.sampled_from((1.0, 1.5)) | st.floats(1.0, 2.0, width=32, exclude_max=True)
     exponents = st.one_of(st.just(-15), st.integers(-17, -13), st.integers(-30, -6))
     scales = st.builds(lambda m, e: float(np.float32(m * 2.0**e)), mantissas, exponents)
@@ -60,7 +63,7 @@ def _affines(st: Any) -> Any:
 
 
 def numbers(spec: Any, name: str) -> tuple[float, float]:
-    """Return the middle of what a tensor's numbers are drawn from, and how far they are from it."""
+    """Return the middle of the interval from which a tensor's numbers are drawn, and half its length."""
     (scale, zero_point), fill = getattr(spec, name.lower()), dict(spec.fill).get(name, 1.0)
     low, high = -zero_point * scale * fill, (HIGHEST - zero_point) * scale * fill
     return (low + high) / 2, (high - low) / 2
@@ -82,7 +85,7 @@ def _forbidden(name: str) -> Iterator[Violation]:
         id, summary = f"{name}-zero-point-{word}", f"{zero} is {level}"
         yield broken(id, "zero-points.range", "zero-point", summary, set_to(zero, level))
     sizes = {"zero": 0.0, "negative": -0.001}
-    # A number that is infinite or NaN a loader sees or does not, whichever tensor's it is.
+    # Whether a loader detects an infinite or NaN scale does not depend on the tensor, so one tensor is enough.
     for word, size in {**sizes, **({"infinite": math.inf, "nan": math.nan} if name == "x" else {})}.items():
         yield broken(f"{name}-scale-{word}", "scales.range", "scale", f"{scale} is {size}", set_to(scale, size))
 
@@ -100,15 +103,15 @@ def _words(name: str) -> Callable[[Any, Collection[Any]], tuple[Condition, ...]]
 
 
 def fill_levels(spec: Any, draft: TensorDraft, name: str) -> None:
-    """Replace a tensor by numbers of the range that its levels stand for."""
+    """Replace a tensor by numbers in the range of its levels."""
     middle, half = numbers(spec, name)
     drawn = uniform(draft.key(name), draft.inputs[name].shape, draft.precision, 0)
     draft.inputs[name] = (middle + half * drawn).astype(draft.format.dtype)
 
 
 def _simpler(spec: Any, name: str, usual: Affine) -> Iterator[Changes]:
-    """Yield the result of a calibration for a tensor of usual size; a zero point in the middle; a scale that is no
-    power of two."""
+    """Yield simpler codecs: a calibrated one, one with the zero point in the middle, one whose scale is no power of
+    two."""
     affine: Affine | None = getattr(spec, name)
     if affine is None or affine == usual:
         return
@@ -173,17 +176,17 @@ OUTPUT_CODEC = Axis(
 
 
 def is_power(scale: float) -> bool:
-    """Return whether a scale is a power of two, as attributes hold it."""
+    """Return whether a scale, as a float32 attribute, is a power of two."""
     return math.frexp(float(np.float32(scale)))[0] == 0.5
 
 
 def reach(affine: Affine) -> float:
-    """Return the largest size of a number that levels stand for."""
+    """Return the largest absolute value that a level represents."""
     scale, zero_point = affine
     return scale * max(zero_point, HIGHEST - zero_point)
 
 
 def representable(affine: Affine) -> float:
-    """Up to where levels stand for numbers on both sides of zero."""
+    """Return the bound up to which levels represent numbers on both sides of zero."""
     scale, zero_point = affine
     return scale * min(zero_point, HIGHEST - zero_point)

@@ -1,4 +1,4 @@
-"""The cases of ExtendedLSTM, as a family."""
+"""Case family of ExtendedLSTM."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from .levels import EXTENDED_LEVELS, extended_challenge
 from .random_cases import extended_case
 from .spec import OP_TYPE, VERSION, ExtendedSpec
 
-_ASIDE = 5000  # levels, by which a zero point is moved: far, though scales beside it keep their sense
+_ASIDE = 5000  # levels by which a zero point is moved: far, but scales still fit
 
 
 class _Extended(RecurrentFamily):
-    """ExtendedLSTM; see :class:`...specs.family.Family`."""
+    """Cases of ExtendedLSTM."""
 
     operators = (OP_TYPE,)
     spec = ExtendedSpec
-    larger = MappingProxyType({"T": 3, "I": 3, "H": 5})  # a second row is another subject for those who have one only
+    larger = MappingProxyType({"T": 3, "I": 3, "H": 5})  # no second row, because some targets support one row only
 
     def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
-        """Return the cases with those last that may corrupt memory."""
+        """Return the cases of a profile; those that may corrupt memory come last."""
         return sorted(super().profile(name, op, version), key=lambda spec: spec.spoils)
 
     def features(self, spec: Any) -> frozenset[str]:
-        """See :attr:`.spec.ExtendedSpec.features`."""
+        """Return features that a case contains."""
         features: frozenset[str] = spec.features
         return features
 
     def groups(self, spec: Any) -> list[str]:
-        """Return every legal case is bidirectional."""
+        """Return the report columns of a case; every legal case is bidirectional."""
         always = {"bidirectional", *(["bias"] if spec.bias else [])}
         return groups_with(spec.features & {"illegal"} or spec.features | always)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """Return features of all cases that there are."""
+        """Return the features of all cases."""
         return _all_features()
 
     def content(self, spec: Any) -> Iterator[bytes]:
-        """Attributes, inputs, and what is fed before."""
+        """Yield the bytes that identify a case: attributes, inputs, and inputs of the earlier run."""
         yield repr(sorted(break_case(spec)[0].attributes.items())).encode()
         yield from super().content(spec)
         if spec.reruns != "none":
@@ -63,10 +63,10 @@ class _Extended(RecurrentFamily):
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
         """Return features of a node, by its axes."""
         observed: Any = Observed(node, inputs, resolve(node.attributes, inputs))
-        return frozenset(name for name, there in tested(observed, EXTENDED_AXES).items() if there)
+        return frozenset(name for name, present in tested(observed, EXTENDED_AXES).items() if present)
 
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
-        """Return the generator that a tensor came from, within its range."""
+        """Return the Python expression that generates a tensor, within its range; None if there is none."""
         if name not in ("X", "W", "R", "B"):
             return None
         middle, reach = numbers(spec, name)
@@ -85,16 +85,18 @@ class _Extended(RecurrentFamily):
         type: str | None = None,
         supported: Mapping[str, Collection[Any]] = NOTHING,
     ) -> Any | None:
-        """See :mod:`.random_cases`. Half of the cases lack some of what targets lack."""
+        """Return a random case. Half of the cases leave out features that targets lack."""
         return extended_case("partial" if int(key[-1:], 36) % 2 else "complete", key)
 
     def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
-        """Return no bounds: the draws take none, so cases with what is lacking are left out."""
+        """Return no bounds: draws do not take any, so cases with missing features are left out afterwards."""
         return NOTHING
 
     def richer(self, spec: Any) -> Sequence[Mapping[str, Any]]:
-        """Larger, and then with a bias, a run before, and other scales and zero points of each tensor: faults of levels
-        and faults of sums look alike where gates are shut."""
+        """Return changes that make a case larger, then add a bias, an earlier run, and other scales and zero points.
+
+        Faults of levels and faults of sums look the same while gates are shut.
+        """
         more = {"T": max(spec.T, 4), "I": max(spec.I, 3), "H": max(spec.H, 5)}
         richer: list[dict[str, Any]] = [more, {**more, "bias": True}, {**more, "reruns": "data"}]
         for name in ("x", "w"):
@@ -106,18 +108,18 @@ class _Extended(RecurrentFamily):
     crossed = Family.crossed
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """See :mod:`.levels`."""
+        """Return the conformance levels."""
         return EXTENDED_LEVELS
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
-        """See :func:`.levels.extended_challenge`."""
+        """Return fresh cases for a nonce."""
         return extended_challenge(nonce)
 
 
 @cache
 def _all_features() -> frozenset[str]:
-    written = (spec for name in ("core", "full") for spec in written_cases(name, OP_TYPE, VERSION))
-    return frozenset().union(*(spec.features for spec in written))
+    specs = (spec for name in ("core", "full") for spec in written_cases(name, OP_TYPE, VERSION))
+    return frozenset().union(*(spec.features for spec in specs))
 
 
 EXTENDED_FAMILY = _Extended()

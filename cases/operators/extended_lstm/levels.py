@@ -1,4 +1,4 @@
-"""The levels that certificates may certify of ExtendedLSTM, and fresh cases of it."""
+"""Conformance levels of ExtendedLSTM for certificates, and its fresh cases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .codec import COARSE, IN_RANGE, MIDDLE, is_power, reach, representable
 from .random_cases import extended_case
 
 _USUAL = {"x": (0.2, 16.0), **dict.fromkeys("wrb", (0.02, 16.0))}
-"""Between which sizes the largest number of a tensor lies."""
+"""Least and greatest size of a tensor's largest number."""
 
 
 def _is_calibrated(spec: Any) -> bool:
@@ -21,7 +21,7 @@ def _is_calibrated(spec: Any) -> bool:
     if not plain or spec.N != 1 or not spec.T * spec.I or spec.y is None:
         return False
     usual = all(low <= reach(getattr(spec, name)) <= high for name, (low, high) in _USUAL.items())
-    # Outputs were as low as -1 in the range that was calibrated, and their levels are fine.
+    # Calibrated ranges include outputs of -1, and their levels are fine.
     in_range = spec.y[1] >= MIDDLE and representable(spec.y) >= IN_RANGE and spec.y[0] < COARSE / 2
     scales = [getattr(spec, name)[0] for name in "xwrby"]
     products = (spec.x[0] * spec.w[0], spec.y[0] * spec.r[0])
@@ -48,7 +48,7 @@ EXTENDED_LEVELS: tuple[Level, ...] = (
 
 
 def extended_challenge(nonce: str) -> Sequence[Any]:
-    """Return fresh cases of both levels, the same for everyone from the nonce."""
+    """Return fresh cases of both levels; the same nonce gives the same cases."""
     chosen: dict[Any, None] = {}
     for level in EXTENDED_LEVELS:
         drawn = distinct(partial(extended_case, level.name), f"challenge/{nonce}")

@@ -1,7 +1,7 @@
-"""Random cases of ExtendedLSTM: legal ones, each with many features at once.
+"""Random cases of ExtendedLSTM: legal cases, each with many features at once.
 
-The scale and zero point of each tensor are chosen so that pre-activations stay where gates still tell numbers apart,
-whatever the sizes and zero points. So this operator draws its own rows.
+The scale and zero point of each tensor are chosen so that pre-activations stay where gates are not saturated, whatever
+the sizes and zero points. So this operator draws its own rows.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from .spec import extended
 _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
 _WIDTHS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 16, 17, 19, 24, 31, 32, 32, 32, 33, 33, 34, 36)
-_LARGEST = 1500  # T*N*H, beyond which a case costs more to judge than it shows
+_LARGEST = 1500  # largest T*N*H; larger cases cost more than they show
 
 _LEFT_OUT = {
     "rows": 9, "float-output": 8, "no-bias": 7, "no-hidden-size": 7, "old": 7, "narrow-output": 8, "coarse-output": 8,
     "powers": 8, "beyond": 7, "wild": 9, "reruns": 5, "inputs": 5, "ends": 6, "low-output": 5,
 }  # fmt: skip
-"""Features that a target may lack or get wrong wherever it is, and in how many of sixteen cases of the partial level it
-is left out. The shares are a choice, by what the shipped kernel does."""
+"""Features that a target may lack or get wrong in every case, and the number of sixteen ``partial`` cases without each.
+
+The shares are chosen by the behaviour of the shipped kernel.
+"""
 _SIXTEENTHS = 16
-_STRENGTHS = (0.6, 1.0, 1.5, 2.2)  # by what shares are multiplied: targets lack little or much
+_STRENGTHS = (0.6, 1.0, 1.5, 2.2)  # factors of the shares: targets lack little or much
 
 _UNUSUAL = frozenset(_LEFT_OUT) - {"reruns", "inputs"}
-"""Factors that calibration of tensors of usual sizes does not give."""
+"""Features that do not result from calibration of tensors of usual sizes."""
 
 
 def extended_case(level: str, key: str) -> Any:
-    """Return the case of a level that a key draws. Raises KeyError for a level that does not exist."""
+    """Return the case that a key draws for a level. Raise KeyError for a level that does not exist."""
     choose = Counter.of(f"ExtendedLSTM/dense/{level}/{key}")
     without = {"calibrated": _UNUSUAL, "complete": frozenset[str](), "partial": _some(choose)}[level]
     return _Draw(choose, without).spec()
@@ -45,17 +47,17 @@ def _some(choose: Counter) -> frozenset[str]:
 
 
 class _Draw:
-    """One case being drawn, of what is not left out."""
+    """Drawing of one case with features that are not left out."""
 
     def __init__(self, choose: Counter, without: frozenset[str]) -> None:
         self._choose, self._without = choose, without
 
     def one_of(self, *values: Any) -> Any:
-        """Return one of these, each as often."""
+        """Return one of the values, with equal probability."""
         return self._choose.one_of(values)
 
     def _rare(self, feature: str, of: int) -> bool:
-        """Return whether a feature is there: once in so many cases, unless it is left out."""
+        """Return True in one of `of` cases, unless the feature is left out."""
         chosen = self._choose.below(of) == 0
         return chosen and feature not in self._without
 
@@ -100,8 +102,8 @@ class _Draw:
         return MIDDLE if kind < 4 else int(self.one_of(8000, 41000) + self._choose.below(16000))
 
     def _affine(self, reach: float) -> Affine:
-        """Return a scale and a zero point with which numbers reach about so far; a power of two in one case of
-        three."""
+        """Return a scale and a zero point whose numbers reach about `reach`; in one case of three the scale is a power
+        of two."""
         zero_point = self._zero_point()
         scale = float(np.float32(reach / max(zero_point, HIGHEST - zero_point)))
         if self._rare("powers", 3):
@@ -109,8 +111,10 @@ class _Draw:
         return float(np.float32(scale * (1 + self._choose.below(256) / 1024))), zero_point
 
     def _weights(self, reach: float, terms: int, other: Affine | None) -> Affine:
-        """Weights with which sums of so many products do not shut the gates: of numbers of one sign they grow with the
-        number of terms, else with its root."""
+        """Return the codec of weights whose sums of `terms` products do not shut the gates.
+
+        Sums of numbers of one sign grow with the number of terms, other sums with its square root.
+        """
         scale, zero_point = self._affine(reach)
         leaning = [abs(z - MIDDLE) > 24000 for z in (zero_point, *([other[1]] if other is not None else []))]
         factor = 1.7 / (terms if all(leaning) and other is not None else terms**0.5)

@@ -1,4 +1,4 @@
-"""A case of ExtendedLSTM: the values of its axes."""
+"""Case of ExtendedLSTM: the values of its axes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OP_TYPE, VERSION = "ExtendedLSTM", 1
 
 @dataclass(frozen=True, repr=False)
 class ExtendedSpec(RecurrentSpec):
-    """One model of ExtendedLSTM and its inputs. Facts that the document holds fast, and those that its cases do not
-    vary, are no fields."""
+    """One model of ExtendedLSTM and its inputs. Facts that the document fixes, or that no case varies, are no
+    fields."""
 
     axes = EXTENDED_AXES
     operators = (OP_TYPE,)
@@ -72,47 +72,48 @@ class ExtendedSpec(RecurrentSpec):
 
     @property
     def static(self) -> bool:
-        """Whether sizes of the model have no names: several runs may need other sizes."""
+        """Whether sizes of the model have no names; several runs may have different sizes."""
         return not (self.open or self.reruns == "sizes")
 
     @property
     def called(self) -> tuple[str, str]:
-        """Also its old domain and name."""
+        """The domain and name of the node, current or former."""
         document = document_of(OP_TYPE)
         return document.former[0] if self.old else document.key
 
     @property
     def spoils(self) -> bool:
-        """Tell whether an implementation that looks at no shape may spoil its memory with it."""
+        """Whether an implementation that does not check shapes may corrupt its memory with the case."""
         violation = violation_of(self)
         return violation.spoils if violation else bool(self.N != 1)
 
     @property
     def alone(self) -> bool:
-        """True for what may spoil memory."""
+        """Whether the case runs in its own process, because it may corrupt memory."""
         return self.spoils
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """The features of the case, as the clause table and files of expected failures name it."""
+        """The features of the case, as in the clause table and in files of expected failures."""
         violation = violation_of(self)
         illegal = {"illegal", f"illegal:{violation.feature}"} if violation else set()
         return frozenset({*case_features(self), f"about-{self.about}", *illegal})
 
     @property
     def size(self) -> tuple[float, int]:
-        """Elements of inputs, states and steps."""
+        """Number of elements of inputs, states and steps; then the number of features."""
         return float(math.prod(max(n, 1) for n in (self.T, self.N, self.I, self.H)) * 2), len(self.features)
 
     @cached_property
     def id(self) -> str:
-        """The text as others have it; of what is special, what it is about."""
+        """The id: like other ids, with the subject of the case in place of features."""
         shape = f"T{self.T}N{self.N}I{self.I}H{self.H}"
         subject = f"illegal-{self.illegal}" if self.illegal else self.about
         return f"{document_of(OP_TYPE).prefix}-{VERSION}.{self.type}.{subject}.{shape}.{self.digest[:6]}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that differ from their defaults; there are one operator and one version."""
+        """Return the fields that differ from their defaults; operator and version are left out, because there is only
+        one."""
         return {name: value for name, value in super().to_json().items() if name not in ("op", "version")}
 
     @classmethod
@@ -122,5 +123,5 @@ class ExtendedSpec(RecurrentSpec):
 
 
 def extended(about: str, **fields: Any) -> Any:
-    """Return a case that is about something. Raise ValueError."""
+    """Return a case with a subject. Raise ValueError."""
     return ExtendedSpec(OP_TYPE, VERSION, about=about, **fields)

@@ -1,7 +1,7 @@
-"""Parts of which violations of ExtendedLSTM's document are made. Its axes name them.
+"""Building blocks for violations of ExtendedLSTM's document; its axes use them.
 
-Those that leave a kernel, which looks at no shape, reading or writing past a tensor are marked: each is run in a
-process of its own.
+Some violations make a kernel without shape checks read or write beyond a tensor. They are marked, and each runs in its
+own process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def broken(id: str, topic: str, feature: str, summary: str, change: Change, spoi
 
 
 def each(*changes: Change) -> Change:
-    """Return several changes, one after the other."""
+    """Return a change that makes several changes in order."""
 
     def change(draft: Draft) -> None:
         for one in changes:
@@ -30,14 +30,14 @@ def each(*changes: Change) -> Change:
 
 
 def without(name: str) -> Change:
-    """Return an attribute left out."""
+    """Return a change that removes an attribute."""
     return lambda draft: draft.attributes.__delitem__(name)
 
 
 def cast(dtype: Any) -> Change:
-    """Return all inputs in another type."""
+    """Return a change that converts all inputs to another type."""
     return each(*(changed(name, lambda array: array.astype(dtype)) for name in ("X", "W", "R", "B")))
 
 
 one_direction: Change = each(*(changed(name, lambda array: array[:1]) for name in ("W", "R", "B")))
-"""Weights of the first direction alone."""
+"""Change that keeps only the weights of the first direction."""

@@ -20,14 +20,14 @@ from .violations import VIOLATIONS
 Array = NDArray[Any]
 
 _HEAVY = 1 << 18
-"""Multiplications of one step from the state before, times steps, from which on sizes of a case are made smaller."""
+"""Multiplications of one step's state times steps, above which the sizes of a case are reduced."""
 
 _LONG = 3
-"""Steps beyond which keys have norm 1 under a delta rule: the state grows without end otherwise."""
+"""Number of steps above which keys have norm 1 under a delta rule; otherwise the state grows without end."""
 
 
 class LinearAttentionFamily(SimpleFamily):
-    """See :class:`..simple.family.SimpleFamily`."""
+    """Cases of LinearAttention."""
 
     operators = ("LinearAttention",)
     spec: type[LinearAttentionSpec] = LinearAttentionSpec
@@ -39,7 +39,7 @@ class LinearAttentionFamily(SimpleFamily):
     forbidden = VIOLATIONS
 
     def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
-        """See :meth:`..specs.family.Family.profile`: ``smoke`` has rows of its own, and one invalid model in eight."""
+        """Return the cases of a profile. ``smoke`` has additional rows, and one invalid model in eight."""
         cases = tuple(super().profile(name, op, version))
         if name != "smoke":
             return cases
@@ -50,7 +50,7 @@ class LinearAttentionFamily(SimpleFamily):
         return tuple(dict.fromkeys((*cases, *chosen, *broken)))
 
     def legal(self, spec: Any) -> Any:
-        """See :meth:`..simple.family.SimpleFamily.legal`."""
+        """Return the legal case nearest to a spec."""
         if spec.numbers == "integers":
             spec = _exact(spec)
         if not spec.gated:
@@ -60,23 +60,23 @@ class LinearAttentionFamily(SimpleFamily):
         elif spec.keys == "free" and spec.seq_length > _LONG:
             spec = replace(spec, keys="unit")
         if "past_state" in spec.absent:
-            # A state that begins and stays at zero shows nothing.
+            # A state that starts at zero and stays there tests nothing.
             spec = replace(spec, type_S="", betas="unit" if spec.betas == "zero" else spec.betas)
         if spec.type_S == spec.type:
             spec = replace(spec, type_S="")
         return _lighter(spec)
 
     def draw(self, spec: Any, name: str, shape: tuple[int, ...], key: str) -> Array:
-        """See :func:`.numbers.draw`."""
+        """Return the numbers of an input in float64."""
         return draw(spec, name, shape, key)
 
     def node_features(self, node: Node, inputs: Mapping[str, Array]) -> frozenset[str]:
-        """See :meth:`..simple.family.SimpleFamily.node_features`: heads, groups, steps and the shapes of decay too."""
+        """Return features of a node with its inputs, including heads, groups, steps and the shapes of decay."""
         features = set(super().node_features(node, inputs))
         queries, keys = (int(node.attributes[name]) for name in ("q_num_heads", "kv_num_heads"))
         batch, steps, _ = inputs["query"].shape
         decay, beta = inputs.get("decay"), inputs.get("beta")
-        there = {
+        features_present = {
             "several-heads": max(queries, keys) > 1,
             "grouped": queries > keys,
             "several-steps": steps > 1,
@@ -85,12 +85,11 @@ class LinearAttentionFamily(SimpleFamily):
             "beta-single": beta is not None and beta.shape[2] != keys,
             "long": steps > 64,
         }
-        return frozenset(features | {feature for feature, is_there in there.items() if is_there})
+        return frozenset(features | {feature for feature, is_there in features_present.items() if is_there})
 
 
 def _exact(spec: LinearAttentionSpec) -> LinearAttentionSpec:
-    """Return a case of small integers: no decay, which is never exact, and a scale that is written down, a power of
-    two."""
+    """Return a case of small integers, without decay, which is never exact, and with a power of two as scale."""
     rule = {"gated": "linear", "gated_delta": "delta"}.get(spec.rule, spec.rule)
     scale = spec.scale if spec.scale in (0.25, 1.0) else 0.5
     return replace(
@@ -104,7 +103,7 @@ def _exact(spec: LinearAttentionSpec) -> LinearAttentionSpec:
 
 
 def _lighter(spec: LinearAttentionSpec) -> LinearAttentionSpec:
-    """Return the case with smaller sizes, where it would take long: those of models are written down (`edges`)."""
+    """Return the case with smaller sizes if it would take long. Sizes of models are kept (`edges`)."""
 
     def work(one: LinearAttentionSpec) -> int:
         return max(one.seq_length, 1) * max(one.batch_size, 1) * one.q_num_heads * one.d_k * one.d_v
@@ -120,7 +119,7 @@ def _lighter(spec: LinearAttentionSpec) -> LinearAttentionSpec:
 
 
 class OnnxruntimeLinearAttentionFamily(LinearAttentionFamily):
-    """See :class:`..simple.family.SimpleFamily`."""
+    """Cases of LinearAttention of onnxruntime's contrib domain."""
 
     operators = ("com.microsoft::LinearAttention",)
     spec = OnnxruntimeLinearAttentionSpec
@@ -129,7 +128,7 @@ class OnnxruntimeLinearAttentionFamily(LinearAttentionFamily):
     edges = (*SMOKE, *ONNXRUNTIME_SMOKE, *EDGES)
 
     def legal(self, spec: Any) -> Any:
-        """See :meth:`..simple.family.SimpleFamily.legal`: heads that share one divide kv_num_heads."""
+        """Return the legal case nearest to a spec: numbers of shared heads divide kv_num_heads."""
         least = math.lcm(spec.query_sharing, spec.key_sharing)
         if spec.query_sharing > 1:
             spec = replace(spec, group=1)
@@ -143,11 +142,11 @@ class OnnxruntimeLinearAttentionFamily(LinearAttentionFamily):
         return replace(spec, unused="unused-both" if len(unused) == 2 else "".join(f"unused-{name}" for name in unused))
 
     def node_features(self, node: Node, inputs: Mapping[str, Array]) -> frozenset[str]:
-        """See :meth:`LinearAttentionFamily.node_features`."""
+        """Return features of a node with its inputs, including shared heads and unused inputs."""
         c: Any = resolve(node, inputs)
         queries, heads, keys = (c.sizes[name] for name in ("q_num_heads", "kv_num_heads", "k_num_heads"))
         rule = c.attributes["update_rule"]
-        there = {
+        features_present = {
             "inverse-groups": queries < heads,
             "shared-keys": keys < heads,
             "unused-inputs": any(
@@ -155,7 +154,7 @@ class OnnxruntimeLinearAttentionFamily(LinearAttentionFamily):
             ),
         }
         features = super().node_features(node, inputs)
-        return features | {feature for feature, is_there in there.items() if is_there}
+        return features | {feature for feature, is_there in features_present.items() if is_there}
 
 
 LINEAR_ATTENTION_FAMILY = LinearAttentionFamily()

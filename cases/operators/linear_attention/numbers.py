@@ -17,7 +17,7 @@ _PRECISION = {"float32": 24, "float16": 11, "bfloat16": 8}
 
 
 def _mixed(drawn: Array) -> Array:
-    """Zeros, and -90 for one in eight."""
+    """Return zeros, with -90 for one element in eight."""
     return np.where(np.abs(drawn) < 1 / 8, -90.0, 0.0)
 
 
@@ -30,8 +30,11 @@ DECAYS: Mapping[str, Callable[[Array], Array]] = {
     "sixty": lambda drawn: np.where(drawn > 0.5, -60.0, -np.abs(drawn)),
     "mixed": _mixed,
 }
-"""Kinds of decays, from numbers between -1 and 1: a power near 0 and far from it as of Mamba, one that erases half of
-the state, and steps that erase all of it between others that keep it."""
+"""Kinds of decays, as functions of numbers between -1 and 1.
+
+``mamba`` is a power, near 0 and far from it as in Mamba. ``sixty`` erases half of the state. ``mixed`` has steps that
+erase all of the state between steps that keep it.
+"""
 
 BETAS: Mapping[str, Callable[[Array], Array]] = {
     "unit": np.abs,
@@ -40,7 +43,7 @@ BETAS: Mapping[str, Callable[[Array], Array]] = {
     "two": lambda drawn: np.abs(drawn) * 2,
     "negative": lambda drawn: drawn,
 }
-"""Kinds of betas, likewise; ``two`` reaches to 2 and ``negative`` to -1."""
+"""Kinds of betas, as functions of numbers between -1 and 1; ``two`` reaches 2 and ``negative`` reaches -1."""
 
 
 def draw(spec: LinearAttentionSpec, name: str, shape: tuple[int, ...], key: str) -> Array:
@@ -57,12 +60,12 @@ def draw(spec: LinearAttentionSpec, name: str, shape: tuple[int, ...], key: str)
 
 
 def _key_heads(drawn: Array, kind: str, key: str) -> Array:
-    """Keys (B, T, H, d_k) of a kind, from numbers between -1 and 1."""
+    """Return keys (B, T, H, d_k) of a kind, from numbers between -1 and 1."""
     if kind == "one-hot":
         d_k, count = drawn.shape[3], int(np.prod(drawn.shape[:3]))
-        places = integers(f"{key}/places", count, 0, max(d_k - 1, 0)).reshape(drawn.shape[:3])
+        positions = integers(f"{key}/places", count, 0, max(d_k - 1, 0)).reshape(drawn.shape[:3])
         signs = np.sign(drawn[..., :1])
-        hot: Array = (np.arange(d_k) == places[..., np.newaxis]) * signs
+        hot: Array = (np.arange(d_k) == positions[..., np.newaxis]) * signs
         return hot
     if kind == "free":
         return drawn
@@ -71,13 +74,13 @@ def _key_heads(drawn: Array, kind: str, key: str) -> Array:
     elif kind == "positive":
         drawn = np.abs(drawn)
     squares = np.zeros(drawn.shape[:3])
-    for square in np.moveaxis(drawn * drawn, 3, 0):  # one after the other: the same digits on every machine
+    for square in np.moveaxis(drawn * drawn, 3, 0):  # sequential sum: the same digits on every machine
         squares += square
     return drawn / np.sqrt(squares)[..., np.newaxis]
 
 
 def _integers(spec: LinearAttentionSpec, name: str, shape: tuple[int, ...], key: str) -> Array:
-    """Small integers; keys with one entry 1 or -1, and betas 0, 1 and 2, for a delta rule."""
+    """Return small integers; for a delta rule, keys with one entry 1 or -1, and betas 0, 1 and 2."""
     count = int(np.prod(shape))
     if name == "beta":
         return integers(key, count, 0, 2).reshape(shape).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Rows of which cases of LinearAttention are made: values that are combined, and cases that are written down."""
+"""Rows that define cases of LinearAttention: values to combine, and explicit cases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMOKE = (
     _row(seq_length=0),
     _row(type="bfloat16", seq_length=33, type_S="float32"),
 )
-"""Cases of ``smoke`` beside the small ones."""
+"""Cases of ``smoke`` in addition to the small ones."""
 
 EDGES = (
     *(
@@ -78,7 +78,7 @@ EDGES = (
     _row(kv_num_heads=2, group=1, d_k=272, d_v=32, seq_length=3),
     _row(kv_num_heads=1, group=8, d_k=256, d_v=32, seq_length=3),
 )
-"""Cases of ``core`` that the product of axes lacks: exact ones at length, chunks in every type, sizes of models."""
+"""Cases of ``core`` that the product of axes lacks: long exact cases, chunks in every type, sizes of models."""
 
 
 AXES: Mapping[str, Sequence[Any]] = {
@@ -86,7 +86,7 @@ AXES: Mapping[str, Sequence[Any]] = {
     "seq_length": (5, 1, 2, 3, 15, 16, 17, 63, 64, 65, 128, 130, 200),
     "kv_num_heads": (2, 1, 3),
     "group": (2, 1, 3, 5, 8),
-    # Widths in and beside blocks of 4, 8, 16, 32 and 64.
+    # Widths in and outside blocks of 4, 8, 16, 32 and 64.
     "d_k": (4, 1, 3, 8, 15, 16, 33, 64, 130),
     "d_v": (3, 1, 5, 8, 31, 32, 64),
     "batch_size": (2, 1, 3),
@@ -108,7 +108,7 @@ ONNXRUNTIME_AXES: Mapping[str, Sequence[Any]] = {
     "key_sharing": (1, 2, 3),
     "unused": ("", "unused-decay", "unused-beta", "unused-both"),
 }
-"""What cases of onnxruntime's own operator combine beside that."""
+"""Additional values for cases of onnxruntime's operator."""
 
 ONNXRUNTIME_SMOKE = (
     _row(query_sharing=2, group=1, kv_num_heads=4),
@@ -118,4 +118,4 @@ ONNXRUNTIME_SMOKE = (
     _row(update_rule="delta", unused="unused-decay"),
     _row(update_rule="gated", unused="unused-beta"),
 )
-"""Its cases of ``smoke`` beside those of ONNX's."""
+"""Additional ``smoke`` cases of onnxruntime's operator."""

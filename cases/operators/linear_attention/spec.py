@@ -1,4 +1,4 @@
-"""The case of LinearAttention as a value."""
+"""Case of LinearAttention as a value."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ...simple.spec import SimpleSpec
 
 @dataclass(frozen=True)
 class LinearAttentionSpec(SimpleSpec):
-    """Its own fields: sizes, attributes, and kinds of numbers.
+    """Fields of LinearAttention: sizes, attributes, and kinds of numbers.
 
     group
-        Query heads of each key-value head.
+        Number of query heads of each key-value head.
     decay_form, beta_form
-        Which of the shapes that the document prints: 0 for one element a head, 1 for one each key, or a single one.
+        Index of the shape in the document: 0 for one element a head, 1 for one each key, or a single one.
     type_S
         Type of the states; empty for that of the other tensors.
     keys
-        ``unit``: of norm 1; ``alike``, ``positive`` and ``one-hot``: of norm 1 and so; ``free``: between -1 and 1.
+        ``unit``, ``alike``, ``positive`` and ``one-hot`` have norm 1; ``free`` keys are between -1 and 1.
     decays, betas
-        Kinds of their numbers, see `_DECAYS` and `_BETAS`.
+        Kinds of their numbers, see ``DECAYS`` and ``BETAS`` in :mod:`.numbers`.
     numbers
-        ``integers`` for small ones, in which no implementation rounds anything.
+        ``integers`` for small integers, which no implementation rounds.
     """
 
     batch_size: int = 2
@@ -57,28 +57,28 @@ class LinearAttentionSpec(SimpleSpec):
 
     @property
     def rule(self) -> str:
-        """The update rule, its default where it is left out."""
+        """The update rule, or its default."""
         return self.update_rule or "gated_delta"
 
     @property
     def delta(self) -> bool:
-        """Tell whether the rule is one of the delta rules."""
+        """Whether the rule is one of the delta rules."""
         return self.rule in ("delta", "gated_delta")
 
     @property
     def gated(self) -> bool:
-        """Tell whether the rule has a decay."""
+        """Whether the rule has a decay."""
         return self.rule in ("gated", "gated_delta")
 
 
 @dataclass(frozen=True)
 class OnnxruntimeLinearAttentionSpec(LinearAttentionSpec):
-    """The fields of onnxruntime's own operator.
+    """Fields of onnxruntime's operator.
 
     query_sharing, key_sharing
-        Key-value heads that share a query head, and a head of key.
+        Number of key-value heads that share a query head, or a head of key.
     unused
-        Inputs that are there though the rule does not use them: ``unused-decay``, ``unused-beta``, ``unused-both``.
+        Inputs that are present although the rule does not use them: ``unused-decay``, ``unused-beta``, ``unused-both``.
     """
 
     query_sharing: int = 1
@@ -99,7 +99,7 @@ class OnnxruntimeLinearAttentionSpec(LinearAttentionSpec):
         return self.kv_num_heads // self.key_sharing
 
     def has(self, operator: OperatorVersion, name: str) -> bool:
-        """See :meth:`..simple.spec.SimpleSpec.has`."""
+        """Return whether an input is present."""
         used = {"decay": self.gated, "beta": self.delta}
         if name not in used:
             return super().has(operator, name)

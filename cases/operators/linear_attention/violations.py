@@ -11,17 +11,18 @@ from ...axes.violation import Draft, Violation, changed, set_to, sized, without_
 
 
 def _each_shape(violations: Iterable[Violation]) -> tuple[Violation, ...]:
-    """Violations of shapes, and the same again under symbolic dimensions, where they are seen when the model runs."""
-    each = tuple(violations)
+    """Return violations of shapes, and their copies with symbolic dimensions, which a target detects only at run
+    time."""
+    static = tuple(violations)
     symbolic = (
         replace(v, id=f"{v.id}-symbolic", due="run", base={**v.base, "dimensions": "all-symbolic"}, breaks=v.topic)
-        for v in each
+        for v in static
     )
-    return (*each, *symbolic)
+    return (*static, *symbolic)
 
 
 def _width(name: str, width: Callable[[Draft], int]) -> Callable[[Draft], None]:
-    """Return an input cut or repeated to another width."""
+    """Return a change that cuts or repeats an input to another width."""
 
     def change(draft: Draft) -> None:
         sized(name, draft.inputs[name].ndim - 1, lambda n: width(draft))(draft)
@@ -30,7 +31,7 @@ def _width(name: str, width: Callable[[Draft], int]) -> Callable[[Draft], None]:
 
 
 def _added(name: str, heads: str = "kv_num_heads") -> Callable[[Draft], None]:
-    """Return an input that the rule does not use, with one element a head."""
+    """Return a change that adds an input that the rule does not use, with one element a head."""
 
     def change(draft: Draft) -> None:
         query = draft.inputs["query"]
@@ -40,7 +41,7 @@ def _added(name: str, heads: str = "kv_num_heads") -> Callable[[Draft], None]:
 
 
 def _heads(name: str, heads: Callable[[Draft], int]) -> Callable[[Draft], None]:
-    """past_state with another number of heads."""
+    """Return a change that gives past_state another number of heads."""
 
     def change(draft: Draft) -> None:
         sized(name, 1, lambda n: heads(draft))(draft)
@@ -49,7 +50,7 @@ def _heads(name: str, heads: Callable[[Draft], int]) -> Callable[[Draft], None]:
 
 
 def _without_name(name: str) -> Callable[[Draft], None]:
-    """Return an output whose name is empty."""
+    """Return a change that makes the name of an output empty."""
 
     def change(draft: Draft) -> None:
         draft.outputs[draft.outputs.index(name)] = ""
@@ -58,14 +59,14 @@ def _without_name(name: str) -> Callable[[Draft], None]:
 
 
 def _uneven(draft: Draft) -> None:
-    """Four query heads beside three key-value heads, with shapes that fit."""
+    """Set four query heads and three key-value heads, with matching shapes."""
     draft.attributes["kv_num_heads"] = 3
     for name, axis in (("key", 2), ("value", 2), ("past_state", 1), ("decay", 2), ("beta", 2)):
         sized(name, axis, lambda n: n // 2 * 3)(draft)
 
 
 def _fewer(draft: Draft) -> None:
-    """One query head beside two key-value heads, with shapes that fit."""
+    """Set one query head and two key-value heads, with matching shapes."""
     draft.attributes["q_num_heads"] = 1
     sized("query", 2, lambda n: n // 2)(draft)
 
