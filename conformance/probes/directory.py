@@ -200,7 +200,7 @@ def _documented(plain: DirectoryProbe, model: NodeGraph, read: CaseDirectory) ->
         clauses_of_node = clauses_of(single.node.operator.known_as, single.node.since_version, node_features)
         clauses |= dict.fromkeys(clause.id for clause in clauses_of_node)
         features = features or node_features
-        traits |= traits_of(single.node, own, resolve(single.node, arrays).format.name)
+        traits |= traits_of(single.node, node_features, resolve(single.node, arrays).format.name)
     first = trial.first
     c, operator = resolve(first.node, first.feeds[-1].inputs), first.node.operator
     return replace(

@@ -248,9 +248,9 @@ def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among t
         ("type", selection.types, lambda p: p.type),
     )
     remaining = list(probes)
-    for kind, names, field_of in axes:
-        require_known(kind, names, list(dict.fromkeys(map(field_of, remaining))), among)
-        remaining = [probe for probe in remaining if not names or field_of(probe) in names]
+    for kind, asked, of in axes:
+        require_known(kind, asked, list(dict.fromkeys(map(of, remaining))), among)
+        remaining = [probe for probe in remaining if not asked or of(probe) in asked]
     by_id = {probe.id: probe for probe in remaining}
     for pattern in selection.cases:
         if not _matching(pattern, by_id):
@@ -284,15 +284,15 @@ def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
     Raise UnknownName for a pattern without a case.
     """
-    selected = _versions(selection, about)
-    others = [] if selection.ops else [pair for pair in _versions(selection, operator_names()) if pair not in selected]
+    meant = _versions(selection, about)
+    others = [] if selection.ops else [pair for pair in _versions(selection, operator_names()) if pair not in meant]
 
     @cache
     def by_id(name: str, op: str, version: int) -> Mapping[str, Probe]:
         return {probe.id: probe for probe in _listed(replace(selection, profile=name), [(op, version)])}
 
     def found(pattern: str) -> Iterable[Probe]:
-        places, wide = _places(pattern, selected, others)
+        places, wide = _places(pattern, meant, others)
         tried: list[Mapping[str, Probe]] = []
         for versions in places:
             for name in dict.fromkeys((selection.profile, *(PROFILES[-2:] if wide else ()))):
@@ -308,7 +308,7 @@ def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
         among = f" among {selection.narrowed}" if selection.narrowed else ""
         raise UnknownName("case", pattern, list(dict.fromkeys(ids)), among)
 
-    ranks = {op: rank for rank, (op, _) in enumerate([*selected, *others])}
+    ranks = {op: rank for rank, (op, _) in enumerate([*meant, *others])}
     probes = {probe.id: probe for pattern in selection.cases for probe in found(pattern)}
     return sorted(probes.values(), key=lambda probe: ranks[probe.op])
 
