@@ -1,4 +1,4 @@
-"""What strategies draw, as lists."""
+"""Draws from strategies, as lists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEARCHES = 10
 
 
 def drawn(strategy: SearchStrategy[_Spec], count: int, search: int = 0) -> list[_Spec]:
-    """So many draws, the same ones every time; each search has other ones."""
+    """Return `count` draws, the same in every run; each `search` has others."""
     specs: list[_Spec] = []
 
     @seed(search)
@@ -31,10 +31,10 @@ def drawn(strategy: SearchStrategy[_Spec], count: int, search: int = 0) -> list[
 def drawn_until(
     strategy: SearchStrategy[_Spec], count: int, values: Callable[[_Spec], set[_Value]], wanted: set[_Value]
 ) -> list[_Spec]:
-    """Draws until their values hold all that is wanted, or nobody would expect it any more.
+    """Return draws until their values include all wanted ones, or no further search is likely to find them.
 
-    Hypothesis mutates what it drew before, so a search of a few hundred may leave out what one draw in twenty has: the
-    next one begins elsewhere.
+    Hypothesis mutates its earlier draws, so a search of a few hundred may miss a value that one draw in twenty has. The
+    next search begins elsewhere.
     """
     specs: list[_Spec] = []
     for search in range(_SEARCHES):

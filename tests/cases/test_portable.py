@@ -1,4 +1,4 @@
-"""A case is one line of text, which rebuilds it bit for bit; whatever else the line may hold is refused in words."""
+"""Tests of the text of a case: one line, which rebuilds it bit for bit. Any other line is refused with a message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def case_from_text(text: str) -> Spec:
 
 
 def bits_of(spec: Spec) -> Iterator[bytes]:
-    """Every byte of a case that a target gets."""
+    """Yield every byte of a case that a target gets."""
     for trial in build_case(spec).trials:
         yield trial.model
         for feed in trial.feeds:
@@ -41,7 +41,7 @@ def bits_of(spec: Spec) -> Iterator[bytes]:
 
 
 def test_the_bits_of_smoke_are_the_same_everywhere() -> None:
-    """tox runs this under the oldest and the newest packages. Other bits are other cases by the same ids."""
+    """tox runs this under the oldest and the newest packages. With other bits, the same ids would name other cases."""
     total = hashlib.sha256()
     for spec in of_profile("smoke"):
         for part in bits_of(case_from_text(case_text(spec))):
@@ -62,7 +62,7 @@ def test_quantized_cases_survive_their_text() -> None:
         assert case_from_text(case_text(spec)) == spec
 
 
-@settings(deadline=None)  # another process may want the processor
+@settings(deadline=None)  # another process may occupy the processor
 @given(strategies.operator_cases())
 def test_every_drawn_case_survives_its_text(spec: CaseSpec) -> None:
     again = case_from_text(case_text(spec))
@@ -130,10 +130,10 @@ def test_a_violation_of_what_has_no_length_is_refused() -> None:
         case_from_text(case_text(spec))
 
 
-@settings(deadline=None)  # another process may want the processor
+@settings(deadline=None)  # another process may occupy the processor
 @given(st.data())
 def test_a_changed_text_is_a_case_or_is_refused(data: st.DataObject) -> None:
-    """Whatever a line holds, it is answered with a case that can be built and described, or with CaseTextError."""
+    """Any line gives a case that can be built and described, or raises CaseTextError."""
     spec = data.draw(st.sampled_from(SPECS))
     names = [field.name for field in fields(spec)]
     others = {

@@ -1,4 +1,5 @@
-"""Strategies draw what is legal, all of it, from the space that profiles come from; they shrink, and check bounds."""
+"""Tests of strategies: they draw all legal cases and no others, from the space of the profiles; they shrink, and check
+bounds."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ fixed = settings(derandomize=True, database=None, deadline=None)
 
 
 def smallest(strategy: SearchStrategy[CaseSpec], condition: Callable[[CaseSpec], Any]) -> CaseSpec:
-    """What a failure shrinks to that a condition stands for."""
-    # The phase `explain` would look at larger ones again.
+    """Return the case to which a failure shrinks if `condition` decides whether a case fails."""
+    # The phase `explain` would try larger cases again.
     calm = settings(fixed, max_examples=2000, phases=[Phase.generate, Phase.shrink])
     return find(strategy, lambda spec: bool(condition(spec)), settings=calm)
 
 
-# What is drawn
+# Draws
 
 
 def test_every_draw_is_a_legal_model_that_the_reference_computes() -> None:
@@ -62,7 +63,7 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     axes = space
     given = ("activations-absent", "alpha", "beta", "default-coefficient", "coefficients-ambiguous")
     wanted: set[tuple[Any, ...]] = {
-        # `numerics` takes other values along.
+        # `numerics` implies values of other fields.
         *((name, value) for name, axis in axes.items() for value in {*axis.values} - {"numerics"}),
         *(("outputs", subset) for subset in output_subsets(operator)),
         *(("activations", name) for name in functions_of(operator)),
@@ -80,7 +81,7 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
         }
 
     rare = {("data", value) for value in space["data"].rare}
-    specs = drawn(strategies.cases(op, version, only={"data": space["data"].rare}), 200)  # of which few are drawn
+    specs = drawn(strategies.cases(op, version, only={"data": space["data"].rare}), 200)  # otherwise rarely drawn
     for name, axis in axes.items():
         specs += drawn(strategies.cases(op, version, only={name: axis.rare}), 60) if axis.asked else []
     block = {axis.name for axis in RECURRENT_AXES if axis.block} & axes.keys()
@@ -90,7 +91,7 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
         specs += drawn_until(quantized, 300, values, of_block)
     specs += drawn_until(strategies.cases(op, version, min_steps=0, min_rows=0), 800, values, wanted - rare - of_block)
     seen = set().union(*map(values, specs))
-    # These ask for fields that are seldom drawn themselves; tests/cases/axes/test_session_axes.py has each of them.
+    # These need fields that are seldom drawn themselves; tests/cases/axes/test_session_axes.py has each of them.
     seldom = {(name, value) for name in ("fed", "nearly") if name in axes for value in axes[name].rare}
     assert wanted - seldom <= seen
     for name in ("activations", "outputs", *"TNIH"):
@@ -105,7 +106,7 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
 
 @every_version
 def test_what_profiles_try_lies_in_the_same_space(op: str, version: int) -> None:
-    """Letter case aside, which is undefined; sizes are bounds of the caller's."""
+    """The case of letters aside, which is undefined; sizes are bounds of the caller's."""
     operator = operator_version(op, version)
     space = space_of(operator)
     for spec in profile("core", op, version):
@@ -142,7 +143,7 @@ def test_draws_of_all_operators_have_every_version() -> None:
     assert {(spec.op, spec.version) for spec in specs} == set(EVERY)
 
 
-# What failures shrink to
+# Shrinking
 
 
 @every_version

@@ -200,7 +200,7 @@ def test_a_case_that_fails_by_another_fault_says_nothing_of_this_one(tmp_path: P
 
 
 def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:
-    """Memory that was not written is right by chance, now and then."""
+    """Memory that was not written has the right value by chance, now and then."""
     for version, source in (("1.1", "1.10"), ("1.2", "1.9"), ("1.3", "1.10")):
         run = release(tmp_path, source)
         info = json.loads((run / "run.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Axes: what each does to the tensors, the model and the session of a case."""
+"""Tests of axes: the effect of each on the tensors, the model and the session of a case."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_default_is_a_value_and_breaks_no_rule() -> None:
 
 @pytest.mark.parametrize("order", ["mixed", "falling", "rising", "first", "last", "ends"])
 def test_one_row_is_in_whatever_order(order: str) -> None:
-    """A sibling of a case may have fewer rows than it."""
+    """A variant of a case may have fewer rows than it."""
     assert lengths_of(N=1, lengths="short", row_order=order) == lengths_of(N=1, lengths="short")
 
 
@@ -65,9 +65,9 @@ def test_rows_stand_in_the_order_that_is_asked_for() -> None:
     assert falling[0] == 6
     assert rising == sorted(rising)
     assert rising[0] == 0
-    for order, place in (("first", 0), ("last", -1)):
+    for order, index in (("first", 0), ("last", -1)):
         lengths = lengths_of(lengths="ragged", row_order=order)
-        assert lengths.pop(place) == 6 > max(lengths)
+        assert lengths.pop(index) == 6 > max(lengths)
 
 
 @pytest.mark.parametrize("kind", ["short", "ragged", "empty"])
@@ -207,7 +207,7 @@ def test_what_was_overridden_before_was_other_numbers(constant: str, names: set[
 
 
 OLDER = {"lengths", "clip", "opset", "outputs", "linear_before_reset", "output_sequence", "data"}
-"""Fields of whose rare values some are in no case of core."""
+"""Fields with some rare values that no case of core has."""
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
@@ -215,11 +215,11 @@ def test_core_has_every_rare_value_of_a_later_axis(op: str) -> None:
     version = versions_of(op)[-1]
     cases = profile("core", op, version)
     for axis in RECURRENT_AXES:
-        own = axis.of(operator_version(op, version))
-        if own is not None and axis.name not in OLDER and not axis.block:
-            assert set(own.rare) <= {getattr(spec, axis.name) for spec in cases}, axis.name
+        of_version = axis.of(operator_version(op, version))
+        if of_version is not None and axis.name not in OLDER and not axis.block:
+            assert set(of_version.rare) <= {getattr(spec, axis.name) for spec in cases}, axis.name
     assert any(spec.T > 255 and spec.lengths == "ragged" for spec in cases)
-    # Offsets of 16 bits, rows that a byte does not count, sizes that are others as well.
+    # Offsets beyond 16 bits, more rows than a byte counts, sizes that are equal to other sizes.
     assert any((spec.T - 1) * spec.N * spec.I > 2**16 for spec in cases)
     assert any(spec.N > 256 and spec.row_order == "ends" for spec in cases)
     gates = operator_version(op, version).gates

@@ -1,4 +1,5 @@
-"""Axes of quantized cases: what each does to levels, codecs and the model; onnxruntime computes all of them rightly."""
+"""Tests of axes of quantized cases: the effect of each on levels, codecs and the model. onnxruntime computes all of
+them correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes of the session: what their courses are made of, and that they find what goes wrong there."""
+"""Tests of axes of the session: the runs that they consist of, and the faults of sessions that they find."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def test_the_cases_own_run_is_the_last_feed() -> None:
             np.testing.assert_array_equal(array, own[formal])
 
 
-# Targets that go wrong in a session alone.
+# Targets that fail only in sessions.
 
 
 class Remembering:
-    """Weights of the first run of a model are used for ever."""
+    """Target that uses the weights of a model's first run for ever."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[bytes, str], Any] = {}
@@ -95,7 +95,7 @@ class Remembering:
 
 
 class KeyedByEnds:
-    """Weights are packed again where their first or last element is another one."""
+    """Target that packs weights again only if their first or last element changes."""
 
     def __init__(self) -> None:
         self.packed: dict[Any, Any] = {}
@@ -109,7 +109,7 @@ class KeyedByEnds:
 
 
 class KeyedByTotal:
-    """Lengths are looked at again where their sum is another one."""
+    """Target that reads lengths again only if their sum changes."""
 
     def __init__(self) -> None:
         self.seen: dict[Any, Any] = {}
@@ -120,7 +120,7 @@ class KeyedByTotal:
 
 
 class WholeForGood:
-    """Rows that are all whole in the first run are taken for whole from then on."""
+    """Target that takes all rows for whole if they are whole in the first run."""
 
     def __init__(self) -> None:
         self.whole: dict[bytes, bool] = {}
@@ -164,7 +164,7 @@ def test_a_part_of_the_inputs_is_another_one_in_the_run_before(part: str) -> Non
 
 
 class OneBuffer:
-    """Outputs of a shape always come back in the same memory."""
+    """Target that returns outputs of the same shape in the same memory."""
 
     def __init__(self) -> None:
         self.buffers: dict[Any, Any] = {}
@@ -179,7 +179,7 @@ class OneBuffer:
 
 
 class OneModel:
-    """The model that came last is that of all sessions."""
+    """Target that uses the latest model for all sessions."""
 
     def __init__(self) -> None:
         self.last = b""
@@ -197,7 +197,7 @@ class OneModel:
 
 
 class Counting:
-    """The twentieth run of all is of zeros."""
+    """Target whose twentieth run of all returns zeros."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -209,7 +209,7 @@ class Counting:
 
 
 class Shaken:
-    """After a run that failed the bias is lost once."""
+    """Target that ignores the bias once after a run that failed."""
 
     def __init__(self) -> None:
         self.failed = False
@@ -226,7 +226,7 @@ class Shaken:
 
 
 class Shrunk:
-    """Once sizes have gone down, what grows again keeps the rows of before."""
+    """Target that returns zeros in the added rows if sizes grow after they have shrunk."""
 
     def __init__(self) -> None:
         self.least = self.rows = 0
@@ -267,7 +267,7 @@ def test_faults_of_sessions_keep_what_they_keep_for_each_session() -> None:
     assert judge_staged(case, FAULTS["session.bias-once"]).verdict in (Verdict.WRONG, Verdict.UNSTABLE)
 
 
-# Drawn.
+# Draws
 
 
 @pytest.mark.parametrize("name", ["waves", *(pytest.param(n, marks=pytest.mark.long) for n in AXES if n != "waves")])
@@ -283,7 +283,7 @@ def test_strategies_draw_every_axis(name: str) -> None:
 @settings(derandomize=True, database=None, deadline=None, max_examples=15)
 @given(spec=strategies.operator_cases(max_steps=3, max_rows=3, max_inputs=3, max_size=3))
 def test_drawn_cases_with_all_axes_are_passed_by_what_is_right(spec: CaseSpec) -> None:
-    # What does not go with sessions gives way to them, or they to it.
+    # Conflicts of sessions with other fields: one of the two gives way.
     fields = {field: getattr(spec, field) for field in spec.__dataclass_fields__}
     case = build_case(CaseSpec(**settle({**fields, **dict.fromkeys(AXES, True)}, search=True)))
     assert judged(case, right).verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)

@@ -1,4 +1,4 @@
-"""Test-case directories: written, read back, and read from whoever wrote them, badly too."""
+"""Tests of test-case directories: written, read back, and read as other tools write them, invalid ones included."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CORE = [spec for op, version in recurrent_versions() for spec in profile("core",
 
 
 def first(**wanted: Any) -> CaseSpec:
-    """The first case of core that has these values."""
+    """Return the first case of core that has these values."""
     return next(s for s in CORE if all(getattr(s, name) == value for name, value in wanted.items()))
 
 
@@ -94,13 +94,13 @@ def test_a_folder_is_not_written_twice(tmp_path: Path) -> None:
         write_directory(tmp_path / "test_it", b"", [])
 
 
-# Directories of others
+# Directories of other tools
 
 Y = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def model(opset: int = 17, initializers: Any = (), default: bool = False) -> onnx.ModelProto:
-    """out = X + W, where W is an input or a constant."""
+    """Return the model out = X + W, where W is an input or a constant."""
     values = {n: helper.make_tensor_value_info(n, TensorProto.FLOAT, (2, 3)) for n in ("X", "W", "out")}
     inputs = [values["X"], *([values["W"]] if default or not initializers else [])]
     graph = helper.make_graph(
@@ -113,7 +113,7 @@ Tensors = "dict[str, TensorProto | NDArray[Any]]"
 
 
 def vendor(folder: Path, proto: onnx.ModelProto | None = None, **tensors: Any) -> Path:
-    """A directory as somebody else may have written it: ``input_0=...``, ``output_0=...``."""
+    """Write a directory as another tool may write it: ``input_0=...``, ``output_0=...``."""
     place = folder / "test_data_set_0"
     place.mkdir(parents=True)
     (folder / "model.onnx").write_bytes((proto or model()).SerializeToString())
@@ -192,7 +192,7 @@ def test_a_tolerance_of_its_own(tmp_path: Path) -> None:
 
 
 def external(name: str, location: str, **entries: object) -> TensorProto:
-    """A tensor like Y whose numbers are said to be elsewhere."""
+    """Return a tensor like Y whose numbers are in an external file, according to its fields."""
     tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=Y.shape, data_location=TensorProto.EXTERNAL)
     for key, value in {"location": location, **entries}.items():
         tensor.external_data.add(key=key, value=str(value))
@@ -254,11 +254,11 @@ def test_external_data_that_does_not_hold_the_tensor(entries: Any, complaint: st
         read_directory(folder)
 
 
-# Broken ones
+# Invalid directories
 
 
 def broken(folder: Path, kind: type[DirectoryError] = DirectoryError) -> str:
-    """The one line that interpretation a directory comes to."""
+    """Return the message, one line, with which reading a directory fails."""
     with pytest.raises(kind) as caught:
         read_directory(folder)
     text = str(caught.value)
@@ -356,7 +356,7 @@ def test_names_that_are_no_files(tmp_path: Path) -> None:
         read_directory(folder)
 
 
-# Trees of them
+# Trees of directories
 
 
 def test_directories_are_found_in_trees(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Models of several nodes, or of quantized ones, read back into what they were made from."""
+"""Tests of models of several nodes, or of quantized ones, that are read back into their parts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def changed(trial: Trial, change: Callable[[onnx.GraphProto], None]) -> bytes:
 
 
 def test_what_a_model_keeps_to_itself_is_shown_by_its_companion() -> None:
-    """Models in use hand a layer's Y to the next one, and show that of the last."""
+    """Models in use pass a layer's Y to the next layer, and return that of the last."""
     spec = CaseSpec("LSTM", 14, direction="bidirectional", weights="initializer", **RICH)
     trial = wrap(build_case(spec), "chain").trial
 

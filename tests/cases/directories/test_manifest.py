@@ -1,4 +1,4 @@
-"""Generated trees: fair to the conforming, the same every time, and found out where a byte is not what it was."""
+"""Tests of generated trees: fair to conforming runtimes, the same every time, and any changed byte is found."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ Tree = tuple[Path, dict[str, Any]]
 
 @pytest.fixture(scope="module", params=[pytest.param(1, marks=pytest.mark.long), 4], ids=["core", "each-fourth"])
 def cases(request: pytest.FixtureRequest) -> list[CaseSpec]:
-    """Cases of core."""
+    """Return cases of core."""
     return CORE[:: request.param]
 
 
 @pytest.fixture(scope="module")
 def tree(cases: list[CaseSpec], tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """The fair ones of them, and their manifest."""
+    """Generate a tree of the fair ones of them, and return its folder and its manifest."""
     folder = tmp_path_factory.mktemp("tree") / "cases"
     return folder, generate(folder, cases, ORIGIN)
 
 
 @pytest.fixture(scope="module")
 def fair(cases: list[CaseSpec], tree: Tree) -> list[Fair]:
-    """The fair ones, with what was written of them."""
+    """Return the fair cases with the data sets that were written for them."""
     folder, manifest = tree
     by_id = {spec.id: spec for spec in cases}
-    own = [by_id[entry["case"]] for entry in manifest["cases"]]
-    return [(spec, build_case(spec).trial, read_directory(folder / folder_name(spec)).data_sets) for spec in own]
+    specs = [by_id[entry["case"]] for entry in manifest["cases"]]
+    return [(spec, build_case(spec).trial, read_directory(folder / folder_name(spec)).data_sets) for spec in specs]
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -100,7 +100,7 @@ def test_what_is_open_is_left_out(cases: list[CaseSpec], tree: Tree) -> None:
         open_clauses = {c.id for c in clauses_exercised(spec) if c.status in ("convention", "undefined")}
         if touched or open_clauses:
             assert spec.id in reasons, spec.id
-            if spec.script.needs:  # which no directory can say, whatever else there is
+            if spec.script.needs:  # no directory can express these, whatever else the case has
                 assert "sessions" in reasons[spec.id]
                 continue
             if spec.graph != "none":
@@ -117,7 +117,7 @@ def test_a_tolerance_of_1e_3_is_too_narrow_for_bfloat16(cases: list[CaseSpec], t
     _, manifest = tree
     reasons = {e["case"]: e["reason"] for e in manifest["left_out"] if e["type"] == "bfloat16"}
     assert sum("a conforming" in reason for reason in reasons.values()) > 20
-    # What is left has no numbers, or only numbers that nobody rounds.
+    # The remaining cases have no numbers, or only numbers that no kernel rounds.
     for spec in cases:
         if spec.type == "bfloat16" and spec.id not in reasons:
             untouched = spec.data == "exact" or 0 in (spec.T, spec.N)
@@ -139,7 +139,7 @@ def test_no_conforming_kernel_is_accused(style: str, fair: list[Fair]) -> None:
 
 
 def test_the_others_are_left_out_with_cause(cases: list[CaseSpec], tree: Tree) -> None:
-    """Among those whose radius is said to be too wide there are some in which a conforming kernel would be accused."""
+    """Some of the cases with a radius wider than the tolerance would fail in a conforming kernel."""
     _, manifest = tree
     ids = {e["case"] for e in manifest["left_out"] if e["reason"].startswith("a conforming")}
     accused = set()
@@ -169,7 +169,7 @@ def test_the_largest_radius_is_that_of_a_free_run(cases: list[CaseSpec], tree: T
             e.output: (e.number.radius / (1e-7 + 1e-3 * np.abs(e.number.value))).max()
             for e in expect(trial.node, feed.inputs, {})
         }
-        # Beside the radius there is the rounding of the expected number, up to half a unit in the last place.
+        # Besides the radius, the expected number is rounded, by up to half a unit in the last place.
         rounding = 2.0**-24 / 1e-3
         share = entry["radius"]["of_tolerance"]
         assert share == pytest.approx(max(shares.values()), rel=0.02, abs=rounding)
@@ -201,13 +201,13 @@ def test_checksums_are_those_of_the_files(small: Path) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A tree of two cases."""
+    """Return a tree of two cases."""
     folder = tmp_path / "small"
     generate(folder, [s for s in CORE if s.type == "float32" and s.data == "dense"][:2], ORIGIN, everything=True)
     return folder
 
 
-# Generating where something is already
+# Generating into a folder that is not empty
 
 
 def test_a_folder_with_something_in_it_is_refused(small: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_disk_that_fills_leaves_the_folder_empty(tmp_path: Path, monkeypatch: 
 
 
 def matrix_library() -> str:
-    """The BLAS that NumPy was built with."""
+    """Return the BLAS library that NumPy was built with."""
     built: Any = np.show_config(mode="dicts")
     return str(built.get("Build Dependencies", {}).get("blas", {}).get("name", ""))
 

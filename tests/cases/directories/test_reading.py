@@ -1,4 +1,4 @@
-"""Models of one node, read back into what the reference computes from."""
+"""Tests of models of one node that are read back into the reference's inputs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_constants_of_every_kind() -> None:
     assert set(read.constants) == {"W", "R", "B"}
     assert read.constants["R"].dtype == ml_dtypes.bfloat16
     np.testing.assert_array_equal(read.constants["R"].astype(np.float32), weight.repeat(2, -1))
-    # An initializer that is an input as well is its default.
+    # An initializer that is an input as well is the input's default.
     assert read.inputs == {"X": "x", "W": "w"}
     x = np.zeros((1, 1, 1), np.float32)
     np.testing.assert_array_equal(read.bind({"x": x})["W"], weight)

@@ -1,4 +1,4 @@
-"""The strategy for ExtendedLSTM draws what is legal, all of it, for the judge; it shrinks, and checks bounds."""
+"""Tests of the strategy for ExtendedLSTM: it draws all legal cases and no others; it shrinks, and checks bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIMPLEST: dict[str, Any] = {"T": 1, "N": 1, "I": 1, "H": 1} | dict.fromkeys("xwr
 
 
 def documented(model: bytes, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
-    """A runtime that computes as the document says, every state from the one before."""
+    """Return the outputs that the document defines, computed step by step from one state to the next."""
     graph = onnx.load_model_from_string(model).graph
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     attributes = {a.name: helper.get_attribute_value(a) for a in graph.node[0].attribute}

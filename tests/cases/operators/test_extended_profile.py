@@ -1,4 +1,5 @@
-"""ExtendedLSTM's profile: pinned, unique, legal where it must be, and every forbidden model breaks what it says."""
+"""Tests of ExtendedLSTM's profile: pinned and unique, its legal cases are legal, and every forbidden model violates the
+clause that it names."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from onnxspec.reference import IllegalNode, clauses_of
 from onnxspec.reference.operators.extended_lstm.document import resolve
 
 CORE = profile("core", "ExtendedLSTM", 1)
-# The document's clause for the type is as true of these as the one that they are there for.
+# For these models, the document's clause for the type applies as well as the clause that they are made for.
 ALSO = {"extendedlstm.scales": "extendedlstm.attributes.types", "extendedlstm.shapes": "extendedlstm.hidden-size"}
 
 
@@ -35,7 +36,8 @@ def test_ids_are_unique_and_safe() -> None:
 
 
 def test_core_stays_within_what_device_compilers_can_bear() -> None:
-    """Of 1,800 cases in 700 models what ONNX's operators leave; forbidden models have one legal companion."""
+    """The limit for all operators together is 1,800 cases in 700 models; this is the rest beside ONNX's operators. All
+    forbidden models share one legal companion."""
     trials = [trial for spec in CORE for trial in build_case(spec).trials if trial.violation is None]
     assert len(CORE) <= 137
     assert len({trial.model for trial in trials}) <= 32
@@ -58,7 +60,7 @@ def test_legal_cases_are_legal_and_the_others_break_their_clause() -> None:
         attributes, inputs = trial.node.attributes, trial.feeds[-1].inputs
         if not spec.illegal:
             resolve(attributes, inputs)
-        elif violation_of(spec).topic != "outputs":  # which resolve() is not told
+        elif violation_of(spec).topic != "outputs":  # resolve() does not get this
             with pytest.raises(IllegalNode) as error:
                 resolve(attributes, inputs)
             clause = violation_of(spec).clause(spec.op)
@@ -80,7 +82,7 @@ def test_calibration() -> None:
 
 
 def test_features_of_a_node_are_those_of_its_case() -> None:
-    """A model that was made elsewhere has no spec, and the same features all the same."""
+    """A model from another tool has no spec, but the same features."""
     names = {"bias-absent", "quantized-output", "float-output", "size-one", "size-zero", "several-rows", "nonfinite"}
     names |= {"hidden-size-absent", "saturating-output"}
     for spec in (spec for spec in CORE if not spec.illegal):

@@ -1,4 +1,4 @@
-"""Random cases of ExtendedLSTM: the same from their keys, legal, and with gates that are open."""
+"""Tests of random cases of ExtendedLSTM: the same from their keys, legal, and with gates that are open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_they_are_legal_and_the_same_from_their_keys(level: str) -> None:
 
 
 def test_their_pre_activations_leave_gates_open() -> None:
-    """Saturated gates hide all else: outputs are neither all at their ends nor all alike."""
+    """Saturated gates hide all other effects: outputs are neither all at their ends nor all equal."""
     for number in range(25):
         spec = extended_case("complete", str(number))
         Y = operator_of("ExtendedLSTM").evaluate(spec.node, inputs_of(spec))["Y"]

@@ -1,4 +1,4 @@
-"""Cases of LinearAttention: all are built, each invalid one is invalid, and exact ones are exact."""
+"""Tests of the cases of LinearAttention: all can be built, invalid ones are invalid, and exact ones are exact."""
 
 from __future__ import annotations
 

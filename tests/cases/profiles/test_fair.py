@@ -1,4 +1,4 @@
-"""Cases for runners with one tolerance are such that they may be judged there."""
+"""Tests of the cases for runners with one tolerance: such a runner can judge them."""
 
 import pytest
 

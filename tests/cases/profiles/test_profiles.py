@@ -1,4 +1,4 @@
-"""Profiles are pinned, their cases legal, their ids stable and safe, their models few and sound."""
+"""Tests of profiles: they are pinned, their cases legal, their ids stable and safe, their models few and sound."""
 
 import json
 import re
@@ -40,7 +40,8 @@ def test_smoke_is_small_and_part_of_core() -> None:
 
 
 def test_core_stays_within_what_device_compilers_can_bear() -> None:
-    """Companions are models too. Forbidden ones are refused before they are compiled; their legal companions count."""
+    """Companions are models too. Forbidden models are refused before they are compiled, but their legal companions
+    count."""
     trials = [trial for spec in CORE for case in [build_case(spec)] for trial in (case.trial, case.companion) if trial]
     models = {trial.model for trial in trials if trial.violation is None}
     assert len(CORE) <= 1663
@@ -50,7 +51,7 @@ def test_core_stays_within_what_device_compilers_can_bear() -> None:
 def test_ids_are_unique_safe_and_stable() -> None:
     assert len({s.id for s in CORE}) == len(CORE)
     assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,200}", s.id) for s in CORE)
-    # Written down once: people's scripts and lists of expected failures hold ids.
+    # Written down once: scripts and lists of expected failures contain ids.
     plain = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("Y", "Y_h", "Y_c"), weights="initializer")
     assert plain.id == "lstm-14.float32.forward.T4N3I2H5.d456c0"
 
@@ -139,7 +140,8 @@ def test_every_case_without_y_has_a_companion_with_everything() -> None:
 
 
 def test_data_is_dense_and_full_width() -> None:
-    """A gate swap must show: no two numbers of a weight tensor alike, all digits of the format in use."""
+    """A swap of gates must show: no two numbers of a weight tensor are equal, and all digits of the format are in
+    use."""
     spec = CaseSpec("LSTM", 14, T=4, N=3, I=5, H=6, bias=True, initial="all", peepholes=True)
     for name, array in build_case(spec).trial.feeds[0].inputs.items():
         assert len(np.unique(array)) == array.size, name

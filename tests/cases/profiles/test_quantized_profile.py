@@ -1,4 +1,4 @@
-"""The profile of quantized cases: small enough for compilers of devices, sound, and every value in it."""
+"""Tests of the profile of quantized cases: small enough for compilers of devices, sound, and with every value."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def test_every_value_is_in_it_by_operator() -> None:
         space = space_of(operator_version(op, 14))
         for field in FIELDS:
             wanted = {*space[field].values} - {"none"}
-            if field == "weight_type":  # the types of 8 bits beside others: 16 bits of weights alone have no kernels
+            if field == "weight_type":  # no kernel has weights alone in 16 bits
                 wanted -= {"u16", "s16"}
             assert wanted <= {getattr(spec, field) for spec in own}, (op, field)

@@ -1,4 +1,5 @@
-"""Random cases are legal, the same everywhere, and within the part of the space that they are drawn from."""
+"""Tests of random cases: they are legal, the same everywhere, and within the part of the space that they are drawn
+from."""
 
 import itertools
 from typing import Any
@@ -42,7 +43,7 @@ def test_the_same_seed_draws_the_same_cases_and_another_one_others(op: str) -> N
 
 
 def test_draws_stay_as_they_are() -> None:
-    """Written down once: people repeat --random N --seed S."""
+    """Written down once: users repeat --random N --seed S."""
     assert [spec.digest[:6] for spec in random_specs(3, 0)] == ["c326bb", "73e3d9", "328486"]
 
 

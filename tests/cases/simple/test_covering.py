@@ -1,4 +1,4 @@
-"""Covering products: each two values stand together, in few rows, the same ones everywhere."""
+"""Tests of covering products: any two values occur together, in few rows, the same ones everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of described operators, by CausalConvWithState: sessions, models, profiles, invalid models."""
+"""Tests of cases of described operators, with CausalConvWithState: sessions, models, profiles, invalid models."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_each_invalid_model_breaks_the_clause_that_it_names(op: tuple[str, int])
         resolve(built.companion.node, built.companion.feeds[0].inputs)
         assert features_of(spec) == {"illegal", f"illegal:{violation.topic}"}
         if violation.due == "check":
-            continue  # the checker of onnx sees it, or a look at the model
+            continue  # the checker of onnx finds it, or an inspection of the model
         with pytest.raises(IllegalNode) as raised:
             resolve(built.trial.node, built.trial.feeds[0].inputs)
         assert raised.value.clause == violation.clause(op[0])

@@ -1,4 +1,4 @@
-"""The numbers of cases: pinned bytes, patterns of lengths, spoilt rows."""
+"""Tests of the numbers of cases: pinned bytes, patterns of lengths, corrupted rows."""
 
 import hashlib
 import itertools
@@ -12,7 +12,7 @@ from onnxspec.cases.specs.data import inputs_of
 from onnxspec.cases.specs.space import settle, space_of
 from onnxspec.reference import FORMATS, operator_version
 
-# SHA-256 of X's bytes: the same on every platform, for every NumPy. Written down when the generator was.
+# SHA-256 of X's bytes, the same on every platform, for every NumPy. Written down together with the generator.
 PINNED = {
     "float16": "c89b6f0850a1f31a",
     "bfloat16": "6dd10ce6388a9519",
@@ -28,7 +28,7 @@ def test_bytes_are_pinned(kind: str) -> None:
 
 
 def test_the_generator_by_hand() -> None:
-    """The first number of a stream, worked out in Python's own integers."""
+    """Compute the first number of a stream in Python's own integers."""
     key = int.from_bytes(hashlib.sha256(b"LSTM/X/7/0").digest()[:8], "little")
     z = (key + 0x9E3779B97F4A7C15) % 2**64
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
@@ -84,8 +84,8 @@ def test_padding_alone_is_nan() -> None:
 
 
 def test_what_is_constant_is_judged_as_the_model_holds_it() -> None:
-    """Else a right runtime is accused of using the numbers that it was given. Axes that draw numbers are tried, in
-    sessions of several runs, beside each input that may be constant."""
+    """Otherwise a correct runtime would fail for using the numbers that it got. The test covers axes that draw numbers,
+    in sessions of several runs, with each input that may be constant."""
     space = space_of(operator_version("LSTM", 14))
     names = ("constant", "zeros", "data")
     drawn = itertools.product(*((*space[name].values, *space[name].rare) for name in names))

@@ -1,4 +1,4 @@
-"""Exact cases are exact: a proof by the digits of all terms, and conforming kernels that return the same bits."""
+"""Tests of exact cases: a proof by the digits of all terms, and conforming kernels that return the same bits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_no_conforming_implementation_rounds_a_number_of_an_exact_case(id: str) 
         assert trial.node.exact
         for feed in trial.feeds:
             for name, codec in trial.node.codecs.items():
-                if feed.inputs.get(name) is not None:  # DequantizeLinear gives float32
+                if feed.inputs.get(name) is not None:  # DequantizeLinear returns float32
                     numbers = codec.dequantized(feed.inputs[name].astype(np.int64))
                     np.testing.assert_array_equal(numbers, numbers.astype(np.float32))
             node, inputs = as_numbers(trial.node, feed.inputs)

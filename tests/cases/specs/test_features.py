@@ -1,4 +1,4 @@
-"""Features: what a case contains, in the words of the clause tables."""
+"""Tests of features: properties of a case, by the names of the clause tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def features(op: str = "LSTM", version: int = 14, **fields: Any) -> frozenset[st
 
 
 def node_of(attributes: dict[str, Any], **inputs: Any) -> frozenset[str]:
-    """Features of a GRU-14 with these attributes and inputs."""
+    """Return the features of a GRU-14 with these attributes and inputs."""
     given = {
         "X": np.ones((3, 3, 1), np.float32),
         "W": np.ones((1, 3, 1), np.float32),

@@ -1,4 +1,4 @@
-"""Graphs of several nodes: models that ONNX takes, and numbers that nodes get by their bindings."""
+"""Tests of graphs of several nodes: models that ONNX accepts, and numbers that nodes get by their bindings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_can_be_joined() -> None:
     assert all(can_join(asked, name) for name in GRAPHS)
     silent = CaseSpec("LSTM", 14, T=3, H=2, outputs=("", "Y_h"))
     assert [name for name in GRAPHS if can_join(silent, name)] == ["side-by-side", "shared", "twins"]
-    # Whether Y is there at all is open in the oldest versions where output_sequence does not announce it.
+    # In the oldest versions, without output_sequence it is open whether Y exists at all.
     assert not can_join(CaseSpec("GRU", 1, T=3, H=2, outputs=("Y", "Y_h")), "chain")
     with pytest.raises(KeyError):
         can_join(asked, "ring")
@@ -63,7 +63,7 @@ def test_models_pass_the_full_check_and_bindings_lead_to_legal_nodes(spec: CaseS
 
 
 def _follow(trial: Trial) -> None:
-    """Every tensor of the graph is bound to what the model says that it is."""
+    """Check that every tensor of the graph is bound to the same source as in the model."""
     graph = onnx.load_model_from_string(trial.model).graph
     assert trial.subject.shown == tuple(value.name for value in graph.output)
     fed, held = {value.name for value in graph.input}, {tensor.name for tensor in graph.initializer}
@@ -85,7 +85,7 @@ def _follow(trial: Trial) -> None:
             assert bound.inputs is not None
             source = bound.inputs[formal]
             assert (source.tensor, [move.op_type for move in source.moves]) == (given, moves[::-1])
-    # The documents' own numbers go through all nodes.
+    # The documents' own numbers are computed through all nodes.
     for data in data_sets_of(trial):
         assert set(data.outputs) == set(trial.subject.shown)
 

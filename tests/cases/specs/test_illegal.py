@@ -1,4 +1,4 @@
-"""Forbidden models: each is one step from a legal one, and breaks the clause that it names and no other thing."""
+"""Tests of forbidden models: each is one step from a legal one, and violates the clause that it names and no other."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +27,13 @@ from ...recurrent import recurrent_versions
 
 VIOLATIONS = (*all_violations().values(),)
 
-# Version 14 has all that it can have, other versions what only they have.
+# Version 14 has all violations that it can have, other versions only those that 14 lacks.
 ALL = [spec for op, version in recurrent_versions() for spec in profile("core", op, version) if spec.illegal]
 IDS = [spec.id for spec in ALL]
 
 
 def refusal(spec: CaseSpec) -> IllegalNode:
-    """What the reference says: of the node made anew, or of what it is fed."""
+    """Return the reference's refusal of a case's node and of the inputs that it is fed."""
     trial = build_case(spec).trial
     with pytest.raises(IllegalNode) as caught:
         configure(replace(trial.node), trial.feeds[0].inputs)
@@ -83,7 +83,7 @@ def test_the_model_holds_the_broken_node_and_is_fed_what_it_says() -> None:
 
 
 def test_a_violation_changes_one_thing() -> None:
-    """Attributes, inputs or outputs; what tells otherwise would be refused for two reasons."""
+    """A violation changes attributes, inputs or outputs. A model with two changes would be refused for two reasons."""
     for spec in ALL:
         (node, inputs), (legal, before) = break_case(spec), break_case(replace(spec, illegal=""))
         changed = {name for name in {*inputs, *before} if not np.array_equal(inputs.get(name), before.get(name))}
@@ -110,7 +110,7 @@ def test_what_axes_forbid_is_sound() -> None:
     for violation in VIOLATIONS:
         assert violation.due in DUE
         assert not violation.summary.endswith(".")
-        assert '"' not in violation.summary  # it stands in scripts
+        assert '"' not in violation.summary  # scripts contain the summary
         assert any(violation in violations_of(op, version) for op, version in recurrent_versions(None)), violation.id
 
 
@@ -121,7 +121,7 @@ def test_only_what_the_documents_state_or_imply_is_a_violation() -> None:
         clause = clause_named(violation.clause(spec.op))
         assert clause.may_fail
         assert spec.version in clause.versions
-        # Open questions: accusing somebody of them would be wrong.
+        # Open questions: a report of a failure would be wrong.
         assert violation.open == (violation.topic in {"clip", "input-forget", "activation-alpha", "activation-beta"})
 
 

@@ -1,4 +1,4 @@
-"""Wraps must be exact: what a wrapped node gets is, bit for bit, what the case says that it gets."""
+"""Tests that wraps are exact: the wrapped node gets, bit for bit, the inputs that the case states."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ SPECS = [
 
 
 def what_the_node_gets(trial: Trial, fed: Any) -> dict[str, Any]:
-    """The inputs of the last node by formal name: what stands before it, computed by the operators' documents."""
+    """Return the inputs of the last node by formal name. The nodes before it are computed by the operators'
+    documents."""
     model = onnx.load_model_from_string(trial.model)
     *before, node = model.graph.node
     assert node.op_type == trial.node.op_type
@@ -55,7 +56,7 @@ TYPES = {FORMATS[name].onnx_type: FORMATS[name].dtype for name in FORMATS}
 
 
 def step(operator: str, inputs: list[Any], attributes: dict[str, Any], trial: Trial) -> Any:
-    """One operator that wraps use."""
+    """Return the output of one operator that wraps use."""
     x = inputs[0]
     if operator == "Neg":
         return -x
@@ -125,7 +126,7 @@ def test_float16_is_kept_away_from_its_subnormal_numbers() -> None:
 @pytest.mark.parametrize(
     ("spec", "name"),
     [
-        (CaseSpec("LSTM", 14, "float64", **RICH), "qdq"),  # there is no quantization of float64
+        (CaseSpec("LSTM", 14, "float64", **RICH), "qdq"),  # float64 cannot be quantized
         (CaseSpec("LSTM", 1, **RICH), "qdq"),  # QuantizeLinear came with opset 10
         (CaseSpec("LSTM", 14, "float16", data="nan-row", **RICH), "qdq"),
         (CaseSpec("LSTM", 14, data="inf-row", **RICH), "layers"),  # infinity times zero
