@@ -1,4 +1,4 @@
-"""Fixtures: the command run for real."""
+"""Fixtures that run the real command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .miniatures import Command, Finished
 
 @pytest.fixture
 def onnxspec(kin: dict[str, str], tmp_path: Path) -> Command:
-    """The command, in a folder of its own."""
+    """Return the command, in a temporary folder."""
     return Command(kin, tmp_path)
 
 
@@ -23,7 +23,7 @@ def onnxspec(kin: dict[str, str], tmp_path: Path) -> Command:
 def inside(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kin: dict[str, str], tmp_path: Path
 ) -> Callable[..., Finished]:
-    """The command in this process, which saves the half second that it takes to start."""
+    """Return the command in this process, which saves the half second of starting it."""
 
     def run(*arguments: object) -> Finished:
         monkeypatch.setattr(sys, "argv", ["onnxspec", *map(str, arguments)])

@@ -1,4 +1,4 @@
-"""Miniature backends, each with one misbehaviour, and what it takes to run the command ``onnxspec`` against them."""
+"""Miniature backends, each with one fault, and helpers that run the command ``onnxspec`` against them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def spoil(prepared, inputs, outputs):
     inputs["X"][...] = 0
     return outputs
 """,
-    # Each case has one or two feeds, run twice in turn: something differs for either.
+    # Each case has one or two feeds, each run twice in turn: the results differ for either.
     "unstable": """
 def spoil(prepared, inputs, outputs):
     return {n: a * (prepared.runs not in (2, 3)) for n, a in outputs.items()}
@@ -122,7 +122,7 @@ def spoil(prepared, inputs, outputs):
 def spoil(prepared, inputs, outputs):
     return {n: a[..., np.newaxis] for n, a in outputs.items()}
 """,
-    # LSTM-1 may leave Y out where output_sequence is 0.
+    # LSTM-1 may omit Y where output_sequence is 0.
     "sequence_left_out": """
 def spoil(prepared, inputs, outputs):
     attributes = prepared.node.attributes
@@ -162,7 +162,7 @@ def spoil(prepared, inputs, outputs):
 def spoil(prepared, inputs, outputs):
     return {n: np.full_like(a, np.finfo(a.dtype).max) for n, a in outputs.items()}
 """,
-    # Stops after four cases until there is a file called $GATE.
+    # Stops after four cases until a file with the path $GATE exists.
     "gated": """
 RUNS = []
 def spoil(prepared, inputs, outputs):
@@ -183,12 +183,12 @@ def spoil(prepared, inputs, outputs):
 """,
     "broken": "raise ImportError('libdevice.so.7: cannot open\\nshared object file')",
 }
-"""Module name to its text; ``spoil`` stands for a backend made by ``zoo.spoiling``."""
+"""Module name to source text; ``spoil`` stands for a backend made by ``zoo.spoiling``."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that has ended."""
+    """Result of a finished command."""
 
     code: int
     out: str
@@ -196,13 +196,13 @@ class Finished:
 
     @property
     def complaint(self) -> str:
-        """The one line on the standard error."""
+        """The only line on standard error."""
         (line,) = complaints(self.err)
         return line
 
 
 class Command:
-    """Runs the command in a folder of its own, until it ends."""
+    """Runner of the command in a given folder and environment."""
 
     def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
         self.environment = environment
@@ -223,12 +223,12 @@ _PROGRESS = re.compile(
 
 
 def complaints(errors: str) -> list[str]:
-    """The lines of a standard error, without those that say how far a run is: a busy machine has more of them."""
+    """Return the lines of standard error without progress lines, which a busy machine prints more often."""
     return [line for line in errors.splitlines() if not _PROGRESS.match(line)]
 
 
 def command_line(*arguments: object) -> list[str]:
-    """How the command is started: by the entry point's function, whatever PATH says."""
+    """Return the words that start the command by its entry point's function, independent of PATH."""
     start = "import sys; from onnxspec.conformance.cli.application import main; sys.argv[0] = 'onnxspec'; main()"
     return [sys.executable, "-c", start, *map(str, arguments)]
 
@@ -237,12 +237,12 @@ HEEDING = (
     "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
     "signal.signal(signal.SIGINT, signal.default_int_handler); "
 )
-"""Comes first in a command that a test is going to signal: whoever runs the tests may have been told to ignore signals,
-as what a script starts with & is."""
+"""Prefix of a command that a test will signal: the caller of the tests may ignore signals, as scripts do for processes
+started with &."""
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes that one has started, theirs too; none where the system does not say."""
+    """Return the ids of all descendants of a process, or none where the system has no such list."""
     try:
         own = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
     except OSError:
@@ -251,12 +251,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def read_results(folder: Path) -> list[dict[str, Any]]:
-    """The results of a run directory."""
+    """Return the results of a run directory."""
     return [json.loads(encode(result)) for result in read_folder(folder).results]
 
 
 def pick(count: int, wanted: Callable[[CaseSpec], bool] = lambda spec: True, **selection: Sequence[Any]) -> list[str]:
-    """Ids of `count` cases of LSTM-14 in float32 (unless told otherwise) that satisfy `wanted`."""
+    """Return the ids of `count` cases that satisfy `wanted`, by default of LSTM-14 in float32."""
     chosen = Selection(**{"ops": ("LSTM",), "versions": (14,), "types": ("float32",), **selection})  # type: ignore[arg-type]
     ids = [spec.id for spec in select(chosen) if wanted(spec)]
     assert len(ids) >= count
@@ -264,5 +264,5 @@ def pick(count: int, wanted: Callable[[CaseSpec], bool] = lambda spec: True, **s
 
 
 def naming(ids: Sequence[str]) -> list[str]:
-    """The options that name cases."""
+    """Return the options that select cases by id."""
     return [word for name in ids for word in ("--case", name)]

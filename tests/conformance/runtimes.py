@@ -1,4 +1,4 @@
-"""Runtimes in virtual environments of their own, which tox makes."""
+"""Runtimes in their own virtual environments, which tox makes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FILE = Path(__file__).parents[2] / "examples" / "targets" / "runtimes.toml"
 
 
 def runtime(name: str, **options: object) -> Target:
-    """A target of examples/targets/runtimes.toml, with options beside its own.
+    """Return a target of examples/targets/runtimes.toml, with additional options.
 
-    Skips the test where its environment has not been made, and fails it where ONNXSPEC_REQUIRE_RUNTIMES is set.
+    Skip the test if its environment has not been made, and fail it if ONNXSPEC_REQUIRE_RUNTIMES is set.
     """
     target = parse_target(name, FILE)
     environment = Path(target.command[0]).parents[1]

@@ -1,4 +1,4 @@
-"""JSON from other programs: numbers and nesting are bounded, and nothing takes long or recurses."""
+"""JSON from other programs: numbers and nesting are bounded, and no input takes long or recurses."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_is_odd_but_clear_is_read_as_json_reads_it(text: str) -> None:
 def test_brackets_in_texts_are_no_depth_and_a_text_without_end_is_read_once() -> None:
     assert parse(json.dumps(["[" * 100, '\\"[[' * 100])) == ["[" * 100, '\\"[[' * 100]
     with pytest.raises(MalformedJson):
-        parse("[" * (MOST_DEPTH - 1) + '"' + '\\"[' * 300_000 + "\\")  # tried again at each quote it would take hours
+        parse("[" * (MOST_DEPTH - 1) + '"' + '\\"[' * 300_000 + "\\")  # restarting at each quote would take hours
 
 
 JSON = st.recursive(
@@ -84,21 +84,21 @@ JSON = st.recursive(
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
-    # Surrogates too: what a runtime says need not be a text that UTF-8 knows.
+    # Surrogates too: a runtime's text need not be valid UTF-8.
     | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
     max_leaves=20,
 )
 
 
-@settings(deadline=None)  # another process may want the processor
+@settings(deadline=None)  # another process may use the processor
 @given(JSON)
 def test_what_is_written_is_read_again(value: Any) -> None:
     assert parse(encode(value)) == value
     assert parse(encode(value, indent=2).encode("ascii")) == value
 
 
-@settings(deadline=None)  # another process may want the processor
+@settings(deadline=None)  # another process may use the processor
 @given(st.text() | st.binary())
 def test_any_text_is_read_as_json_reads_it_or_refused(text: str | bytes) -> None:
     try:
@@ -149,14 +149,14 @@ class Leaf(TypedDict, total=False):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """With all that lines have in them, and keys that may be left out."""
+    """Record with all types that lines contain, and with optional keys."""
 
     name: str
     count: Annotated[int, Meta(ge=-5, le=MOST_INTEGER)] = 0
     colour: Colour = Colour.RED
     ratio: float | None = None
     where: Leaf | None = None
-    names: Mapping[str, str] = {}  # of which each record gets its own
+    names: Mapping[str, str] = {}  # each record gets its own copy
     sums: tuple[float, ...] = ()
 
 
@@ -197,7 +197,7 @@ PIECES += [b"1e999", b"\\u0022", b"\\ud800"]
 @given(LINES, st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.sampled_from(PIECES)), max_size=3))
 @settings(max_examples=400, deadline=None)
 def test_a_line_is_read_as_a_close_look_reads_it(line: Line, changes: list[tuple[float, int, bytes]]) -> None:
-    """Whatever a line holds: the same record or message; keys that no record has may hold any number."""
+    """Both parsers return the same record or message for any line; unknown keys may hold any number."""
     text = encode(line).encode("ascii")
     for place, gone, piece in changes:
         at = round(place * len(text))
@@ -242,7 +242,7 @@ def test_the_depth_of_what_may_hold_anything_is_bounded() -> None:
 
 
 def test_half_of_a_surrogate_pair_is_read() -> None:
-    """A runtime may print it."""
+    """A runtime may print such a character."""
     assert decode(encode(Line("\udcff")).encode("ascii"), Line) == Line("\udcff")
 
 

@@ -1,4 +1,4 @@
-"""One small certified run for all tests here."""
+"""Fixtures: one small certified run for all tests here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .packages import Files, packed
 
 @pytest.fixture(scope="session")
 def certified_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recorded run of one operator version in one type, with fresh cases."""
+    """Return a recorded run of one operator version in one type, with random cases."""
     folder = tmp_path_factory.mktemp("certified") / "run"
     target = parse_target("onnxruntime")
     selection = Selection("smoke-nonce-17", ("RNN",), (7,), ("float32",))
@@ -29,7 +29,7 @@ def certified_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recorded run of a whole operator, filled up, that a certificate may rest on."""
+    """Return a recorded run of a whole operator with added cases, which a certificate may rest on."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     target = parse_target("onnxruntime")
     selection = Selection("core-nonce-4711", ("RNN",))
@@ -41,5 +41,5 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def certified_files(certified_run: Path) -> Files:
-    """The files of its package."""
+    """Return the files of the run's package."""
     return packed(certified_run)

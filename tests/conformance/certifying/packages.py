@@ -1,4 +1,4 @@
-"""A small package, and the ways in which somebody might tamper with it."""
+"""A small package, and helpers that tamper with it."""
 
 from __future__ import annotations
 
@@ -42,37 +42,37 @@ SIGNATURES = (
     "a signature by nobody",
     "an envelope without a signature",
 )
-"""What is no signature of the vendor's, as the document names it."""
+"""Signatures that are not the vendor's, as the documentation names them."""
 
 RESULTS, RUN = "run/results.jsonl", "run/run.json"
 STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json"
 
 
 def packed(folder: Path, waivers: bytes = WAIVERS, day: datetime.date = TODAY, signer: str = "") -> Files:
-    """The files of a package of a run folder, without an envelope."""
+    """Return the files of a package of a run folder, without an envelope."""
     return files_of(replay(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers, signer))
 
 
 def verified(path: Path, today: datetime.date = TODAY, nonce: str = "", signer: Any = None) -> Verification:
-    """What verifying a package shows."""
+    """Verify a package and return the result."""
     with tempfile.TemporaryDirectory() as folder:
         return verify(read_package(path, Path(folder)), today, nonce, signer)
 
 
 def attested_files(files: Mapping[str, bytes], **claims: str) -> Files:
-    """The files with a statement that is about just these, and claims other things where they are given."""
+    """Return the files with a statement about exactly these files, and with other claims where given."""
     statement = decode(files[STATEMENT], AttestationRecord).predicate
     return {**files, STATEMENT: attested(structs.replace(statement, **claims), files)}
 
 
 def mended(path: Path, files: Mapping[str, bytes]) -> Path:
-    """A package of these files, its statement about just these, its zip in order."""
+    """Write a well-formed package of these files with a statement about exactly them."""
     write_package(path, attested_files(files))
     return path
 
 
 def raw(path: Path, files: Mapping[str, bytes]) -> Path:
-    """A zip of these files as they are."""
+    """Write a zip of these files without changes."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name)
@@ -82,14 +82,14 @@ def raw(path: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def record(files: Files, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Edit a file of JSON."""
+    """Edit a JSON file."""
     value = json.loads(files[name])
     edit(value)
     files[name] = json.dumps(value, indent=1).encode() + b"\n"
 
 
 def statement(files: Files, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Edit what is claimed of the product."""
+    """Edit the claims about the product."""
     record(files, STATEMENT, lambda whole: edit(whole["predicate"]))
 
 
@@ -100,7 +100,7 @@ def lines(files: Files, name: str, edit: Callable[[list[dict[str, Any]]], list[d
 
 
 def forged(folder: Path, to: Path, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Path:
-    """A copy of a run folder with other lines in its results.jsonl."""
+    """Copy a run folder with other lines in its results.jsonl."""
     shutil.copytree(folder, to)
     rows = edit([json.loads(line) for line in (folder / "results.jsonl").read_bytes().splitlines()])
     (to / "results.jsonl").write_text(
@@ -111,5 +111,5 @@ def forged(folder: Path, to: Path, edit: Callable[[list[dict[str, Any]]], list[d
 
 @lru_cache(maxsize=1)
 def bits_name(names: tuple[str, ...]) -> str:
-    """The file of outputs."""
+    """Return the name of the file of outputs."""
     return next(name for name in names if name.endswith(".bits"))

@@ -25,7 +25,7 @@ def test_a_run_is_certified_and_its_package_verified(inside: Inside, tmp_path: P
     assert inside("run", *few, "--nonce", "4711", "--out", "o").code == 0
     done = inside("certify", "o", *WHO, "--out", "p.zip")
     assert done.code == 0, done.err + done.out
-    # A defect that denies one version a level denies it to its sister versions.
+    # A defect that denies one version a level denies it to the other versions of the operator.
     assert "RNN-22 float16 standard: sequence" in done.out
     for version in (7, 14, 22):
         assert f"RNN-{version} float32 standard: no level" in done.out
@@ -111,7 +111,7 @@ def test_an_edited_package_is_told_with_what_is_claimed_and_what_is_shown(
 
 def test_packages_fit_the_published_schemas(certified_files: Files) -> None:
     there: dict[str, Any] = {p.name: json.loads(p.read_text(encoding="utf-8")) for p in PUBLISHED.iterdir()}
-    for name in ("statement", "environment", "suite"):  # a signed one has an envelope too
+    for name in ("statement", "environment", "suite"):  # a signed package has an envelope too
         schema = there[f"{name}.schema.json"]
         Draft202012Validator.check_schema(schema)
         Draft202012Validator(schema).validate(json.loads(certified_files[f"{name.upper()}.json"]))

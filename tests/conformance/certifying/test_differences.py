@@ -1,4 +1,4 @@
-"""What counts as the same on another build of NumPy, and what does not."""
+"""Equal and different results on another build of NumPy."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_everything_else_counts(one: Any, other: Any, place: str) -> None:
     [{}, {"verdict": "unsupported"}, {"verdict": "malformed"}, {"verdict": "pass", "reason": "refused"}],
 )
 def test_texts_are_equal_or_they_differ(one: str, other: str, record: dict[str, Any]) -> None:
-    """Versions, names and digests that look like numbers are texts, wherever they stand."""
+    """Versions, names and digests that look like numbers are texts, wherever they are."""
     for key in ("message", "title", "printed"):
         assert [place for place, _, _ in differences({**record, key: one}, {**record, key: other})] == [key]
 

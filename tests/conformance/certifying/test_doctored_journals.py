@@ -1,5 +1,8 @@
-"""Journals that a vendor has doctored before packing them with onnxspec's own functions, so that all else follows. What
-they lack makes a trial, or is no package; what nobody can find is owned up to, in the statement and in the document."""
+"""Journals that a vendor has edited before packing them with onnxspec's own functions, so that all digests fit.
+
+A journal with missing parts makes a trial package, or no package. Forgeries that nobody can find are admitted, in the
+statement and in the documentation.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +31,17 @@ NPU = "NpuExecutionProvider"
 
 
 def reasons(folder: Path, provider: str = "") -> str:
-    """Why the package of a run folder would grant nothing."""
+    """Return the reasons why the package of a run folder would grant nothing."""
     return "; ".join(trial_of(replay(folder), provider))
 
 
 def reported(run: Replay) -> dict[str, int]:
-    """What the package of a derived run says to rest on the vendor's word."""
+    """Return the numbers of cases that, by the package of a derived run, rest on the vendor's report."""
     return {each.what: each.cases for each in reported_in(run)}
 
 
 def retold(folder: Path, to: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
-    """A copy of a run folder in which run.json says other things."""
+    """Copy a run folder, with an edited run.json."""
     shutil.copytree(folder, to)
     info = json.loads((folder / "run.json").read_bytes())
     edit(info)
@@ -51,11 +54,11 @@ def jobs_of(rows: Rows, purpose: str = "case") -> list[dict[str, Any]]:
 
 
 def again(rows: Rows) -> Rows:
-    """Lines of what was run once more in a fresh process."""
+    """Return the lines of runs that were repeated in a fresh process."""
     return [row for row in rows if row.get("purpose") == "fresh-process"]
 
 
-# What makes a trial
+# Edits that make a trial
 
 
 def all_left_out(rows: Rows) -> Rows:
@@ -129,7 +132,7 @@ def test_a_run_of_a_whole_operator_grants(whole_run: Path) -> None:
 
 
 def unfilled(folder: Path) -> Callable[[Rows], Rows]:
-    """The cases that followed left out."""
+    """Return an edit that removes the cases which were added after the first results."""
     filled = {probe.id for probe in replay(folder).plan.filled["onnxruntime"]}
     assert len(filled) > 10
 
@@ -142,7 +145,7 @@ def unfilled(folder: Path) -> Callable[[Rows], Rows]:
 
 @pytest.mark.long
 def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> None:
-    """As run --no-extra leaves it."""
+    """The journal is as run --no-extra leaves it."""
 
     def told(info: dict[str, Any]) -> None:
         info["targets"][0]["filling"].update(left_out="it was not asked for", cases=[])
@@ -156,11 +159,11 @@ def test_cases_that_follow_are_not_left_out(whole_run: Path, tmp_path: Path) -> 
 OF_WHOLE = {"cases that follow left out, as by --no-extra"}
 
 
-# What nobody can find
+# Edits that nobody can find
 
 
 def differing_jobs(rows: Rows) -> Rows:
-    """Jobs of which repeats returned different outputs."""
+    """Return the jobs whose repeats returned different outputs."""
     return [job for job in jobs_of(rows) if any(len(distinct) > 1 for distinct in job["outputs"])]
 
 
@@ -217,7 +220,7 @@ def fresh_copied(rows: Rows) -> Rows:
 
 
 def one_retold_as_unsupported(rows: Rows) -> Rows:
-    """The first that passes with numbers."""
+    """Report the first case that passes with judged numbers as unsupported."""
     passing = next(r["case"] for r in rows if r["record"] == "result" and r["judged"] > 20)
     for row in rows:
         if row["record"] == "recorded" and row["case"] == passing:
@@ -228,7 +231,7 @@ def one_retold_as_unsupported(rows: Rows) -> Rows:
 
 
 def taken(rows: Rows) -> Rows:
-    """As a runtime leaves it that runs a forbidden model."""
+    """Edit the rows as if the runtime had run a forbidden model."""
     forbidden = next(r["case"] for r in rows if r["record"] == "result" and r["reason"] == "refused")
     for row in rows:
         if row["record"] == "recorded" and row["case"] == forbidden:
@@ -295,7 +298,7 @@ def test_what_a_vendors_machine_can_invent_is_said_to_rest_on_its_word(
     folder = forged(certified_run, tmp_path / "run", edit)
     assert reported(replay(folder))[word]
     files = packed(folder)
-    if edit is not fresh_copied:  # which may have been what came back
+    if edit is not fresh_copied:  # the fresh copies may be what the target returned
         assert files["run/results.jsonl"] != certified_files["run/results.jsonl"]
     outcome = verified(mended(tmp_path / "p.zip", files))
     assert not outcome.differs, [check.differs for check in outcome.checks.values()]
@@ -305,7 +308,7 @@ def test_proofs_by_word_are_not_needed_for_what_is_known_not_to_be_there(certifi
     assert "without proof of where" in reasons(certified_run, NPU)
 
 
-# The document
+# The documentation
 
 OWNED_ELSEWHERE = {
     "a forbidden model that ran retold as refused",
@@ -317,7 +320,7 @@ OWNED_ELSEWHERE = {
     "an output changed to another right one, with its digest",
     "the product's or vendor's name in an unsigned package",
 }
-"""The first four are tested above, the nonce with the commands."""
+"""Forgeries that are admitted elsewhere: the first four are tested above, the nonce with the commands."""
 
 
 def test_the_document_names_every_forgery_and_who_finds_it() -> None:

@@ -1,5 +1,7 @@
-"""What examples/targets tells users of GPUs and NPUs to type, carried out up to the device: the containers and machines
-are stood in for by this one, whose onnxruntime does not have their providers, and says so."""
+"""Commands that examples/targets gives to users of GPUs and NPUs, run up to the device.
+
+This machine replaces the containers and remote machines; its onnxruntime reports that it lacks their providers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from ..miniatures import Finished
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "targets"
 
-# Runs what a container or a far shell would run: the interpreter and what follows it, here.
+# Runs locally the command of a container or a remote shell: the interpreter and its arguments.
 STAND_IN = f"""#!{sys.executable}
 import os, re, shlex, sys
 words = [word for given in sys.argv[1:] for word in (shlex.split(given) if " " in given else [given])]
@@ -25,7 +27,7 @@ os.execv({sys.executable!r}, [{sys.executable!r}, *words[place + 1 :]])
 
 
 def told(name: str, command: str) -> list[str]:
-    """The words of the last such command in a file's comments."""
+    """Return the words of the last such command in a file's comments."""
     words = re.findall(rf"^#\s+(onnxspec {command} .*)$", (EXAMPLES / name).read_text(encoding="utf-8"), re.MULTILINE)
     assert words, f"{name} does not say how to {command}"
     return shlex.split(words[-1])[1:]

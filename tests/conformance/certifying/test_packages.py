@@ -1,4 +1,4 @@
-"""Packages: what is in them, and that an honest one is borne out."""
+"""Packages: their content, and the verification of an honest one."""
 
 from __future__ import annotations
 

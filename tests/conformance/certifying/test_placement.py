@@ -1,4 +1,4 @@
-"""Where models ran: what counts as proof."""
+"""Proof of where models ran."""
 
 from __future__ import annotations
 

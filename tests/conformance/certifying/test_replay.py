@@ -1,4 +1,4 @@
-"""Runs derived again from what they have recorded: nothing of what they say is needed for it."""
+"""Runs that are derived again from their recordings, without using their own results."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Insi
     journal = tmp_path / "s1" / "results.jsonl"
     lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
     last = max(number for number, text in enumerate(lines) if text.startswith('{"record":"recorded"'))
-    # As a kill leaves it: the bits and their line are there, the result is not.
+    # A kill leaves it like this: the bits and their line exist, the result does not.
     journal.write_text("".join(lines[: last + 1]), encoding="ascii")
     assert inside(*few, "--shard", "1/2", "--out", "s1", "--resume").code in (0, 1)
     without = [word for word in few if word != "--record"]
@@ -105,7 +105,7 @@ def test_what_is_run_again_in_a_fresh_process_is_kept_as_that(certified_run: Pat
 
 
 def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_path: Path) -> None:
-    """A package's own words must not make us read what lies on this machine, or draw without end."""
+    """A package's content must not make the verifier read files of this machine, or draw cases without end."""
     text = (certified_run / "run.json").read_text(encoding="ascii")
     for before, after in (
         ('"case": []', '"case": ["./../../secret"]'),

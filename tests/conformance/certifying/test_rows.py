@@ -1,4 +1,4 @@
-"""Levels: what reaches them, what denies them, and what waivers change."""
+"""Certification levels: conditions to reach them, reasons to deny them, and the effect of waivers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def probes() -> dict[str, Probe]:
 
 
 def results(**verdicts: Callable[[Probe], bool]) -> list[Result]:
-    """A result for each case: a pass, unless something is said of it."""
+    """Return a result for each case: a pass, unless one of ``verdicts`` holds for it."""
     by_case = []
     for probe in probes().values():
         named = next((name for name, holds in verdicts.items() if holds(probe)), "pass")
@@ -160,7 +160,7 @@ def test_levels_are_nested() -> None:
 
 
 def test_errors_that_lean_are_told_and_deny_only_the_class_that_excludes_them() -> None:
-    # 100 elements, each of them off by -2.67u: what cutting off two of 24 digits comes to.
+    # 100 elements, each of them off by -2.67u: the effect of cutting off two of 24 digits.
     given = [structs.replace(r, elements=100, judged=100, error_sums=(-267.0, -267.0, 800.0, 100.0)) for r in results()]
     for accuracy, status in (("standard", "certified"), ("strict", "none")):
         (one,) = rows_of(probes(), given, accuracy, (), DAY)

@@ -1,4 +1,4 @@
-"""Who answers for a package: keys, envelopes, and the ways in which a signature is none."""
+"""Signatures of packages: keys, envelopes, and invalid signatures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Inside = Callable[..., Finished]
 
 
 def key_pair(folder: Path, name: str, kind: str = "ed25519") -> tuple[Path, Path]:
-    """A new key, and its public half, as people keep them."""
+    """Make a new key and return the paths of its private and public files."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
@@ -52,7 +52,7 @@ def signed_files(certified_run: Path, keys: dict[str, tuple[Path, Path]]) -> Fil
 
 
 def signature(files: Files, path: Path, key: Path | None) -> tuple[str, list[str]]:
-    """(the mark of the check, what differs) of the signature of a package."""
+    """Return (mark of the check, differences) for the signature of a package."""
     write_package(path, files)
     check = verified(path, signer=public_key_in(key) if key is not None else None).checks["signature"]
     return check.mark, check.differs
@@ -72,7 +72,8 @@ def test_a_signed_package_says_by_whom_and_an_unsigned_one_that_nobody_answers(
 def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(
     signed_files: Files, keys: dict[str, tuple[Path, Path]]
 ) -> None:
-    """By their documents, without the library that made it: the signature is over the pre-authentication encoding."""
+    """By their specifications, without the library that made it: the signature covers the pre-authentication
+    encoding."""
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     envelope = json.loads(signed_files[ENVELOPE])
@@ -82,7 +83,7 @@ def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(
     assert kind == b"application/vnd.in-toto+json"
     encoded = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
     public: Any = load_pem_public_key(keys["vendor"][1].read_bytes())
-    public.verify(base64.b64decode(envelope["signatures"][0]["sig"]), encoded)  # raises where it is none
+    public.verify(base64.b64decode(envelope["signatures"][0]["sig"]), encoded)  # raises if it is not a valid signature
     stated = json.loads(payload)
     assert stated["_type"] == "https://in-toto.io/Statement/v1"
     digests = {each["name"]: each["digest"]["sha256"] for each in stated["subject"]}
@@ -94,7 +95,7 @@ def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(
 
 
 def other_statement(files: Files) -> Files:
-    """A file edited after signing, with digests mended: the envelope is about another statement."""
+    """Edit a file after signing and update the digests: the envelope is about another statement."""
     return attested_files({**files, "run/run.json": files["run/run.json"] + b" "})
 
 
@@ -103,12 +104,12 @@ def stripped(files: Files) -> Files:
 
 
 def added(files: Files) -> Files:
-    """An envelope in a package that says that it is unsigned."""
+    """Claim that a package with an envelope is unsigned."""
     return attested_files(files, signer="")
 
 
 def renamed(files: Files) -> Files:
-    """The signature given to somebody else by the id of the key, which no signature covers."""
+    """Attribute the signature to somebody else by the key's id, which no signature covers."""
     keyid = json.loads(files[ENVELOPE])["signatures"][0]["keyid"].encode()
     return {**files, ENVELOPE: files[ENVELOPE].replace(keyid, b"ab")}
 

@@ -1,5 +1,5 @@
-"""Packages that somebody has tampered with: each class of forgery is found by the check that docs/certification.md
-names, or is told there not to be found."""
+"""Tampered packages: the check that docs/certification.md names finds each class of forgery, or that page admits that
+none does."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_of(row: dict[str, Any], case: str) -> bool:
 
 
 def first_passing(files: Files) -> str:
-    """The first case that passes with numbers."""
+    """Return the first case that passes with judged numbers."""
     rows = [json.loads(line) for line in files[RESULTS].splitlines()]
     return str(next(row["case"] for row in rows if row.get("verdict") == "pass" and row["judged"] > 20))
 
@@ -108,7 +108,7 @@ def output_changed(files: Files) -> None:
 
 
 def output_changed_with_its_digest(files: Files, flip: int = 0x40000000) -> None:
-    """The first number of a passing case, in every tensor that has it, with digests that fit."""
+    """Change the first number of a passing case, in every tensor that has it, with matching digests."""
     name, case = bits_name(tuple(files)), first_passing(files)
     content = bytearray(files[name])
 
@@ -178,7 +178,7 @@ def nonce_replaced(files: Files) -> None:
 
 
 def version_rewritten(files: Files) -> None:
-    """1.32.0 as 1.32.00: the same, if texts were compared as numbers."""
+    """Write 1.32.0 as 1.32.00: they would be equal if texts were compared as numbers."""
     statement(files, lambda claim: claim.update(runtime_version=f"{claim['runtime_version']}0"))
 
 
@@ -191,17 +191,17 @@ def other_version_measured(files: Files) -> None:
 
 
 def digest_like_a_number(files: Files) -> None:
-    """Both are infinity to whoever reads 67e701 as a number."""
+    """Write a digest such as 67e701, which a program that parses numbers reads as infinity, like the right one."""
     record(files, ENVIRONMENT, lambda env: env["packages"][0].update(sha256="67e701" * 10 + "1234"))
 
 
 def dated_before_its_run(files: Files) -> None:
-    """So that a waiver which has expired still held."""
+    """Date the statement so that an expired waiver would still hold."""
     statement(files, lambda claim: claim.update(date="2020-01-01"))
 
 
 def signed_by_words(files: Files) -> None:
-    """The page would say: signed with the key of somebody whom everybody trusts."""
+    """Name a signer that everybody trusts, which the page would then show."""
     statement(files, lambda claim: claim.update(signer="of the ONNX project, which has verified it"))
     keys = b'{"keyid":"of the ONNX project, which has verified it","sig":"AAAA"}'
     payload = base64.b64encode(files[STATEMENT])
@@ -231,7 +231,7 @@ def third_repeat(files: Files) -> None:
 
 
 def result_doubled_with_another_verdict(files: Files) -> None:
-    """Of two results the first counts, and the second is what a hasty reader sees last."""
+    """Append a second result with another verdict: the first counts, but a hasty reader sees the second last."""
     case = first_unsupported(files)
 
     def edit(rows: Rows) -> Rows:
@@ -244,7 +244,7 @@ def result_doubled_with_another_verdict(files: Files) -> None:
 
 
 def key_doubled(files: Files) -> None:
-    """Programs differ in which of two values they take."""
+    """Write a key twice: programs differ in which of the values they use."""
     old = b'"verdict":"unsupported"'
     files[RESULTS] = files[RESULTS].replace(old, b'"verdict":"pass",' + old, 1)
 
@@ -411,7 +411,7 @@ def test_sizes_are_believed_before_anything_is_unpacked_and_held_while_it_is(tmp
     content = bytearray(path.read_bytes())
     directory = content.rindex(b"PK\1\2")
     for claimed, why in ((3 << 30, "has more than"), (10, "larger than it says|no zip"), (4000, "smaller|no zip")):
-        for place in (22, directory + 24):  # in front of the file, and in the directory
+        for place in (22, directory + 24):  # in the local header and in the central directory
             content[place : place + 4] = struct.pack("<I", claimed)
         path.write_bytes(content)
         with pytest.raises(UserError, match=why):

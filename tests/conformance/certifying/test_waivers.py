@@ -1,4 +1,4 @@
-"""Waivers as files: what is read, and what is refused, with its line."""
+"""Waiver files: accepted content, and refusals with their line."""
 
 from __future__ import annotations
 

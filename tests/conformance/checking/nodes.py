@@ -1,4 +1,4 @@
-"""Small models that tests make: one recurrent node, and what stands around it."""
+"""Small models for tests: one recurrent node and its surrounding graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T, N, I, H = 4, 2, 3, 5
 
 
 def sizes_of(op: str, directions: int = 1) -> dict[str, tuple[int, ...]]:
-    """By formal input, its shape."""
+    """Return the shape of each formal input."""
     gates = len(CELLS[op].gates)
     return {
         "X": (T, N, I),
@@ -66,7 +66,7 @@ def model_of(
 
 
 def one_node(op: str, version: int, lengths: Sequence[int] | None = None, **attributes: Any) -> onnx.ModelProto:
-    """A legal model of one node but for what is asked for; `lengths` are a constant."""
+    """Return a model of one node that is legal unless the arguments break it; `lengths` are a constant."""
     directions = 2 if attributes.get("direction") == "bidirectional" else 1
     weights = weights_of(op, directions)
     inputs, constants = ["X", "W", "R"], {name: weights[name] for name in ("W", "R")}
@@ -80,7 +80,7 @@ def one_node(op: str, version: int, lengths: Sequence[int] | None = None, **attr
 
 
 def of_quark(domain: str, prefix: str) -> onnx.ModelProto:
-    """An ExtendedLSTM as AMD Quark's producer leaves it: its own operators before each input and behind Y."""
+    """Return an ExtendedLSTM as AMD Quark writes it: with its own operators before each input and after Y."""
     weights, scale = weights_of("LSTM", 2), np.float32(0.0003)
     names = (f"{prefix}QuantizeLinear", f"{prefix}DequantizeLinear")
     quantize, dequantize = (partial(helper.make_node, name, domain=domain) for name in names)

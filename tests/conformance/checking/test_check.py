@@ -1,4 +1,5 @@
-"""Nodes are found and their inputs known wherever exporters put them; what is not known is said to be so."""
+"""``check`` finds nodes and their inputs wherever exporters put them, and reports the facts that it cannot
+determine."""
 
 from __future__ import annotations
 
@@ -119,7 +120,7 @@ def called(function: onnx.FunctionProto, constants: dict[str, Any], **attributes
 
 
 def test_a_function_is_checked_call_by_call_by_its_own_opset() -> None:
-    # layout is defined from version 14 on: by the function's opset the node is an LSTM-7.
+    # layout exists from version 14 on: by the function's opset the node is an LSTM-7.
     with_layout = function([recurrent("LSTM", layout=0)], ["X", "W", "R"], 7)
     result = check_model(called(with_layout, RIGHT))
     assert errors(result) == [("/encoder/rnn", "lstm.attributes"), ("/second/rnn", "lstm.attributes")]
@@ -137,7 +138,7 @@ def test_a_function_gets_its_attributes_from_the_call() -> None:
     body = function([node], ["X", "W", "R"], 14, attributes=["size"])
     assert errors(check_model(called(body, RIGHT, size=H))) == []
     assert {rule for _, rule in errors(check_model(called(body, RIGHT, size=H + 1)))} == {"lstm.hidden-size"}
-    # Without it the attribute is not there, and R says the size.
+    # Without it the attribute is absent, and R determines the size.
     assert errors(check_model(called(body, RIGHT))) == []
 
 
@@ -158,7 +159,7 @@ def test_functions_in_a_circle_and_without_end_are_not_followed() -> None:
 
 
 def test_calls_that_shape_inference_would_follow_without_end_are_left_out() -> None:
-    """onnx infers through each call anew: forty functions that call the next one twice would take it years."""
+    """onnx infers through each call anew: forty functions that call the next one twice would take years."""
     tower = []
     for k in range(40):
         calls = [helper.make_node(f"F{k + 1}", ["X"], [name], domain="local") for name in ("a", "Y")]
@@ -172,7 +173,7 @@ def test_calls_that_shape_inference_would_follow_without_end_are_left_out() -> N
 
 
 def test_a_long_vector_of_starts_is_not_followed() -> None:
-    """A tensor that claims a billion numbers, beside a Slice in a branch."""
+    """A tensor claims a billion numbers, beside a Slice in a branch."""
     inner = [helper.make_node("Slice", ["X", "starts", "starts"], ["x"]), recurrent("LSTM", ("x", "W", "R"))]
     other = branch([helper.make_node("Identity", ["X"], ["same"])], "same")
     node = helper.make_node("If", ["c"], ["Y"], name="If", then_branch=branch(inner, "Y"), else_branch=other)
@@ -220,8 +221,8 @@ def test_versions_follow_from_opsets() -> None:
 
 
 def exported_weights(wrong: bool) -> onnx.ModelProto:
-    """Weights as a well-known voice-activity model has them: gates in another order, put together in a branch from
-    constants outside of it, quantized."""
+    """Return a model with weights as in a well-known voice-activity model: quantized, with another order of gates, and
+    concatenated in a branch from constants outside of it."""
     rng = np.random.default_rng(1)
     levels = rng.integers(0, 255, (4 * H, I)).astype(np.uint8)
     constants = {
@@ -269,14 +270,14 @@ def test_what_is_not_known_is_not_fine() -> None:
 
 
 def test_what_the_file_claims_is_no_error() -> None:
-    """Types that a file declares for inner names may be stale: nothing proves that it is the node that is wrong."""
+    """Types that a file declares for inner names may be stale: they do not prove that the node is wrong."""
     unknown = helper.make_node("Mystery", ["X"], ["x"], domain="com.example")
     model = model_of([unknown, recurrent("LSTM", ("x", "W", "R"))], X, RIGHT, domains={"com.example": 1})
     model.graph.value_info.append(value("x", (T, N, I + 1)))
     result = check_model(model)
     assert not errors(result)
     assert warned(result) == {"model.sizes-claimed"}
-    # Where shapes follow, a stale claim counts for nothing.
+    # If shapes can be inferred, a stale declaration is ignored.
     stale = model_of([helper.make_node("Neg", ["X"], ["x"]), recurrent("LSTM", ("x", "W", "R"))], X, RIGHT)
     stale.graph.value_info.append(value("x", (T, N, I + 1)))
     assert check_model(stale).problems == ()
@@ -313,7 +314,7 @@ def test_a_time_that_is_frozen_in_an_expand() -> None:
 
 
 def test_a_projection_contradicts_hidden_size() -> None:
-    """What an exporter makes of proj_size: R and initial_h have fewer columns than a gate has rows."""
+    """An exporter's model with proj_size: R and initial_h have fewer columns than a gate has rows."""
     weights = {"W": LSTM["W"], "R": LSTM["R"][..., : H - 2], "h": np.zeros((1, N, H - 2), np.float32)}
     weights["c"] = np.zeros((1, N, H), np.float32)
     result = check_model(model_of([recurrent("LSTM", ("X", "W", "R", "", "", "h", "c"))], X, weights))
@@ -327,12 +328,12 @@ def test_default_values_of_inputs_are_no_constants() -> None:
     model = model_of([node], {**X, "lens": (N,)}, constants, kinds={"lens": TensorProto.INT32})
 
     assert not errors(check_model(model))
-    model.ir_version = 3  # every initializer is an input here
+    model.ir_version = 3  # every initializer is an input in this version
     assert errors(check_model(model)) == [("/rnn", "lstm.lengths")]
 
 
 def test_external_weights_need_no_numbers_where_the_model_has_no_folder(tmp_path: Path) -> None:
-    """Shapes stand in the model. Of a file the data must be there, and inside its folder."""
+    """The model contains the shapes. The data of a model file must exist, inside its folder."""
     model = model_of([recurrent("LSTM")], X, WRONG_R)
     for tensor in model.graph.initializer:
         tensor.ClearField("raw_data")
@@ -364,7 +365,7 @@ def test_a_graph_in_a_circle() -> None:
 
 
 def chain(length: int) -> bytes:
-    """A chain of nodes with a recurrent one in every thousand."""
+    """Return a model with a chain of nodes, every thousandth of which is followed by a recurrent one."""
     nodes, last = [], "X"
     for k in range(length):
         nodes.append(helper.make_node("Neg", [last], [f"t{k}"]))
@@ -384,7 +385,7 @@ def test_ten_thousand_nodes_cost_ten_times_what_a_thousand_cost() -> None:
 
 
 def test_external_weights_cost_no_memory(tmp_path: Path) -> None:
-    """The file beside the model is a gigabyte on paper: nearly all of it is a hole."""
+    """The file beside the model has a nominal size of a gigabyte: it is sparse."""
     size = 1 << 30
     model = model_of([recurrent("LSTM")], X, RIGHT)
     tensor = TensorProto(name="huge", data_type=TensorProto.FLOAT, dims=[size // 4])
@@ -418,7 +419,7 @@ def test_the_function_for_programs(tmp_path: Path) -> None:
 
 
 def test_a_number_that_is_stored_beside_raw_bytes() -> None:
-    """Tensors may hold their numbers in typed fields, as older writers do."""
+    """Tensors may store their numbers in typed fields, as older writers do."""
     lens = helper.make_tensor("lens", TensorProto.INT32, [N], [T, T + 1])
     model = model_of([recurrent("LSTM", ("X", "W", "R", "", "lens"))], X, RIGHT)
     model.graph.initializer.append(lens)
@@ -427,7 +428,8 @@ def test_a_number_that_is_stored_beside_raw_bytes() -> None:
 
 
 def test_nothing_follows_from_what_an_illegal_node_gives() -> None:
-    # The first has 5 units, as its weights say; that it claims 10 is its own fault, and not that of the node behind.
+    # The first node has 5 units, by its weights; its wrong hidden_size of 10 is its own fault, not that of the next
+    # node.
     weights = weights_of("GRU")
     first = recurrent("GRU", name="first", hidden_size=2 * H)
     first.output[0] = "y"

@@ -1,4 +1,4 @@
-"""Nodes of described operators in models: checked, and taken out to be run."""
+"""Nodes of described operators in models: checked, and extracted to be run."""
 
 from __future__ import annotations
 

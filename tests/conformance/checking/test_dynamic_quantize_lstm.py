@@ -15,7 +15,7 @@ quantization = pytest.importorskip("onnxruntime.quantization")
 
 @pytest.fixture(scope="module")
 def floating(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with a float LSTM of two directions."""
+    """Return the path of a model with a bidirectional float LSTM."""
     random = np.random.default_rng(0)
     shapes = {"W": (2, 24, 4), "R": (2, 24, 6), "B": (2, 48)}
     tensors = [numpy_helper.from_array(random.normal(0, 0.4, s).astype(np.float32), n) for n, s in shapes.items()]

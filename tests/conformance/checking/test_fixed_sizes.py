@@ -1,4 +1,5 @@
-"""Sizes that exporters fix, states in the other layout's order, stale claims, and padding that nothing reads."""
+"""Sizes fixed by exporters, states in the order of the other layout, stale declarations, and padding that nothing
+reads."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def warnings(checked: Checked, rule: str) -> list[Problem]:
 
 
 def stacked(shape: list[int], X: Any = ("w", "batch_size", I), op: str = "Reshape", **attributes: Any) -> Checked:
-    """Two bidirectional LSTMs; what the first returns comes to the second through a Reshape, as PyTorch exports it."""
+    """Check two bidirectional LSTMs connected through a Reshape, as PyTorch exports them."""
     first = recurrent("LSTM", ("X", "W2", "R2"), "first", direction="bidirectional")
     second = recurrent("LSTM", ("x", "V", "R2"), "second", direction="bidirectional")
     first.output[0], second.output[0] = "y", "Y"
@@ -39,7 +40,7 @@ def test_a_reshape_with_the_sizes_of_the_example_fixes_x() -> None:
     assert problem.node == "/second"
     assert "X always has 100 steps and a batch of 1: Reshape /fixed makes (100, 1, 10)" in problem.message
     assert "batch_size and w open" in problem.message
-    # One of both is fixed, and the other is what is left over: only multiples fit, and rows are mixed.
+    # One of the two sizes is fixed and the other is inferred: only multiples fit, and rows are mixed.
     for shape in ([100, -1, 2 * H], [-1, 3, 2 * H]):
         assert [p.node for p in warnings(stacked(shape), "model.shape-fixed")] == ["/second"]
 
@@ -51,7 +52,7 @@ def test_a_reshape_that_copies_sizes_or_whose_input_is_fixed_is_fine() -> None:
 
 
 def test_a_batch_that_a_reshape_puts_into_time() -> None:
-    """The first node takes the axis for a batch, whatever it is called."""
+    """The first node treats the axis as a batch, whatever its name."""
     for X in (("w", "batch_size", I), ("w", "n", I)):
         (problem,) = warnings(stacked([-1, 1, 2 * H], X), "model.batch-in-time")
         assert problem.node == "/second"
@@ -104,7 +105,8 @@ def state(kind: str, *nodes: NodeProto, **constants: Any) -> Checked:
 
 
 def test_advice_on_a_state_is_none_that_the_model_follows_already() -> None:
-    """A state that is an input of the model, as a whole or in part, needs an open axis there, no other export."""
+    """If a state is an input of the model, as a whole or in part, its axis must be dynamic; another export is not
+    needed."""
     part = helper.make_node("Slice", ["given", "zero", "one"], ["h"])
     ends = {"zero": np.array([0], np.int64), "one": np.array([1], np.int64)}
     (problem,) = warnings(state("input", part, **ends), "model.batch-fixed")
@@ -119,7 +121,7 @@ def with_states(layout: int, X: Any, states: Any, version: int = 14) -> Checked:
 
 
 def test_states_in_the_order_of_the_other_layout() -> None:
-    """They are named, and X is not: two states against it are no majority."""
+    """The states are reported, not X: two states against X are no majority."""
     for layout, version, X, states in (
         (1, 14, ("n", T, I), (1, "n", H)),
         (0, 14, (T, "n", I), ("n", 1, H)),
@@ -163,7 +165,7 @@ def test_operators_without_a_sequence_have_claims_too(claim: tuple[int, ...], st
 
 
 def padded(between: list[NodeProto], second_lengths: str, output: str = "", layout: int = 0) -> set[str]:
-    """The nodes that are said to rely on padding, of two with lengths."""
+    """Return which of two nodes with lengths are reported to rely on padding."""
     first = recurrent("LSTM", ("X", "W2", "R2", "", "lens"), "first", direction="bidirectional")
     second = recurrent("LSTM", ("x", "V", "R2", "", second_lengths), "second", direction="bidirectional")
     del second.output[:]
@@ -200,7 +202,7 @@ def test_padding_that_something_else_reads_is_relied_on() -> None:
 
 
 def test_nodes_without_inputs_or_outputs_break_nothing() -> None:
-    """Nobody checks a model before it is looked at: what stands around a node may have any form."""
+    """The model is not validated before the check: nodes around a recurrent node may have any form."""
     node = recurrent("LSTM", ("X", "W", "R", "", "lens", "h"))
     around = [
         helper.make_node("Reshape", ["Y", "shape"], []),

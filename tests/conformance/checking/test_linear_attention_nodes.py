@@ -1,4 +1,4 @@
-"""Nodes of LinearAttention in models: checked, and taken out to be run."""
+"""Nodes of LinearAttention in models: checked, and extracted to be run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHAPES: Mapping[str, Sequence[Any]] = {
 
 
 def model(shapes: Mapping[str, Sequence[Any] | None] | None = None, **attributes: Any) -> onnx.ModelProto:
-    """A node of 4 query heads and 2 key-value heads; an input of shape None is left out."""
+    """Return a node of 4 query heads and 2 key-value heads; an input of shape None is omitted."""
     all_shapes = {**SHAPES, **(shapes or {})}
     state = attributes.pop("state", TensorProto.FLOAT)
     attributes = {"q_num_heads": 4, "kv_num_heads": 2, **attributes}

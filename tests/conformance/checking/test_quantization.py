@@ -1,4 +1,5 @@
-"""Rules over what quantizes around a node, each on a model that breaks it; none on models that quantizers make."""
+"""Rules on quantization around a node, each on a model that breaks it, and without alarm on models of real
+quantizers."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ Array = NDArray[Any]
 ROWS = 4 * H
 
 SCALES = {"X": 0.02, "W": 0.004, "R": 0.004, "B": 0.02 * 0.004, "initial_h": 0.008, "Y_h": 0.008}
-"""Of a right model: the bias, in int32, has the product of those of X and W."""
+"""Scales of a right model: the int32 bias has the product of the scales of X and W."""
 
 
 def quantized(**changed: Array) -> onnx.ModelProto:
-    """An LSTM all of whose tensors are levels; its state too, in and out. `changed` replaces constants."""
+    """Return an LSTM whose tensors are all levels, its input and output states too; `changed` replaces constants."""
     constants: dict[str, Array] = {}
     nodes = []
     for name, scale in SCALES.items():
@@ -46,7 +47,7 @@ def quantized(**changed: Array) -> onnx.ModelProto:
 
 
 def along(model: onnx.ModelProto, name: str, axis: int) -> onnx.ModelProto:
-    """The model with a DequantizeLinear that goes along another axis."""
+    """Set the axis of a DequantizeLinear in the model."""
     node = next(n for n in model.graph.node if n.output[0] == f"{name}_number")
     node.attribute.append(helper.make_attribute("axis", axis))
     return model
@@ -118,7 +119,7 @@ def test_a_scale_that_is_computed_is_not_checked() -> None:
 
 
 def looped(last: float) -> onnx.ModelProto:
-    """A Loop whose body hands its state on as levels."""
+    """Return a Loop whose body passes its state on as levels."""
     inner = quantized(Y_h_scale=one(last))
     fed = [value("k", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), inner.graph.input[1]]
     body = helper.make_graph(

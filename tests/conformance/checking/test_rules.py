@@ -1,4 +1,4 @@
-"""Every rule on models that break it and on models that do not, in every operator version; no alarm on legal ones."""
+"""Every rule on models that break it and on models that do not, in every operator version; no alarm on legal models."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_forbidden_model_breaks_the_rule_of_its_clause_or_is_not_checked(v
         violation = violation_of(spec)
         assert violation is not None
         result, clause = checked(spec), violation.clause(spec.op)
-        if violation.due == "run":  # what an input holds
+        if violation.due == "run":  # depends on the values of an input
             assert clause in {unchecked.rule for unchecked in result.unchecked}, spec.id
             assert not broken(result, Level.ERROR), spec.id
         elif violation.open:
@@ -54,12 +54,12 @@ def test_every_forbidden_model_breaks_the_rule_of_its_clause_or_is_not_checked(v
         else:
             errors = broken(result, Level.ERROR)
             assert any(rule == clause or rule.startswith(f"{clause}.") for rule in errors), (spec.id, errors)
-            # One thing is wrong, so nothing else may be blamed.
+            # Only one thing is wrong, so no other rule may be reported.
             assert all(rule.startswith(clause) for rule in errors), (spec.id, errors)
 
 
 def open_rules(spec: CaseSpec) -> set[str]:
-    """What its legal companion is warned of."""
+    """Return the warnings on the legal counterpart of a forbidden case."""
     return broken(check_model(build_case(spec).trials[1].model), Level.WARNING)
 
 
@@ -69,7 +69,7 @@ def test_every_forbidden_model_of_extended_lstm_breaks_the_rule_of_its_clause() 
     for spec in specs:
         clause = violation_of(spec).clause("ExtendedLSTM")
         errors = broken(check_model(build_case(spec).trial.model), Level.ERROR)
-        if spec.illegal == "r-not-square":  # which hidden_size contradicts first
+        if spec.illegal == "r-not-square":  # hidden_size contradicts it first
             clause = "extendedlstm.hidden-size"
         assert clause in errors, (spec.id, errors)
 
@@ -105,7 +105,7 @@ def test_no_legal_model_that_can_be_drawn_is_an_error(spec: CaseSpec) -> None:
 
 
 def shown_by(op: str, version: int) -> list[Checked]:
-    """Models in which open clauses matter, and constant lengths that are out of range."""
+    """Check models in which open clauses matter, and constant lengths that are out of range."""
     cell = CELLS[op]
     usual = list(cell.activations)
     unused, used = "Relu", "LeakyRelu"  # an alpha for the second one may be the first entry or the second
@@ -130,7 +130,7 @@ def shown_by(op: str, version: int) -> list[Checked]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_rule_has_a_model_that_breaks_it_and_one_that_does_not(version: str) -> None:
-    """The table of rules and versions: nothing in it is empty."""
+    """No cell is empty in the table of rules and versions."""
     op, number = split(version)
     of_version = {
         rule.id
@@ -141,7 +141,7 @@ def test_every_rule_has_a_model_that_breaks_it_and_one_that_does_not(version: st
     failing = {problem.rule for result in results for problem in result.problems}
     assert of_version == failing
     passing = {rule for rule in of_version if any(rule not in broken(result, *Level) for result in results)}
-    always = {f"{op.lower()}.equations.transposition"}  # of version 1, whose equations are printed otherwise
+    always = {f"{op.lower()}.equations.transposition"}  # of version 1, whose equations are printed differently
     assert of_version - passing <= always
 
 

@@ -1,4 +1,4 @@
-"""``onnxspec check``: what it prints in every form, and how it ends."""
+"""``onnxspec check``: output in every format, and exit codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Done:
 
 
 def run(*words: str | Path, cwd: Path | None = None) -> Done:
-    """The command in this process: starting one for every line would take minutes."""
+    """Run the command in this process: a process for each test would take minutes."""
     stdout, stderr = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -53,7 +53,8 @@ def run(*words: str | Path, cwd: Path | None = None) -> Done:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Models: right, wrong (an error), padded (warnings), open (not wholly checked), bad (none at all)."""
+    """Return a folder of models: right, wrong (an error), padded (warnings), open (partly checked), bad
+    (unreadable)."""
     models = {
         "right": one_node("LSTM", 14),
         "wrong": one_node("GRU", 14, direction="sideways"),
@@ -190,7 +191,7 @@ def test_a_wrong_file_of_suppressions_is_told_in_a_line(folder: Path, text: str,
 
 
 def test_notes_of_what_was_measured(folder: Path) -> None:
-    """Recorded results of a target that fails whatever has a bias."""
+    """The recorded target fails in every case with a bias."""
     probe = SpecProbe(CaseSpec("LSTM", 14, T=4, N=2, I=3, H=5))
     bad = result_of(probe, "gadget", Judgement(Verdict.WRONG, message="Y is off"), 0.0, None)
     good = structs.replace(bad, case="other", verdict=Verdict.PASS)
@@ -206,7 +207,8 @@ def test_notes_of_what_was_measured(folder: Path) -> None:
 
 
 def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(folder: Path) -> None:
-    """By what a node has, not by what cases beside it had: with what to change, and who does it rightly."""
+    """Notes depend on the node's own traits, not on those of other cases; they say what to change and which runtime is
+    right."""
     plain = CaseSpec("LSTM", 14, T=3, N=2, I=2, H=4)
     lacking = [replace(plain, hidden_size=False, seed=seed) for seed in range(6)]
     short = [replace(plain, lengths="ragged", direction="reverse", seed=seed) for seed in range(3)]

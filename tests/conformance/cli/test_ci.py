@@ -1,4 +1,4 @@
-"""What a service of continuous integration takes from a run: files that it can read, marks, exit codes, and no more."""
+"""Output of a run for continuous-integration services: files that they can read, annotations and exit codes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def judged(verdict: Verdict, why: str | None = None, message: str = "so it is") 
 
 
 def outcomes(*results: Judged, required: tuple[Judged, ...] = ()) -> list[tuple[str, str]]:
-    """(element, message) of each case of a document; a pass has neither."""
+    """Return (element, message) of each case of a document; a pass has neither."""
     suite = ElementTree.fromstring(junit_xml({"there": results}, required))[0]
     assert suite.get("tests") == str(len(results))
     return [(case[0].tag, case[0].get("message", "")) if len(case) else ("", "") for case in suite]
@@ -89,7 +89,7 @@ def test_each_wrong_case_counts_once_and_everything_agrees(tmp_path: Path, monke
     done = run(tmp_path / "run", *FAILING, "--junit", str(xml), "--json")
     assert done.exit_code == 1
     summary = json.loads(done.stdout)
-    assert "::error" in done.stderr  # marks are no part of the JSON
+    assert "::error" in done.stderr  # annotations are not part of the JSON
     lines = read_results(tmp_path / "run")
     failing = {line["case"] for line in lines if line["verdict"] in ("wrong", "not-rejected")}
     assert failing
@@ -159,7 +159,8 @@ def test_a_workflow_in_the_examples_uses_options_that_there_are(file: str, names
     commands = {command.name or "": command for command in typer.main.get_command(app).commands.values()}  # type: ignore[attr-defined]
     for name in names:
         options = {option for parameter in commands[name].params for option in parameter.opts}
-        # A command of the workflow goes on in lines that are indented deeper, until the next step or the next command.
+        # A command of the workflow continues in lines that are indented deeper, until the next step or the next
+        # command.
         used = re.findall(rf"onnxspec {name} (.*?)(?:\n\n|\|\|)", text, re.DOTALL)
         assert used
         for words in used:
@@ -167,7 +168,7 @@ def test_a_workflow_in_the_examples_uses_options_that_there_are(file: str, names
 
 
 def test_the_action_hands_its_three_inputs_over_as_variables(tmp_path: Path) -> None:
-    """A value in the text of a command would be run as one."""
+    """A value inserted into the text of a command would be executed as code."""
     text = (EXAMPLES / "action.yml").read_text(encoding="utf-8")
     inputs = re.findall(r"^  (\w+):\n    description:", text, re.MULTILINE)
     assert len(inputs) == 3

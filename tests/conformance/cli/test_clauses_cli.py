@@ -1,4 +1,4 @@
-"""``onnxspec clauses``: the tables as people and programs read them."""
+"""``onnxspec clauses``: the tables for people and for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line, run for real: what it writes, what it says, and with which code it ends."""
+"""The command line, run for real: its files, its output, and its exit codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Inside = Callable[..., Finished]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 PLAIN = ["--profile", "smoke", "--op", "LSTM-14", "--type", "float32"]
 
-# Those of the contract.
+# The keys of the documented format.
 KEYS = {
     *("case", "op", "domain", "version", "type", "target", "verdict", "expected", "clauses", "worst", "reason"),
     *("where", "message", "flags", "diagnosis", "seconds"),
@@ -147,7 +147,7 @@ def test_the_second_lane_is_a_target_of_its_own_by_the_name_that_results_give_it
     assert inside("run", *case, "--target", "onnx-reference+optimized").code == 2
 
 
-# Which cases
+# Selection of cases
 
 
 def test_options_narrow_the_cases(inside: Inside) -> None:
@@ -209,7 +209,7 @@ def test_going_on_with_nothing_is_told(inside: Inside) -> None:
     assert other.complaint.endswith(f"it was made by: onnxspec run {' '.join(case)} --out o --resume")
 
 
-# What is wrong with a command
+# Errors in a command
 
 
 @pytest.mark.parametrize(
@@ -299,14 +299,14 @@ def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path)
     assert name in done.out
     (result,) = read_results(tmp_path / "o")
     assert result["target"] == name
-    # The command that a result names works as it stands.
+    # The command in a result works unchanged.
     assert result["repeat"].startswith("onnxspec explain ")
     script = f'{sys.executable} -c "import shlex, sys; print(shlex.split(sys.argv[1])[4:])" "$1"'
     words = subprocess.run(["sh", "-c", script, "-", result["repeat"]], capture_output=True, text=True, check=True)
     assert words.stdout.strip() == str([name, "--targets-file", "lab.toml"])
 
 
-# What it prints, and where
+# Standard output and standard error
 
 
 def test_help_and_version(inside: Inside, onnxspec: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,7 +397,7 @@ def test_a_closed_output_is_nowhere(kin: dict[str, str], tmp_path: Path, command
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """A terminal of 40 columns: its two ends."""
+    """Yield the two ends of a terminal of 40 columns."""
     pty = pytest.importorskip("pty")
     termios = pytest.importorskip("termios")
     master, slave = pty.openpty()
@@ -436,7 +436,7 @@ def test_a_narrow_terminal_is_not_overrun(
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
     lines = [line.rstrip() for line in re.split(r"[\r\n]+", plain)]
     assert any(" pass" in line for line in lines)
-    # What is there to be copied is left to the terminal to break.
+    # Lines that users copy are left to the terminal to wrap.
     copied = ("onnxspec explain", "results:", "report:")
     assert [line for line in lines if len(line) > 40 and not line.strip().startswith(copied)] == []
 

@@ -1,4 +1,4 @@
-"""What commands print for the person: foreign text in it forges no line and fills no screen."""
+"""Output of commands for people: foreign text in it forges no line and fills no screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says on a terminal and in a file: findings first, what is refused last and in a line each."""
+"""Output of a run on a terminal and in a file: findings first, refused cases last with one line each."""
 
 from __future__ import annotations
 
@@ -40,8 +40,11 @@ def lines(
     *,
     searched: bool = False,
 ) -> list[str]:
-    """The summary of results: a case, its judgement, the reason to expect it, the faults that explain it; and whether
-    all known faults were tried on what has none."""
+    """Return the lines of the summary of results.
+
+    Each result is a case, its judgement, the reason to expect it, and the faults that explain it. ``searched`` says
+    whether all known faults were tried on the unexplained results.
+    """
     target = TargetRun(parse_target("onnxruntime"))
     for spec, judgement, why, diagnosis in judged:
         result = result_of(SpecProbe(spec), "onnxruntime", judgement, 0.0, why, f"onnxspec explain {spec.id}")
@@ -129,7 +132,7 @@ def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
 
 
 def told(stream: io.StringIO, *, silent: bool = False) -> list[str]:
-    """What stands aside of a run of 100 cases that takes five seconds for each."""
+    """Return the progress lines of a run of 100 cases that takes five seconds for each."""
     target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:100]))
     run = Run(Plan(Selection(), probes, (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
     seconds, aside = iter(range(0, 1000, 5)), io.StringIO()
@@ -189,7 +192,7 @@ def test_what_nothing_explains_is_said_to_be_so() -> None:
     assert explained.startswith("  NEW          Consistent with: ignores clip")
     assert "cause unknown" not in explained
     crashed = lines([(spec, Judgement(Verdict.CRASHED, message="SIGABRT"), None, ())])[1]
-    assert "cause unknown" not in crashed  # nothing came back that a fault could explain
+    assert "cause unknown" not in crashed  # no outputs came back that a fault could explain
 
 
 def test_what_is_known_is_told_with_its_reason_and_without_a_command() -> None:

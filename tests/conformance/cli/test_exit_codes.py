@@ -1,4 +1,4 @@
-"""The table of docs/exit-codes.md: a command of each kind ends with the code that stands there."""
+"""The table of docs/exit-codes.md: commands end with the documented codes."""
 
 from __future__ import annotations
 

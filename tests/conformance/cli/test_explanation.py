@@ -1,4 +1,4 @@
-"""What a person reads about a case: verdict, node, clauses, and numbers step by step."""
+"""Explanation of a case for people: verdict, node, clauses, and numbers step by step."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def _explained(spec: CaseSpec, implementation: Callable[[Node, Mapping[str, Any]
 
 
 def _numbers(text: str) -> str:
-    """The part of the text that holds numbers, which stands before the clauses."""
+    """Return the part of the text with numbers, which precedes the clauses."""
     return text[text.index("\nNumbers") : text.index("\nClauses")]
 
 
 def _tables(text: str) -> list[list[str]]:
-    """The lines of every step table: its title, its column names, its steps."""
+    """Return the lines of every step table: its title, its column names, its steps."""
     numbers = _numbers(text)
     blocks = re.findall(r"^Step by step.*?(?=^After)", numbers, re.MULTILINE | re.DOTALL)
     return [block.splitlines() for block in blocks]

@@ -1,4 +1,4 @@
-"""``onnxspec fuzz`` where what it is given is wrong: one line, a documented exit code, and nothing lost."""
+"""``onnxspec fuzz`` with wrong arguments: one line, a documented exit code, and no lost data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_regression_file_with_an_unknown_line_names_the_line(tmp_path: Path) -
 
 
 def test_what_the_list_of_known_failures_names_is_said_with_its_reason(tmp_path: Path) -> None:
-    """onnxruntime takes 0 for the alpha that ThresholdedRelu is not given."""
+    """onnxruntime uses 0 if ThresholdedRelu has no alpha."""
     done = onnxspec(tmp_path, "fuzz", "--op", "RNN", "--type", "float32", "--examples", "120", "--seed", "2")
     assert done.returncode == 0, done.stderr
     assert "NEW" not in done.stdout

@@ -1,4 +1,4 @@
-"""The gallery: made from a run, and only of what shows again when it is made."""
+"""The gallery is made from a run, and shows only failures that occur again when it is made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNNER = CliRunner()
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on a runtime that ignores sequence_lens, among other things."""
+    """Return a run on a runtime that ignores sequence_lens, among other faults."""
     folder = tmp_path_factory.mktemp("gallery") / "run"
     options = ("--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM-14", "--quiet")
     RUNNER.invoke(app, ["run", "--out", str(folder), *options, "--no-extra"], catch_exceptions=False)

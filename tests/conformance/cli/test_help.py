@@ -1,4 +1,4 @@
-"""What a stranger sees: help of every command in words, completion in three shells, the command as a module."""
+"""Help of every command, completion in three shells, and the command as a module."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_help_of_run_fits_on_two_screens(monkeypatch: pytest.MonkeyPatch, in
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
-    """It is shown without loading them."""
+    """The list is printed without loading the commands."""
     made = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert {name: command.get_short_help_str(1000) for name, command in made.items()} == {
         name: summary for name, (_, summary) in TABLE.items()

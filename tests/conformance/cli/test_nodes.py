@@ -1,4 +1,4 @@
-"""``onnxspec run --model``: every node by its path, on several targets, and where it ends."""
+"""``onnxspec run --model``: every node by its path, on several targets, and exit codes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def onnxspec(folder: Path, *words: str | Path) -> Done:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A model of two layers, of which onnx's reference evaluator gets the first one wrong: it knows no functions."""
+    """Return a folder with a model of two layers; onnx's reference evaluator, which ignores activations, computes the
+    first wrongly."""
     first = recurrent("GRU", ("X", "W", "R", "B"), name="encoder/first", activations=["Sigmoid", "Relu"])
     first.output[0] = "y"
     squeeze = helper.make_node("Squeeze", ["y", "axis"], ["x"])
@@ -59,7 +60,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -> None:
-    # That its list of known failures has it excuses no node of a model.
+    # The list of known failures excuses no node of a model.
     targets = ("--target", "onnxruntime", "--target", "onnx-reference")
     done = onnxspec(folder, "run", "--model", "model.onnx", "--inputs", "data.npz", "--out", "run", *targets)
     assert complaints(done.stderr) == []
@@ -76,7 +77,7 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
         "    onnxruntime: pass",
         "    onnx-reference: pass",
     ]
-    # Layers one behind the other are judged together, too: the second from what the target returned for the first.
+    # Consecutive layers are also judged together: the second from the target's result of the first.
     several = "  /encoder/first + /encoder/second  GRU-14 + GRU-14"
     assert nodes[9] == f"{several}  (your data, one run; W, R and B from the model)"
     assert "  first wrong node on onnx-reference: /encoder/first" in nodes
@@ -124,7 +125,7 @@ class Fusing(Backend):
 
 
 def test_nodes_that_are_right_alone_and_wrong_together(tmp_path: Path) -> None:
-    """A backend fuses three layers, and all of them get the first one's R: the first wrong node is the second."""
+    """A backend fuses three layers and gives all of them the R of the first: the first wrong node is the second."""
     (tmp_path / "fusing.py").write_text(SHARING_R, encoding="utf-8")
     nodes, constants, last = [], {"axis": np.array([1], np.int64), "W0": GRU["W"]}, "X"
     for k in range(3):
@@ -145,7 +146,7 @@ def test_nodes_that_are_right_alone_and_wrong_together(tmp_path: Path) -> None:
 
 
 def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
-    """Who deploys a model asks whether it runs: onnxruntime does not load a GRU without hidden_size."""
+    """A user who deploys a model needs to know whether it runs: onnxruntime does not load a GRU without hidden_size."""
     first = recurrent("LSTM", ("X", "W", "R"), name="first")
     squeeze = helper.make_node("Squeeze", ["Y", "axis"], ["x"])
     second = recurrent("GRU", ("x", "W2", "R2"), name="second", linear_before_reset=1)
@@ -159,7 +160,7 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert "  Of these cases: 2 of 3 not supported, the one checked case is correct" in lines
     assert not [line for line in lines if "list of known failures" in line]  # which excuses nothing here
-    # The two together are refused as the second is, and of the first nothing is said.
+    # The two together are refused because of the second; the first is not blamed.
     sizes = f"3 runs, all of seq_length {T} and batch_size {N}"
     several = f"  /first + /second  LSTM-14 + GRU-14  (random data, {sizes}; W and R from the model)"
     assert lines[lines.index(several) + 1 :][:3] == [
@@ -174,7 +175,7 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     assert "Right, 1 judged" not in page
     features = {row["case"]: row["features"] for row in read_results(tmp_path / "run")}
     assert "linear_before_reset" in features["second"]
-    assert "linear_before_reset" not in features["first+second"]  # it stands under LSTM, which has no such thing
+    assert "linear_before_reset" not in features["first+second"]  # it is listed under LSTM, which has no such attribute
 
 
 def test_an_illegal_node_is_an_answer_no_and_a_target_that_is_not_there_judges_nothing(tmp_path: Path) -> None:
@@ -207,7 +208,7 @@ def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
 
 
 def test_outputs_are_computed_for_those_who_keep_the_cases_alone(folder: Path) -> None:
-    """They take most of the time, and the judgement does not use them."""
+    """Computing outputs takes most of the time, and the judgement does not use them."""
     done = onnxspec(folder, "run", "--model", "model.onnx", "--out", "run")
     assert done.returncode == 0, done.stderr
     assert len([*(folder / "run" / "cases").glob("*/test_data_set_*/input_0.pb")]) == 9
@@ -249,7 +250,7 @@ def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(folder:
     assert named.returncode == 3
     assert not (folder / "named" / "report").exists()
     beside = onnxspec(folder, "run", "model.onnx", *missing, "--target", "onnxruntime", "--out", "beside")
-    assert beside.returncode == 3  # of the other target there is something to tell
+    assert beside.returncode == 3  # the other target has results
     assert (folder / "beside" / "report" / "index.html").is_file()
 
 

@@ -20,7 +20,7 @@ CASES = naming(pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and
 
 @pytest.fixture(scope="module")
 def runs(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two runs of the same cases, on a backend that is right and on one that is not. No test changes them."""
+    """Return two runs of the same cases, on a right backend and on a wrong one. No test changes them."""
     folder = tmp_path_factory.mktemp("runs")
     places = [folder / name for name in ("conforming", "lengths_ignored")]
     for place in places:

@@ -1,4 +1,4 @@
-"""``onnxspec targets``, and what it says about how to install."""
+"""``onnxspec targets``, and its installation hints."""
 
 from __future__ import annotations
 

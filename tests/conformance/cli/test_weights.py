@@ -1,5 +1,7 @@
-"""Weights that a model refers to and that are not there: ``run --model``, pytest and ``check`` end with a line. Weights
-that nobody can know are made up, and every answer says so."""
+"""Missing weights that a model refers to: ``run --model``, pytest and ``check`` end with one line.
+
+Unknowable weights are random, and every answer says so.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def gru(constants: Mapping[str, Any] = {name: GRU[name] for name in NAMES}, **in
 
 
 def with_external(folder: Path, location: str = "w.bin", whole: bool = False) -> Path:
-    """A GRU whose weights are in another file, one behind the other."""
+    """Write a GRU whose weights are in another file, one after the other, and return the model's path."""
     folder.mkdir(parents=True, exist_ok=True)
     model, data = gru(), b""
     for tensor in model.graph.initializer:
@@ -107,7 +109,7 @@ def test_weights_that_are_not_there_end_the_command(
 
 
 def test_weights_beside_the_model_are_read_through_links(inside: Inside, tmp_path: Path) -> None:
-    """Caches of model hubs keep files under other names and link to them."""
+    """Caches of model hubs store files under other names and link to them."""
     store, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
     with_external(store, whole=True)
     snapshot.mkdir()
@@ -120,7 +122,7 @@ def test_weights_beside_the_model_are_read_through_links(inside: Inside, tmp_pat
 
 
 def computed() -> onnx.ModelProto:
-    """W is computed by an operator that is not folded."""
+    """Return a model whose W is computed by an operator that is not folded."""
     model = gru()
     model.graph.initializer[0].name = "W0"
     node = helper.make_node("Softmax", ["W0"], ["W"])
@@ -140,7 +142,7 @@ def sparse() -> onnx.ModelProto:
 
 
 def with_weights_fed() -> onnx.ModelProto:
-    """W is an input of the model."""
+    """Return a model whose W is an input."""
     return gru({name: GRU[name] for name in "RB"}, W=GRU["W"].shape)
 
 
@@ -181,7 +183,7 @@ def test_weights_that_are_captured_are_not_made_up(inside: Inside, tmp_path: Pat
 
 
 def test_weights_that_are_defaults_of_inputs_are_the_models(inside: Inside, tmp_path: Path) -> None:
-    """Exporters list initializers as inputs, too: whoever feeds nothing gets them."""
+    """Exporters list initializers as inputs too: they are used if no value is fed."""
     onnx.save(gru(**{name: GRU[name].shape for name in NAMES}), tmp_path / "model.onnx")
     done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
     data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"

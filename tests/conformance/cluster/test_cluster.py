@@ -1,4 +1,4 @@
-"""A run by shards, without a cluster: tasks are pickled and carried out in this process. tests/dask has real ones."""
+"""A run by shards without a cluster: tasks are pickled and run in this process. tests/dask has real clusters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Inside = Callable[..., Finished]
 
 
 class Here(Cluster):
-    """A cluster of this process. After `most` tasks its scheduler is gone."""
+    """Cluster in this process. After `most` tasks its scheduler is gone."""
 
     def __init__(self, most: int = 99) -> None:
         self.most, self.tasks = most, list[str]()
@@ -51,7 +51,7 @@ def plan(kin: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 
 def results(run: Run) -> dict[str, dict[str, Any]]:
-    """The results of a run by case, but for seconds, and for diagnoses, which rest on those of a shard."""
+    """Return the results of a run by case, without seconds and without diagnoses, which depend on the shard."""
     (target,) = run.targets
     left_out = ("seconds", "diagnosis")
     return {r.case: {k: v for k, v in structs.asdict(r).items() if k not in left_out} for r in target.results}
@@ -145,7 +145,7 @@ def test_a_worker_of_another_release_is_no_part_of_the_run(plan: Plan, tmp_path:
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """An address of this machine at which nobody listens."""
+    """Yield an address of this machine at which no process listens."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{held.getsockname()[1]}"

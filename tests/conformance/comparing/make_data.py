@@ -1,6 +1,6 @@
 """Write models and results of data/ with PyTorch: ``python make_data.py DIR [NAME...]`` (PyTorch 2.13, onnxscript).
 
-Each NAME.onnx is an export, NAME.npz has its inputs under ``in.`` and what PyTorch computed under ``out.``.
+Each NAME.onnx is an export; NAME.npz has its inputs under ``in.`` and PyTorch's results under ``out.``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ N, T, I, H = 3, 6, 4, 5
 
 
 class Layers(nn.Module):
-    """A recurrent layer, with its states or without, and a linear one behind it."""
+    """Recurrent layer, with or without its states, followed by a linear layer."""
 
     def __init__(self, layer: nn.RNNBase, classes: int = 0) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Layers(nn.Module):
 
 
 class WithStates(nn.Module):
-    """An LSTM with given states."""
+    """LSTM with given states."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class WithStates(nn.Module):
 
 
 class Packed(nn.Module):
-    """A GRU on packed sequences; its lengths fall, as the exporter wants them."""
+    """GRU on packed sequences; its lengths decrease, as the exporter requires."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ MODELS = {
 
 
 def inputs_of(module: nn.Module) -> dict[str, torch.Tensor]:
-    """Random inputs of a module, by name."""
+    """Return random inputs of a module, by name."""
     if isinstance(module, WithStates):
         return {"x": torch.randn(T, N, I), "h0": torch.randn(1, N, H), "c0": torch.randn(1, N, H)}
     x = torch.randn(*((N, T, I) if module.layer.batch_first else (T, N, I)))
@@ -77,7 +77,7 @@ def inputs_of(module: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def write(folder: Path, name: str, module: nn.Module, *, dynamo: bool) -> None:
-    """Export one module and record what it computes."""
+    """Export one module and record its results."""
     torch.manual_seed(len(name))
     for parameter in module.parameters():
         nn.init.uniform_(parameter, -0.9, 0.9)

@@ -1,7 +1,7 @@
 """Write models and results of data/ with real Keras layers: ``python make_keras_data.py DIR`` (Keras 3, any backend).
 
-Each NAME.onnx is made by hand of the weights of the layer; NAME.npz has its inputs under ``in.`` and what Keras
-computed under ``out.``.
+Each NAME.onnx is built by hand from the weights of the layer; NAME.npz has its inputs under ``in.`` and Keras's results
+under ``out.``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAYERS = {
 
 
 def in_onnx_order(op: str, kernel: np.ndarray) -> np.ndarray:
-    """Blocks along the last axis in the document's order: Keras has i, f, c, o for LSTM and z, r, h for GRU."""
+    """Reorder blocks along the last axis to ONNX's order: Keras has i, f, c, o for LSTM and z, r, h for GRU."""
     if op == "GRU":
         return kernel
     i, f, c, o = np.split(kernel, 4, axis=-1)
@@ -35,7 +35,7 @@ def in_onnx_order(op: str, kernel: np.ndarray) -> np.ndarray:
 
 
 def model_of(layer: keras.layers.Layer) -> onnx.ModelProto:
-    """The layer as an ONNX model: batch first, with Y and its states."""
+    """Return the layer as an ONNX model: batch first, with Y and its states."""
     op = type(layer).__name__
     kernel, recurrent, bias = (in_onnx_order(op, np.asarray(weight)) for weight in layer.get_weights())
     both = bias if bias.ndim == 2 else np.stack([bias, np.zeros_like(bias)])  # input and recurrent

@@ -1,4 +1,4 @@
-"""A model beside what PyTorch or Keras computed: exports that are right, and mistakes that are planted into them."""
+"""A model compared with results of PyTorch or Keras: right exports, and mistakes planted into them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def set_attribute(name: str, value: object) -> Spoil:
 
 
 def change_input(place: int, change: Callable[[np.ndarray], np.ndarray]) -> Spoil:
-    """Replace an input of the node, a constant, by a changed one."""
+    """Return a function that replaces a constant input of the node by a changed one."""
 
     def spoil(model: ModelProto, node: NodeProto) -> None:
         old = node.input[place]
@@ -103,12 +103,12 @@ def exchange_states(model: ModelProto, node: NodeProto) -> None:
 
 
 def reshaped(array: np.ndarray) -> np.ndarray:
-    """The framework's kernel, reshaped in the place of a transpose."""
+    """Reshape the framework's kernel instead of transposing it."""
     return np.ascontiguousarray(array.swapaxes(1, 2)).reshape(array.shape)
 
 
 ORDERS = {1: blocks, 2: blocks, 3: bias_blocks}
-"""By place of an input of the node, how its blocks are reordered."""
+"""Function that reorders the blocks of a node's input, by position of the input."""
 
 HALVES = {"LSTM": (4, 5, 6, 7, 0, 1, 2, 3), "GRU": (3, 4, 5, 0, 1, 2)}
 
@@ -229,7 +229,7 @@ def test_a_framework_that_ran_without_states_or_lengths_is_named(
 
 
 def test_all_changes_that_fit_are_named(tmp_path: Path) -> None:
-    """A framework without biases: Rb is 0 in the model, so that it alone is the same as none."""
+    """The framework has no biases: Rb is 0 in the model, so that dropping Rb alone changes nothing."""
     model = onnx.load(DATA / "gru.onnx")
     change_input(3, np.zeros_like)(model, recurrent(model)[0])
     onnx.save(model, tmp_path / "right.onnx")
@@ -257,7 +257,7 @@ def test_one_direction_in_another_order_of_gates_is_named(tmp_path: Path) -> Non
 
 
 def test_lost_weights_are_remarked(tmp_path: Path) -> None:
-    """Which no change of the model can bring back."""
+    """No change of the model can restore them."""
     model = onnx.load(DATA / "lstm-bidirectional.onnx")
     change_input(3, lambda B: B * np.repeat(np.float32([1, 0]), B.shape[1] // 2))(model, recurrent(model)[0])
     change_input(1, lambda W: np.concatenate([W[1:], W[1:]]))(model, recurrent(model)[0])
@@ -292,7 +292,7 @@ def test_a_mistake_that_no_change_explains_is_not_named(tmp_path: Path) -> None:
 
 
 def test_results_of_the_node_itself_tell_the_first_node_that_differs(tmp_path: Path) -> None:
-    """PyTorch's own layout of the layer's output is recognized: batch first, directions in the last axis."""
+    """PyTorch's layout of the layer's output is recognized: batch first, directions in the last axis."""
     name = "gru-bidirectional"
     model = onnx.load(DATA / f"{name}.onnx")
     node = recurrent(model)[0]
@@ -377,7 +377,7 @@ def test_missing_external_data_is_named_with_its_file(tmp_path: Path) -> None:
 
 
 def test_a_default_of_an_input_is_replaced_by_the_given_array(tmp_path: Path) -> None:
-    """As in models of IR version 3, whose weights are inputs: also where another node than a recurrent one takes it."""
+    """In models of IR version 3 weights are inputs; the default may also feed a node that is not recurrent."""
     model = onnx.load(DATA / "gru.onnx")
     scale = numpy_helper.from_array(np.float32([0]), "scale")
     model.graph.initializer.append(scale)

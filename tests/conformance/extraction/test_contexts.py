@@ -1,4 +1,4 @@
-"""Nodes taken out of models together with what stands around them."""
+"""Nodes extracted from models together with their surrounding nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def dequantized(name: str, of: str) -> onnx.NodeProto:
 
 
 def quantized_model() -> onnx.ModelProto:
-    """X and W and Y in uint8, the rest in float."""
+    """Return a model with X, W and Y in uint8 and the rest in float."""
     levels = np.clip(np.rint(RIGHT["W"] / 0.01) + 128, 0, 255).astype(np.uint8)
     nodes = [
         helper.make_node("QuantizeLinear", ["X", "scale", "zero"], ["X_levels"]),
@@ -73,7 +73,7 @@ def test_what_quantizes_is_taken_along(tmp_path: Path) -> None:
 
 
 def chained() -> onnx.ModelProto:
-    """Two layers as exporters write them: Y without its directions is the next X."""
+    """Return two layers as exporters write them: Y without its directions is the next X."""
     again = {f"{name}2": array for name, array in WEIGHTS.items() if name in ("R", "B")}
     again["W2"] = np.resize(RIGHT["W"], (1, 4 * H, H))
     nodes = [
@@ -122,7 +122,7 @@ def test_run_judges_them(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
 def test_operators_of_quark_quantize_as_onnx_s_do(domain: str, prefix: str, tmp_path: Path) -> None:
     model = of_quark(domain, prefix)
     checked = check_model(model)
-    assert not checked.unchecked  # shapes and types are known through them
+    assert not checked.unchecked  # shapes and types are inferred through them
     assert not [problem for problem in checked.problems if "old" not in problem.rule]
     _, quantized = cases_of(model, tmp_path)
     read = read_directory(tmp_path / "cases" / quantized.case)
@@ -142,7 +142,7 @@ def test_operators_of_quark_quantize_as_onnx_s_do(domain: str, prefix: str, tmp_
         return judge([trial], [run_in_process(run, trial)]).verdict
 
     assert judged(0) is Verdict.PASS
-    # A level up or down is as much as the arithmetic of the document may cost.
+    # The specified arithmetic may cost one level up or down.
     assert judged(3) is Verdict.INACCURATE
     assert judged(100) is Verdict.WRONG
 
@@ -155,7 +155,7 @@ def test_a_scale_of_quark_s_that_is_0_is_told() -> None:
 
 
 def test_nodes_on_one_x_and_with_the_same_weights_are_a_case_too(tmp_path: Path) -> None:
-    """Two nodes on the same X, a third with the weights of the first, and one that has nothing to do with them."""
+    """Two nodes have the same X, a third has the weights of the first, and a fourth shares nothing with them."""
     other = {f"{name}2": -array for name, array in RIGHT.items()}
     alone = {f"{name}3": array / 2 for name, array in RIGHT.items()}
     nodes = [

@@ -1,4 +1,4 @@
-"""Nodes taken out of models: with their weights and what flows into them, wherever they are."""
+"""Nodes extracted from models with their weights and inputs, wherever these are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FED = {"X": np.linspace(-1, 1, T * N * I, dtype=np.float32).reshape(T, N, I)}
 
 
 def cases_of(model: onnx.ModelProto, folder: Path, **fed: Any) -> list[NodeCase]:
-    """Its nodes, taken out; every model that is written passes the checker, as backends may ask for."""
+    """Extract the nodes of a model; every model that is written passes the checker, which backends may require."""
     path = folder / "model.onnx"
     onnx.save(model, path)
     cases = cases_of_model(path, folder / "cases", fed or None, outputs=True)
@@ -39,7 +39,7 @@ def cases_of(model: onnx.ModelProto, folder: Path, **fed: Any) -> list[NodeCase]
 
 
 def runs(folder: Path, case: NodeCase) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Inputs and outputs of each data set; onnxruntime has to return the outputs for the inputs."""
+    """Return inputs and outputs of each data set; assert that onnxruntime returns the outputs for the inputs."""
     read = read_directory(folder / "cases" / case.case)
     session = onnxruntime.InferenceSession(read.model, providers=["CPUExecutionProvider"])
     for data in read.data_sets:
@@ -62,7 +62,7 @@ def test_a_node_keeps_its_weights_attributes_and_declared_shapes(tmp_path: Path)
     for tensor in model.graph.initializer:
         np.testing.assert_array_equal(onnx.numpy_helper.to_array(tensor), RIGHT[tensor.name])
     shapes = [inputs["X"].shape for inputs, _ in runs(tmp_path, case)]
-    assert len(set(shapes)) == 3  # of open length
+    assert len(set(shapes)) == 3  # of dynamic length
     assert read_nodes(tmp_path / "cases") == [case]
 
 

@@ -1,4 +1,4 @@
-"""The search: drawn cases, several failures in one search, each shrunk; what is known is begun with."""
+"""The search: random cases, several failures in one search, each shrunk; known failures come first."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ TYPES = list(FORMATS)
 
 
 class Crash(Exception):
-    """The target's process ends."""
+    """End of the target's process."""
 
 
 def put(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
-    """Have a target in this process in place of one behind a worker."""
+    """Replace the target behind a worker by a target in this process."""
 
     def one_of(probe: Probe) -> Tried:
         prepared, outcomes = probe.prepare(), []
@@ -68,7 +68,7 @@ def conforming(node: Node, inputs: Arrays) -> Arrays:
 
 
 def twofold(node: Node, inputs: Arrays) -> Arrays:
-    """Crashes with peepholes, and with a layout of 1."""
+    """Crash with peepholes, and with layout 1."""
     if "P" in inputs:
         raise Crash("died of peepholes")
     if node.attributes.get("layout"):
@@ -123,7 +123,7 @@ def test_in_a_lane_every_case_is_wrapped_those_of_experiments_too(monkeypatch: p
     hunt = search(wrap="neg", cases=30)
     assert hunt.new
     assert all(f.one.probe.wrap for f in hunt.new)
-    assert hunt.done == 30  # those that do not fit are counted
+    assert hunt.done == 30  # cases that do not fit are counted
 
 
 def test_several_failures_are_found_in_one_search_each_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_what_the_list_of_known_failures_names_has_its_reason(monkeypatch: pytes
     hunt.expect([Entry("P is not supported.", "LSTM", features=("peepholes",), verdicts=("crashed",))])
     reasons = {tuple(need.field for need in failure.needs): hunt.reason(failure) for failure in hunt.failures}
     assert reasons == {("peepholes",): "P is not supported.", ("layout",): ""}
-    assert len(hunt.new) == 2  # to the database they are new all the same
+    assert len(hunt.new) == 2  # the database has none of them
 
 
 def test_what_is_found_is_left_in_files_that_can_be_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_what_is_drawn_anew_is_of_the_version_and_has_rare_values_too(monkeypatc
 
 
 def test_ctrl_c_while_a_case_is_made_small_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The failure that is being shrunk is kept as it was drawn, those before it as they were shrunk."""
+    """The failure that is being shrunk is kept unshrunk, those before it are kept shrunk."""
     put(monkeypatch, twofold)
     shrink, calls = hunting.shrink, []
 
@@ -240,7 +240,7 @@ def test_ctrl_c_while_a_case_is_made_small_loses_nothing(monkeypatch: pytest.Mon
 
 
 def clipless(node: Node, inputs: Arrays) -> Arrays:
-    """Does not look at clip."""
+    """Ignore clip."""
     left = {name: value for name, value in node.attributes.items() if name != "clip"}
     return conforming(replace(node, attributes=left), inputs)
 
@@ -255,7 +255,7 @@ def test_a_name_has_foretold_fresh_cases_or_is_no_more_than_consistent(monkeypat
     assert failure.title.startswith("LSTM: ")
     assert "consistent with" not in failure.title
     assert "wrong (value), consistent with: " in replace(failure, foretold=0).title
-    # What had no name goes when causes that were found later explain it together.
+    # An unnamed failure is dropped if causes that were found later explain it together.
     hunt.failures.append(replace(failure, diagnosis=(), foretold=0))
     hunt._settle()
     assert len(hunt.failures) == 2
@@ -265,7 +265,7 @@ def test_a_name_has_foretold_fresh_cases_or_is_no_more_than_consistent(monkeypat
 
 
 def test_experiments_do_not_come_between_a_job_and_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One process works for both: a stream that another one interrupts waits for reports that the other has taken."""
+    """Both share one process: an interrupted stream would wait for reports that the other stream has read."""
     put(monkeypatch, twofold)
     streamed, under_way = hunting.tried, []
 

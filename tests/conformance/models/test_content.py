@@ -1,4 +1,4 @@
-"""Models that cannot be read say why in one line; shape inference does not copy weights."""
+"""Unreadable models are refused with a one-line reason; shape inference does not copy weights."""
 
 from __future__ import annotations
 

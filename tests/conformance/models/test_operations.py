@@ -1,4 +1,4 @@
-"""What constants are computed through gives what onnxruntime gives, form by form."""
+"""Operations on constants return the results of onnxruntime, form by form."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Whatever is handed to a target or written passes onnx.checker with its full check, unless it is forbidden on purpose.
+"""Every model that is given to a target or written passes the full check of onnx.checker, unless it is forbidden on
+purpose.
 
-Backends that prepare models as ONNX's own base class does ask it, and so do runners of test-case directories.
+Backends that prepare models as ONNX's base class does call the checker, and so do runners of test-case directories.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ prepare, supports_device = Checking.prepare, lambda device: True
 
 
 def refused(models: Iterable[tuple[str, bytes]]) -> list[str]:
-    """What the checker says of each of them that it refuses."""
+    """Return the checker's message for each model that it refuses."""
     complaints = []
     for name, model in models:
         try:
@@ -90,5 +91,5 @@ def test_a_backend_that_checks_what_it_prepares_runs_the_nodes_of_a_model(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 0
-    # Each by itself, and both together, which share X and weights.
+    # Each node by itself, and both together, since they share X and weights.
     assert [result["verdict"] for result in read_results(tmp_path / "run")] == ["pass"] * 3

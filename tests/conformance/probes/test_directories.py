@@ -1,4 +1,4 @@
-"""Generated directories in the hands of others, and the directories of others in ours."""
+"""Generated test-case directories in other tools, and directories of other tools in onnxspec."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ _LSTM_14 = ("--op", "LSTM-14")
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two generated trees: ``fair``, of core's LSTM-14, and ``all``, of smoke with what is not fair."""
+    """Return a folder with two generated trees: ``fair``, of core's LSTM-14, and ``all``, of smoke with unfair cases
+    too."""
     folder = tmp_path_factory.mktemp("directories")
     command("generate", "--out", folder / "fair", *_LSTM_14)
     command("generate", "--out", folder / "all", "--profile", "smoke", "--all")
@@ -47,7 +48,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(*arguments: object) -> int:
-    """The command in this process; its exit code."""
+    """Run the command in this process and return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["onnxspec", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
@@ -61,7 +62,7 @@ def results_of(folder: Path) -> Results:
 
 @pytest.fixture(scope="module")
 def runs(work: Path) -> dict[tuple[str, str], Results]:
-    """Results by (tree, or ``cases of`` a tree, target)."""
+    """Return results by (tree, or ``cases of`` a tree, target)."""
     results = {}
     fair = json.loads((work / "fair" / "manifest.json").read_text())["cases"]  # some are in no profile
     fair = fair.values() if isinstance(fair, dict) else fair
@@ -137,10 +138,10 @@ class ReferenceBackend(Backend):  # type: ignore[misc]
 
 
 def run_by_onnx(tree: Path, backend: type[Backend], left_out: set[str], monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The names of the cases that pass with onnx.backend.test's loader and runner."""
+    """Return the names of the cases that pass with the loader and runner of onnx.backend.test."""
 
     def load(kind: str) -> list[Any]:
-        # The runner asks for all that ships with onnx; it gets ours as one of those kinds.
+        # The runner requests all kinds that ship with onnx; it gets our cases as one of those kinds.
         return loader.load_model_tests(str(tree.parent), tree.name) if kind == "simple" else []
 
     monkeypatch.setattr(runner, "load_model_tests", load)
@@ -169,11 +170,11 @@ def test_what_passes_here_passes_with_the_runner_of_onnx(
 ) -> None:
     results = runs["fair", target]
     by_verdict = {v: {c for c, r in results.items() if r["verdict"] == v} for v in ("pass", "wrong", "crashed")}
-    # That runner works in this very process.
+    # That runner works in this very process, so crashing cases are excluded.
     passed = run_by_onnx(work / "fair", backend, by_verdict["crashed"], monkeypatch)
     assert len(by_verdict["pass"]) >= (20 if target == "onnxruntime" else 2)
     assert by_verdict["pass"] <= passed
-    # Nothing that is refused passes there. What is wrong by less than a thousandth may.
+    # No refused case passes there. A case that is wrong by less than a thousandth may pass.
     assert passed <= by_verdict["pass"] | by_verdict["wrong"]
 
 
@@ -187,11 +188,11 @@ def test_the_runner_of_onnx_sees_what_is_wrong(work: Path, tmp_path: Path, monke
     }
 
 
-# A consumer that knows the form and nothing else
+# A consumer that knows only the format
 
 
 def plain_loader(folder: Path) -> Iterator[tuple[Path, list[NDArray[Any]], list[NDArray[Any]]]]:
-    """Model file, inputs and outputs of every data set, read by onnx alone."""
+    """Yield the model file, inputs and outputs of every data set, read by onnx alone."""
     for case in sorted(p for p in folder.iterdir() if p.is_dir()):
         for place in sorted(case.glob("test_data_set_*")):
             arrays: dict[str, list[NDArray[Any]]] = {"input": [], "output": []}
@@ -226,7 +227,7 @@ def test_a_second_consumer(work: Path, runs: dict[tuple[str, str], Results]) -> 
 
 
 def test_every_type_and_option_is_as_the_model_says(work: Path) -> None:
-    """Also in what is not fair: types and shapes of all tensors are those of the graph, by position."""
+    """Types and shapes of all tensors are those of the graph, by position, in unfair cases too."""
     seen = set()
     for path, inputs, outputs in plain_loader(work / "all"):
         graph = onnx.load(str(path)).graph
@@ -253,14 +254,15 @@ def test_every_type_and_option_is_as_the_model_says(work: Path) -> None:
 
 @pytest.fixture(scope="module")
 def onnx_cases(work: Path) -> Path:
-    """Some of the node cases of onnx: as they ship, or where a newer one does not ship them, as its own tool writes."""
+    """Return a folder of some node cases of onnx: the shipped ones, or, with a newer onnx that ships none, as its tool
+    writes them."""
     wanted = ("test_lstm_", "test_add", "test_relu", "test_gru_defaults", "test_sequence_insert_at_back", "test_xor2d")
     shipped = Path(loader.DATA_DIR) / "node"
     for folder in shipped.glob("test_*"):
         if folder.name.startswith(wanted):
             shutil.copytree(folder, work / "onnx" / "node" / folder.name)
     if not shipped.is_dir():
-        # A module's cases come to be when it is imported; to load all of them takes seconds.
+        # Importing a module creates its cases; loading all of them takes seconds.
         for module in ("lstm", "add", "relu", "gru", "sequenceinsert", "xor"):
             importlib.import_module(f"onnx.backend.test.case.node.{module}")
         cases = [case for case in node._NodeTestCases if case.name.startswith(wanted)]
@@ -274,11 +276,11 @@ def test_the_cases_of_onnx(onnx_cases: Path, work: Path, capsys: pytest.CaptureF
     assert command("run", "--case", onnx_cases, "--out", work / "onnx-run") == 0
     results = results_of(work / "onnx-run")
     lstm = {case: r for case, r in results.items() if case.startswith("node.test_lstm_")}
-    # A sequence is no tensor; that directory is named, the rest goes on.
+    # A sequence is not a tensor; that directory is reported, and the others are run.
     assert "skipped: test_sequence_insert_at_back: input sequence of the model is no tensor" in capsys.readouterr().err
     assert len(lstm) == len(list((onnx_cases / "node").glob("test_lstm_*"))) >= 4
     for case, result in lstm.items():
-        # onnxruntime has no layout 1, and older ones do not know onnx's newest opset.
+        # onnxruntime does not support layout 1, and older versions do not support onnx's newest opset.
         refused = case == "node.test_lstm_batchwise" or "ValidateOpset" in result["message"]
         assert result["verdict"] == ("unsupported" if refused else "pass"), case
         assert (result["op"], result["type"]) == ("LSTM", "float32")
@@ -340,7 +342,8 @@ def test_other_models_are_judged_by_the_outputs_given(
 def test_a_recurrent_model_is_judged_by_our_radius_and_not_by_the_outputs_given(
     work: Path, tmp_path: Path, kin_folder: Path, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given outputs may be wrong, and a thousandth hides a fault: 2e-4 too much is no rounding of float32."""
+    """Given outputs may be wrong, and a tolerance of a thousandth hides a fault: 2e-4 is more than any rounding of
+    float32."""
     name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
     for copy in ("whole", "spoilt"):
         shutil.copytree(work / "fair" / name, tmp_path / "cases" / copy)
@@ -363,14 +366,14 @@ def test_a_recurrent_model_is_judged_by_our_radius_and_not_by_the_outputs_given(
     verdicts = {(r["target"], r["case"]): r["verdict"] for r in off}
     assert verdicts["backend:conforming", "whole"] == verdicts["backend:conforming", "spoilt"] == "pass"
     assert verdicts["backend:slightly", "whole"] in ("wrong", "inaccurate")
-    # The standard tolerance does not see it.
+    # The standard tolerance does not detect it.
     outputs = [outputs for _, _, outputs in plain_loader(tmp_path / "cases")][1]
     for array in outputs:
         np.testing.assert_allclose(array * np.float32(1 + 2e-4), array, rtol=1e-3, atol=1e-7)
 
 
 def test_a_node_that_its_document_does_not_allow_is_judged_by_the_outputs_given(work: Path, tmp_path: Path) -> None:
-    """sequence_lens beyond the sequence: the document says nothing of it, the directory does."""
+    """sequence_lens is beyond the sequence: the specification does not define the result, the directory does."""
     name = next(p.name for p in (work / "all").glob("test_lstm-14.float32.*lengths*"))
     folder = tmp_path / "cases" / "long"
     shutil.copytree(work / "all" / name, folder)

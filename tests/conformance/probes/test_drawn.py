@@ -1,4 +1,4 @@
-"""Fresh cases: the same for everyone from the seed, in no profile, and said how to get again."""
+"""Random cases: reproducible from the seed, in no profile, and with the command that draws them again."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """ExtendedLSTM as a user runs it: selection, verdict, diagnosis, scripts.
 
-Recorded outputs stand in for the library (tests/quark.py).
+Recorded outputs replace the library (tests/quark.py).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def case(about: str, number: int = 0) -> Any:
 
 
 def shipped(spec: Any) -> Outcome:
-    """What the shipped kernel returns."""
+    """Return the outcome of the shipped kernel."""
     trial = build_case(spec).trial
     outputs = []
     for feed in trial.feeds:
@@ -214,7 +214,8 @@ def test_conforming_variants_are_not_accused(style: str) -> None:
 
 
 def test_repeats_that_differ_and_are_all_wrong_are_wrong() -> None:
-    """The verdict on a runtime does not depend on the operator: where no repeat is right, none is unstable."""
+    """The verdict on a runtime does not depend on the operator: if no repeat is right, the case is wrong, not
+    unstable."""
     spec = case("realistic", 3)
     shape = (spec.T, 2, spec.N, spec.H)
     bad, worse = np.full(shape, 0.9, np.float32), np.full(shape, 0.8, np.float32)
@@ -229,7 +230,7 @@ def test_repeats_that_differ_and_are_all_wrong_are_wrong() -> None:
 
 
 def in_float32(run: Trial, order: slice = slice(None)) -> NDArray[np.float32]:
-    """What a kernel of float32 computes that adds one product after the other."""
+    """Compute Y as a float32 kernel that adds one product after the other."""
     A, f32 = run.node.attributes, np.float32
     level = {}
     for name, array in run.feeds[0].inputs.items():
@@ -254,7 +255,7 @@ def in_float32(run: Trial, order: slice = slice(None)) -> NDArray[np.float32]:
 
 
 def cancelling(I: int = 128, H: int = 8, T: int = 4) -> Trial:
-    """Levels whose products are large and whose sums are small: what a sum costs in float32 shows here."""
+    """Return a trial with large products and small sums, which show the cost of a sum in float32."""
     numbers = np.random.default_rng(128)
     scales = {
         name: float(np.float32(size / 65535)) for name, size in (("x", 12), ("w", 2), ("r", 1), ("b", 1), ("y", 2))
@@ -299,7 +300,7 @@ def test_nothing_passes_by_a_bound_that_says_nothing() -> None:
 
 @pytest.mark.parametrize("seed", [5030, 5120])
 def test_a_state_beyond_the_range_may_be_shown_rounded(seed: int) -> None:
-    """Y saturates, and a kernel of bfloat16 shows a rounded copy of the end of its range while it goes on with Ht."""
+    """Y saturates, and a bfloat16 kernel returns a rounded copy of the end of its range while it continues with Ht."""
     y = {5030: (5.59343925488065e-06, 29347), 5120: (4.390743470139569e-06, 23135)}[seed]
     spec = replace(case("realistic"), T=5, I=3, H=2, r=calibrated(-2.4, 2.1), y=y, seed=seed)
     exact = evaluate_extended(resolve(spec.node.attributes, build_case(spec).trial.feeds[-1].inputs), "as-computed")
@@ -430,7 +431,7 @@ def test_there_are_faults_of_every_kind() -> None:
     assert len(OWN) >= 20
 
 
-# A worker of its own
+# A separate worker
 
 _ADAPTER = """
 import os

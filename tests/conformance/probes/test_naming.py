@@ -1,4 +1,4 @@
-"""A case is named by its id, its JSON, a directory, or a line of a file, wherever a command takes one."""
+"""A command accepts a case by its id, its JSON, a directory, or a line of a file."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_directory_is_a_case_beside_others(inside: Inside, tmp_path: Path) -> 
     assert inside("explain", path).out.startswith(folder.name)
     assert inside("explain", path, "--emit", "script").complaint.endswith("are files already")
     assert inside("generate", "--out", "again", "--case", path).complaint.endswith("is a directory already")
-    # What has changed since is another case.
+    # A directory that was changed since is another case.
     (output,) = folder.glob("test_data_set_0/output_0.pb")
     output.write_bytes(output.read_bytes()[:-1] + b"\x01")
     assert "another digests" in inside("run", *names, "--out", "o", "--resume").complaint

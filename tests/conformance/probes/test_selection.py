@@ -1,4 +1,4 @@
-"""Which cases are meant, and what is said where none is."""
+"""Selection of cases, and messages where no case is selected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def complaint(selection: Selection) -> str:
 
 def test_without_narrowing_it_is_the_profile_in_its_order() -> None:
     everything = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
-    # Models that must be refused come last: whatever they do to a process, all others have run.
+    # Models that must be refused come last: whatever they do to a process, all other cases have run.
     assert select(Selection()) == sorted(everything, key=lambda spec: bool(spec.illegal))
     assert len(select(Selection("smoke"))) < len(everything)
 
@@ -48,7 +48,7 @@ def test_a_case_of_any_profile_can_be_named() -> None:
 
 
 def test_profiles_contain_those_before_them() -> None:
-    # By this a case that the last profile has not is in none.
+    # So a case that is not in the last profile is in none.
     smaller = {spec.id for spec in profile(PROFILES[1], "LSTM", 1)}
     assert {spec.id for spec in profile(PROFILES[0], "LSTM", 1)} <= smaller
     assert smaller <= {spec.id for spec in profile(PROFILES[2], "LSTM", 1)}

@@ -1,4 +1,4 @@
-"""Lanes of wraps: the same cases, the same verdicts, in the company of other nodes."""
+"""Cases with surrounding graphs: the same cases have the same verdicts beside other nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proof of the suite: what it catches, what it misses, whom it accuses, and how the command says so."""
+"""Proof of the suite: killed and surviving faults, false positives, and the command's report on them."""
 
 import csv
 import dataclasses
@@ -126,7 +126,7 @@ def test_clauses_without_a_fault_or_a_case_are_named() -> None:
 
 
 def test_every_clause_that_can_be_broken_has_a_fault_and_core_a_case_for_every_clause() -> None:
-    """The half of ``onnxspec prove`` that takes no time; the other half runs as a command of its own."""
+    """The fast half of ``onnxspec prove``; the other half runs as a separate command."""
     core = [spec for op, version in recurrent_versions() for spec in profile("core", op, version)]
     proof = proving._proof(core, list(FAULTS), [], [])
     assert [clause.id for clause in proof.without_fault] == []
@@ -177,7 +177,7 @@ def test_an_interrupted_proof_ends_without_a_trace(kin: dict[str, str], tmp_path
     process = subprocess.Popen(words, env=kin, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 590
     while len(descendants(process.pid)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.1)  # until both are there, and what multiprocessing has beside them
+        time.sleep(0.1)  # until both processes run, and the helpers of multiprocessing
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=590)

@@ -1,4 +1,4 @@
-"""Quantized cases catch the faults of levels, and accuse no right kernel."""
+"""Quantized cases detect the faults of levels, without false positives on right kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import FAULTS
 
 TIED = profile("quantized", "GRU", 14)[-8:]
-"""Cases in which it is known which numbers lie half way between two levels."""
+"""Cases with known numbers half way between two levels."""
 
 
 @pytest.fixture(scope="module")

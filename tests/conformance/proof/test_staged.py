@@ -1,5 +1,5 @@
-"""The suite proved against implementations that are known: conforming ones pass, faulty ones do not, each by its
-name."""
+"""Proof of the suite with known implementations: conforming ones pass, and each faulty one gets its expected
+verdict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ built = lru_cache(maxsize=None)(build_case)
 
 
 def cases(every: int = 1, first: int = 0, **fields: Any) -> list[Case]:
-    """Legal cases of core with these values of their fields; every so many of them. ``onnxspec prove`` tries all."""
+    """Return every ``every``-th legal case of core with these values of its fields. ``onnxspec prove`` tries all."""
     specs = [s for op, version in recurrent_versions() for s in profile("core", op, version) if not s.illegal]
     return [built(s) for s in [s for s in specs if all(getattr(s, n) == v for n, v in fields.items())][first::every]]
 
@@ -49,7 +49,7 @@ def kernel(style: Style, interpretations: Interpretations | None = None) -> Impl
 @pytest.mark.parametrize("every", [pytest.param(15, marks=pytest.mark.long), 80])
 @pytest.mark.parametrize(("position", "style"), list(enumerate(STYLES.values())), ids=list(STYLES))
 def test_conforming_variants_are_not_accused(position: int, style: Style, every: int) -> None:
-    # Every case of core meets one of them in the long tests; `onnxspec prove` has each meet all.
+    # In the long tests every case of core meets one of them; `onnxspec prove` tries all pairs.
     for case in cases(every=every, first=position % every):
         judgement = judge_staged(case, kernel(style))
         assert judgement.verdict in NOT_ACCUSED, judgement.message
@@ -60,14 +60,14 @@ def test_conforming_variants_are_not_accused(position: int, style: Style, every:
 def test_cases_of_core_are_judged_whole() -> None:
     for case in cases(every=6):
         judgement = judge_staged(case, kernel(STYLES["library"]))
-        if case.spec.type in ("float16", "bfloat16"):  # of these many a bound is too wide to show anything
+        if case.spec.type in ("float16", "bfloat16"):  # with so many numbers the bounds are too wide to prove anything
             assert judgement.verdict in NOT_ACCUSED, case.spec.id
             continue
         assert judgement.verdict is Verdict.PASS, case.spec.id
         assert judgement.judged or not case.spec.N, case.spec.id
-        # Large numbers leave the range of float16 here and there.
+        # Some large numbers leave the range of float16.
         doubtful = case.spec.data in ("nan-row", "inf-row") or (case.spec.type, case.spec.data) in BEYOND_RANGE
-        # The run before the case's own has no companion; without Y its late steps have too wide a radius.
+        # The run before the case's own has no all-outputs run; without Y the bounds of its late steps are too wide.
         if not doubtful and (case.companion is None or case.spec.reruns == "none"):
             assert 4 * judgement.judged >= judgement.elements, case.spec.id
 
@@ -101,7 +101,7 @@ def test_state_may_be_wider_than_what_is_shown_at_any_length() -> None:
 
 # Faults.
 
-# One case for each way of going wrong, and the verdict that it comes to.
+# One case for each fault, and its expected verdict.
 PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=ALL)
 STAGED: dict[str, tuple[CaseSpec, Verdict, str | None]] = {
     "lstm.gates.ifco": (PLAIN, Verdict.WRONG, "value"),
@@ -170,7 +170,7 @@ SHARING = {
 
 @pytest.mark.parametrize("op", SHARING)
 def test_faults_on_one_stage_answer_what_each_answers_alone(op: str) -> None:
-    """Whatever another one has computed before, or kept, or written to."""
+    """The order of faults does not matter: none depends on values that another has computed, kept or written."""
     trial = build_case(SHARING[op]).trial
     stage = Stage(trial)
     right = stage.outcome()
@@ -263,7 +263,7 @@ def test_outputs_that_depend_on_what_is_asked_for_are_found(outputs: tuple[str, 
     judgement = judge_staged(build_case(spec), FAULTS["outputs.depend-on-request"])
     assert judgement.verdict is Verdict.WRONG
     assert "outputs-differ-from-companion" in judgement.flags
-    # The same kernel in a case with Y is right: there is nothing else to find.
+    # The same kernel is right in a case with Y: there is no other fault.
     with_y = replace(spec, outputs=("Y", *outputs[1:]))
     assert judge_staged(build_case(with_y), FAULTS["outputs.depend-on-request"]).verdict is Verdict.PASS
 
@@ -280,7 +280,7 @@ def test_a_fault_that_shows_only_where_everything_is_asked_for_is_found_by_the_c
     assert judge_staged(case, spoils_y).verdict is Verdict.WRONG
 
 
-# Accuracy: what is wrong by rounding alone is inaccurate, and has a name.
+# Accuracy: a result that is wrong only by rounding is inaccurate, and its class is named.
 
 ROUNDED = [("tf32", "tf32", {"tf32"}), ("bfloat16", "bf16-math", {"bf16-math", "f16-math", "tf32"})]
 
@@ -291,14 +291,14 @@ def test_rounded_operands_are_inaccurate_by_name(operands: str, named: str, allo
     chosen = cases(every=11, type="float32")
     judgements = [judge_staged(c, rounding) for c in chosen]
     assert {j.verdict for j in judgements} <= {Verdict.WRONG, Verdict.INACCURATE, *NOT_ACCUSED}
-    # Where a clip, or a function's limit, holds nearly all arguments, hardly an element is off: nothing tells roundings
-    # from a structural fault. Anywhere else they are told.
+    # If a clip, or a function's limit, bounds nearly all arguments, hardly an element is off: then roundings cannot be
+    # distinguished from a structural fault. In all other cases they are.
     wrong = [c.spec for c, j in zip(chosen, judgements, strict=True) if j.verdict is Verdict.WRONG]
-    # Subnormal operands lose more to it than the wider class is about.
+    # Subnormal operands lose more than the wider class covers.
     assert all(spec.clip is not None or spec.data == "huge" or spec.extremes == "subnormal" for spec in wrong)
     inaccurate = [j for j in judgements if j.verdict is Verdict.INACCURATE]
     assert len(inaccurate) > len(judgements) / 2
-    # Where bounds are wide beside the numbers, or errors small beside the bounds, no class is named.
+    # No class is named if bounds are wide compared with the numbers, or errors small compared with the bounds.
     assert {j.accuracy for j in inaccurate} <= {*allowed, None}
     assert sum(j.accuracy is None for j in inaccurate) < len(inaccurate) / 4
     assert sum(j.accuracy == named for j in inaccurate) > len(inaccurate) / 2
@@ -315,18 +315,18 @@ def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: 
 
     chosen = [c for c in cases(every=13, type="float32") if c.spec.version > 1]
     judgements = [judge_staged(c, narrow) for c in chosen]
-    # Small states, huge arguments and subnormal ones have bounds beyond the signal, which would hold anything; behind a
-    # clip of 2^-10 there is nothing but what is rounded there.
+    # Small states, huge arguments and subnormal ones have bounds beyond the signal, which would accept any result;
+    # after a clip of 2^-10 only its own rounding remains.
     wrong = [c.spec for c, j in zip(chosen, judgements, strict=True) if j.verdict is Verdict.WRONG]
     assert all(s.data in ("small", "huge") or s.extremes != "none" or s.clip == 2.0**-10 for s in wrong)
     assert sum(j.accuracy == named for j in judgements) > len(judgements) / 2
 
 
-# Drift: what hides inside each radius shows in the mean of signed errors.
+# Drift: the mean of signed errors shows errors that are within each bound.
 
 
 def bias(implementation: Implementation | Fault, chosen: Iterable[Case]) -> dict[str, tuple[float, float, float]]:
-    """Mean signed error, the same towards larger magnitude, and their standard error, in u, by type."""
+    """Return the mean signed error, the same towards larger magnitude, and their standard error, in u, by type."""
     sums: dict[str, Any] = defaultdict(lambda: np.zeros(4))
     for case in chosen:
         judgement: Judgement = judge_staged(case, implementation)
@@ -356,7 +356,7 @@ def test_drift_within_the_radius_is_a_bias_in_every_type_that_it_shows_in(op: st
 
 
 def test_storing_by_cutting_digits_off_is_a_bias() -> None:
-    # Half types from float32 by dropping bits: never far enough for a radius, always towards zero.
+    # Half types from float32 by dropping bits: never far enough to exceed a bound, always towards zero.
     biases = bias(kernel(Style("s", work="float32", truncates=True)), cases(data="numerics"))
     for kind in ("float16", "bfloat16"):
         shift, scale, error = biases[kind]

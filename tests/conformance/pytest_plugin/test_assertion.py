@@ -1,4 +1,4 @@
-"""assert_conforms: what it takes, what it says, and what it cannot judge."""
+"""assert_conforms: its arguments, its messages, and results that it cannot judge."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def inputs() -> dict[str, np.ndarray]:
 def model(
     constants: dict[str, np.ndarray] | None = None, outputs: tuple[str, ...] = ("Y",), **attributes: Any
 ) -> onnx.ModelProto:
-    """An LSTM whose tensors have names of their own."""
+    """Return an LSTM whose tensors do not have the formal names."""
     constants = constants or {}
     names = [f"my_{name}" for name in SHAPES]
     node = helper.make_node("LSTM", names, [f"my_{o}" if o else "" for o in outputs], hidden_size=HIDDEN, **attributes)
@@ -122,7 +122,7 @@ def test_an_accuracy_class_may_be_named() -> None:
 
 
 EXTENDED = profile("smoke", "ExtendedLSTM", 1)[1]
-"""A case of another operator than ONNX's own."""
+"""Case of an operator outside ONNX."""
 
 
 def test_a_case_of_another_domain_is_judged_like_any_other() -> None:
@@ -140,7 +140,7 @@ def test_a_case_of_another_domain_is_judged_like_any_other() -> None:
 
 
 def foreign() -> bytes:
-    """A model of an operator that no document here speaks of."""
+    """Return a model of an operator without a specification here."""
     proto = onnx.load_model_from_string(build_case(EXTENDED).trial.model)
     proto.graph.node[0].op_type = "AttnLSTM"
     return bytes(proto.SerializeToString())

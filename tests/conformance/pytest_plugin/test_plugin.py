@@ -1,4 +1,4 @@
-"""pytest against a backend: the items, what they say, and that they say what the command says."""
+"""pytest against a backend: its items and their texts, which agree with the command's results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytest_plugins = "pytester"
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "runtime-repository"
 SUITE = ("--pyargs", "onnxspec.conformance")
-# Eight cases that the little runtime of the example computes, and many that it refuses.
+# Eight cases that the example's small runtime supports, and many that it refuses.
 FEW = ("--onnxspec-op", "LSTM-14", "--onnxspec-type", "float32")
 FAULTS = {
     "faulty": ("i, o, f, g = np.split", "i, f, o, g = np.split"),
@@ -50,13 +50,14 @@ FAULTS = {
 
 @pytest.fixture(autouse=True)
 def only_what_takes_part(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hypothesis has no part in the runs below, and loading it each time would take longer than they do."""
+    """Disable Hypothesis's plugin: the runs below do not use it, and loading it each time would take longer than they
+    do."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
 
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A folder with the example's runtime, some with a fault beside it, and an ini-file that says where they are."""
+    """Return a folder with the example's runtime, variants with a fault, and an ini-file with their path."""
     text = (EXAMPLE / "tiny_runtime.py").read_text()
     pytester.path.joinpath("tiny_runtime.py").write_text(text)
     for name, (right, wrong) in FAULTS.items():
@@ -67,7 +68,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def verdicts(file: Path) -> dict[str, str]:
-    """Case to verdict, as a JUnit file has them."""
+    """Return the verdict of each case in a JUnit file."""
     by_case: dict[str, str] = {}
     for testcase in ET.parse(file).iter("testcase"):
         properties = [(p.attrib["name"], p.attrib["value"]) for p in testcase.iter("property")]
@@ -79,7 +80,7 @@ def verdicts(file: Path) -> dict[str, str]:
     return by_case
 
 
-# What pytest and the command say of a target is the same.
+# pytest and the command report the same about a target.
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "backend:faulty"])
@@ -101,7 +102,7 @@ def test_pytest_and_the_command_agree_case_for_case(
 def test_an_error_in_an_operators_own_code_is_no_pass_and_no_failure_of_the_target(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That of an operator that is shipped, too; no list of known failures excuses it."""
+    """This holds for a shipped operator too; no list of known failures excuses it."""
 
     def raising(*_: Any, **__: Any) -> Any:
         raise LookupError("no such\ngate")
@@ -137,7 +138,7 @@ def test_the_group_of_an_item_is_the_most_special_feature() -> None:
             assert group in ("clip", "input-forget", "layout1")
 
 
-# What an item comes to
+# Outcomes of an item
 
 
 def test_a_failure_says_what_a_person_needs(project: pytest.Pytester) -> None:
@@ -232,7 +233,7 @@ def test_what_is_expected_xfails_and_what_no_longer_happens_fails(project: pytes
 
 
 def test_an_expectation_is_not_stale_for_want_of_cases(project: pytest.Pytester) -> None:
-    """Most cases with activations are right; the entry is about the one that is not, which was not asked for."""
+    """Most cases with activations are right; the entry is about the wrong one, which was not selected."""
     case = next(
         s.id for s in profile("core", "LSTM", 14) if item_group(SpecProbe(s)) == "activations" and s.type == "float32"
     )
@@ -314,7 +315,7 @@ def test_a_session_that_asks_for_nothing_loads_nothing(pytester: pytest.Pytester
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
-# pytest's own ways of choosing and running
+# pytest's own ways of selecting and running
 
 
 def test_only_what_is_selected_runs(project: pytest.Pytester) -> None:

@@ -1,4 +1,4 @@
-"""Evidence: what a run leaves behind of the smallest case of each finding, and that it never costs a result."""
+"""Evidence that a run stores for the smallest case of each finding; storing it never costs a result."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def exhibit(folder: Path, case: str, target: int = 0) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def wrong(kin: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A run of a backend that ignores sequence_lens, and the smallest case of its finding."""
+    """Return the run of a backend that ignores sequence_lens, and the smallest case of its finding."""
     folder = tmp_path_factory.mktemp("wrong")
     command = Command(kin, folder)
     command("run", "-t", "backend:lengths_ignored", *naming(pick(3, ragged)), "--no-extra", "--out", folder / "run")
@@ -68,7 +68,7 @@ def test_the_numbers_are_those_of_the_verdict(wrong: tuple[Path, str]) -> None:
     assert numbers["parting"]["ratio"] <= max(result["worst"], worst)
     where = result["where"]
     (output,) = [o for o in numbers["outputs"] if o["name"] == where["output"]]
-    at = tuple(where["index"])  # where the result first parts; the worst may be elsewhere
+    at = tuple(where["index"])  # where the result first diverges; the worst may be elsewhere
     assert abs(output["got"] - np.array(output["expected"]))[at] > np.array(output["radius"])[at]
     largest = 0.0
     for output in numbers["outputs"]:
@@ -89,7 +89,7 @@ def test_a_plane_has_every_step_and_unit_of_a_small_case(wrong: tuple[Path, str]
     assert plane["length"] == lengths[numbers["row"]]
     assert gates["names"] == ["i", "o", "f", "c", "C", "H"]
     assert [line["padding"] for line in gates["lines"]] == [s >= plane["length"] for s in range(spec.T)]
-    # The same numbers in the picture and in the table of gates.
+    # The plot and the table of gates have the same numbers.
     for line, ratio in zip(gates["lines"], plane["ratio"], strict=True):
         assert line["ratio"] == ratio[numbers["unit"]]
 
@@ -172,7 +172,7 @@ def test_evidence_that_cannot_be_written_costs_no_result(
 
 
 def outcome_of(spec: CaseSpec, change: Callable[[Any], Any]) -> tuple[SpecProbe, Outcome]:
-    """A case, and what a target would return that changes the right outputs."""
+    """Return a case, and the outcome of a target that changes the right outputs."""
     probe = SpecProbe(spec)
     trial = build_case(spec).trial
     kind = trial.feeds[0].inputs["X"].dtype
@@ -221,7 +221,7 @@ def test_what_does_not_fit_is_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kin: Mapping[str, str]
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
-    # Forwards, every step of Y within a length is right, and what is past it is not judged.
+    # In the forward direction every step of Y within a length is right, and steps past it are not judged.
     (spec,) = select(Selection(cases=(pick(1, lambda s: ragged(s) and s.direction == "forward")[0],)))
     target = parse_target("backend:lengths_ignored")
     probe, outcome = outcome_of(spec, lambda array: -array)
@@ -233,7 +233,7 @@ def test_what_does_not_fit_is_run_again(
     assert kept.get(probe.id) is None
     evidence = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
     shown = json.loads((tmp_path / evidence["folders"][probe.id] / "evidence.json").read_text())
-    assert shown["numbers"]["parting"]["output"] == "Y_h"  # what this target does, not what was offered
+    assert shown["numbers"]["parting"]["output"] == "Y_h"  # the result of this target, not the given one
 
 
 def test_targets_that_are_called_alike_have_folders_of_their_own() -> None:

@@ -1,4 +1,4 @@
-"""Expected failures: what an entry covers, when it is stale, and what is wrong with a file of them."""
+"""Expected failures: the cases that an entry covers, stale entries, and errors in their files."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_wrong_file_is_named_with_the_place(text: str, named: str) -> None:
         "op = 'GRU'\nfeatures = ['illegal', 'illegal:layout']\nclauses = ['gru.*', 'gru.clip']",
         "op = 'LSTM'\nfaults = ['clip.*', 'lstm.gates.ifco']",
         "op = 'ExtendedLSTM'\nfeatures = ['about-no-steps', 'illegal:shapes']\nfaults = ['extended.batch.ignored']",
-        "op = 'the_graph'\ncases = ['test_other.*']\ntypes = ['int64']",  # of a directory that is no operator's
+        "op = 'the_graph'\ncases = ['test_other.*']\ntypes = ['int64']",  # of a directory without an operator
     ],
 )
 def test_whatever_a_case_can_have_may_be_named(text: str) -> None:
@@ -305,7 +305,7 @@ SHIPPED = sorted(
 
 @cache
 def _core(op: str, lanes: tuple[str, ...] = ()) -> tuple[Probe, ...]:
-    """The cases of core of an operator and of ExtendedLSTM, in some wraps."""
+    """Return the core cases of an operator and of ExtendedLSTM, optionally with surrounding graphs."""
     versions = [version for name, version in operator_versions(None) if name == op]
     specs = [
         *(spec for version in versions for spec in profile("core", op, version)),
@@ -316,7 +316,7 @@ def _core(op: str, lanes: tuple[str, ...] = ()) -> tuple[Probe, ...]:
 
 
 def _further(entry: Entry) -> Iterator[Probe]:
-    """Cases beyond core that an entry may be about, one by one: random ones of an entry on quantized nodes."""
+    """Yield cases beyond core for an entry: random ones for an entry on quantized nodes."""
     if "quantized" in entry.features:
         for spec in islice(random_stream(1, ops=(entry.op,)), 2000):
             yield from wrapped_probes((SpecProbe(spec),), "qdq-u8")
@@ -325,8 +325,8 @@ def _further(entry: Entry) -> Iterator[Probe]:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_entry_is_about_some_cases_of_core_and_not_about_all(name: str) -> None:
     text = resources.files("onnxspec.conformance.results.expected").joinpath(name).read_text(encoding="utf-8")
-    for entry in parse_expected(text, name):  # looks every name up, as reading them in a run does not
-        if "wrapped" in entry.features:  # of the lane of a wrap, whose cases are no profile's
+    for entry in parse_expected(text, name):  # parsing resolves every name, unlike reading the lists in a run
+        if "wrapped" in entry.features:  # about surrounding graphs, whose cases are in no profile
             continue
         core = _core(entry.op, ("qdq-u8", "qdq-u16") if "quantized" in entry.features else ())
         assert any(map(entry.covers, chain(core, _further(entry)))), entry
@@ -351,7 +351,7 @@ def test_a_target_s_own_file_takes_the_place_of_the_shipped_one(tmp_path: Path) 
         expectations_of(Target("t", "onnxruntime", expected=str(tmp_path / "none.toml")))
 
 
-# Lists brought up to date
+# Updated lists
 
 LIST = """# Ours.
 
@@ -427,7 +427,7 @@ def test_every_fault_gets_an_entry_of_its_own_and_all_results_are_known_by_them(
 
 @pytest.mark.parametrize("verdict", [Verdict.WRONG, Verdict.INACCURATE])
 def test_a_result_that_is_wrong_or_inaccurate_is_known_by_its_entry(verdict: Verdict) -> None:
-    """Pytest judges case by case, and may call inaccurate what a whole run finds to be wrong."""
+    """pytest judges case by case, and may report a case as inaccurate that a whole run finds to be wrong."""
     explained = structs.replace(failing(PLAIN), diagnosis=("lstm.gates.ifco",))
     for seen in (explained, failing(PLAIN)):
         entries = parse_expected(update("", seen), "f.toml")
@@ -504,7 +504,7 @@ def test_a_list_goes_with_one_target_that_has_it(inside: Callable[..., Finished]
 
 
 def test_a_small_profile_calls_nothing_stale_that_a_larger_one_may_need() -> None:
-    """The only case of smoke that an entry is about may happen to pass: onnxruntime 1.19.0 leaves memory unwritten."""
+    """An entry's only smoke case may pass by chance: onnxruntime 1.19.0 leaves memory unwritten."""
     entry = Entry("Y_h of a row of length 0 is left unwritten.", "RNN", features=("empty-row",))
     small, whole = ({p.id for p in probes_of_profile(name)} for name in ("smoke", "core"))
     assert any(entry.covers(p) for p in probes_of_profile("smoke"))
@@ -547,7 +547,7 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
     monkeypatch.setattr("sys.argv", ["onnxspec", "run", *naming(failing), "--out", str(tmp_path / "run")])
     with pytest.raises(SystemExit):
         main()
-    assert [set(names) for names in tried] == [set(named)]  # some entries are of other versions
+    assert [set(names) for names in tried] == [set(named)]  # some entries are about other versions
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Run folders that somebody has edited, cut or made up: what is amiss is named, the rest is used."""
+"""Run folders that were edited, cut or made up: errors are reported, and the rest is used."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_folder_of_another_form_is_named(tmp_path: Path) -> None:
         read_folder(tmp_path)
     for schema in (SCHEMA + 1, None, "2", [], 10**30):
         folder_of(tmp_path, [json.dumps({"record": "header", "schema": schema}).encode() + b"\n"], None)
-        if schema == 10**30:  # no number that is read
+        if schema == 10**30:  # the reader does not accept such numbers
             assert "64 bits" in read_folder(tmp_path).problems[1]
             continue
         with pytest.raises(RecordError, match="in form"):
@@ -90,14 +90,14 @@ ODD: st.SearchStrategy[Any] = st.recursive(
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where something stands in a JSON value."""
+    """Return the paths of all values inside a JSON value."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path, *(place for key, inner in inside for place in places(inner, (*path, key)))]
 
 
 @st.composite
 def mutated(draw: st.DrawFn, text: str) -> bytes:
-    """A record with something in it replaced, left out, or there twice; or its bytes cut or changed."""
+    """Draw a record with a value replaced, removed, added or doubled, or with its bytes cut or changed."""
     how = draw(st.sampled_from(["replaced", "left out", "added", "twice", "cut", "bytes"]))
     value = json.loads(text)
     if how == "cut":
@@ -124,7 +124,7 @@ def mutated(draw: st.DrawFn, text: str) -> bytes:
 
 
 def read_or_refused(folder: Path) -> RunFolder | str:
-    """A folder that was read, or why it was not: only another form is a reason."""
+    """Read a folder, or return the reason of a refusal, which can only be another format."""
     try:
         return read_folder(folder)
     except RecordError as refusal:
@@ -143,7 +143,7 @@ def test_whatever_is_done_to_one_line_the_others_are_there(tmp_path_factory: pyt
     folder = folder_of(tmp_path_factory.mktemp("run"), lines)
     read = read_or_refused(folder)
     if isinstance(read, str):
-        assert number == 0  # of another form, as its first line says
+        assert number == 0  # of another format, by its first line
         return
     there = {r.case: r for r in read.results}
     untouched = {r.case: r for n, r in enumerate(RESULTS, 2) if n != number}
@@ -156,7 +156,7 @@ def test_whatever_is_done_to_one_line_the_others_are_there(tmp_path_factory: pyt
         assert "\n" not in problem
     if read.damaged:
         assert any(problem.startswith(f"results.jsonl:{number + 1}: ") for problem in read.problems)
-    for each in read.results:  # what was read can be written, and is the same then
+    for each in read.results:  # results survive writing and reading
         assert decode(encode(each), Result) == each
 
 
@@ -179,8 +179,10 @@ def test_whatever_is_done_to_run_json_the_results_are_there(
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_resuming_loses_no_whole_line(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
-    """Lines left out, doubled, moved, cut and garbage between them: a refusal touches nothing, and otherwise every byte
-    of a whole line is still there, and no case has two results."""
+    """Lines are removed, doubled, moved and cut, with garbage between them.
+
+    A refusal changes no file. Otherwise every byte of a whole line remains, and no case has two results.
+    """
     lines = [f"{text}\n".encode() for text in TEXTS]
     chosen = data.draw(st.lists(st.sampled_from([*lines, b"garbage\n", b"\xff\n", b"{}\n"]), max_size=12))
     whole = b"".join([lines[0], *chosen])

@@ -1,4 +1,4 @@
-"""The published JSON Schemas: they are those of the types, and real runs fit them."""
+"""The published JSON Schemas match the types, and real runs conform to them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def validator(name: str) -> Draft202012Validator:
 
 @pytest.mark.skipif(MSGSPEC < (0, 22), reason="an older msgspec words the same schemas otherwise")
 def test_what_is_published_is_what_is_checked() -> None:
-    """To mend it: python -m onnxspec.conformance.certifying.json_schema docs/schema."""
+    """To update them: python -m onnxspec.conformance.certifying.json_schema docs/schema."""
     paths = [*PUBLISHED.glob("*.json"), *PUBLISHED.glob("certificate/*.json")]
     there = {path.relative_to(PUBLISHED).as_posix(): json.loads(path.read_text(encoding="utf-8")) for path in paths}
     assert there == json.loads(json.dumps(json_schemas()))
@@ -35,7 +35,7 @@ def test_what_is_published_is_what_is_checked() -> None:
 
 @pytest.fixture(scope="module")
 def run(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real run with passes, failures, a diagnosis, refusals and findings, and a target that cannot start."""
+    """Return a real run with passes, failures, a diagnosis, refusals and findings, and a target that cannot start."""
     command = Command(kin, folder := tmp_path_factory.mktemp("real"))
     cases = [*pick(3), *pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs)]
     targets = ["--target", "backend:lengths_ignored", "--target", "onnxruntime", "--target", "backend:nowhere"]

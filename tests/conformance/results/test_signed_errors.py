@@ -1,4 +1,4 @@
-"""Signed errors of a run: what they say of its precision, in digits, and whom they accuse."""
+"""Signed errors of a run: the precision that they show, in digits, and the types that they mark as biased."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Arrays = dict[str, Any]
 
 @cache
 def graded() -> list[Case]:
-    """The one-step accuracy cases of core."""
+    """Return the one-step accuracy cases of core."""
     specs = [spec for op, version in recurrent_versions() for spec in profile("core", op, version)]
     return [build_case(spec) for spec in specs if spec.graded and spec.op in ("LSTM", "GRU", "RNN")]
 
@@ -35,7 +35,7 @@ def results_of(run: Callable[[Node, Arrays], Arrays]) -> list[Result]:
 
 
 def cut(lost: int, style: str = "forward") -> Callable[[Node, Arrays], Arrays]:
-    """A kernel that cuts so many digits off each state that it stores."""
+    """Return a kernel that truncates ``lost`` digits of each state that it stores."""
 
     def run(node: Node, inputs: Arrays) -> Arrays:
         outputs = run_kernel(node, inputs, STYLES[style])
@@ -58,7 +58,7 @@ def test_a_state_cut_by_some_digits_is_graded_in_digits(lost: int) -> None:
     by_type = biases(results_of(cut(lost)))
     for kind in ("float32", "float64", "float16", "bfloat16"):
         if kind == "bfloat16" and lost == 3:
-            continue  # beyond the radius in places, which fails
+            continue  # beyond the bound in places, which fails
         assert by_type[kind]["biased"], kind
         assert abs(by_type[kind]["digits"] - (FORMATS[kind].precision - lost)) < 0.7, by_type[kind]
     assert biased_types(results_of(cut(2)))["float32"].endswith(" of 24 digits")

@@ -1,4 +1,4 @@
-"""The first lines on a target: what they claim must follow from its results, and no more than that."""
+"""Summary of a target: its first lines must follow from the results, and claim no more."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RESULT = Result(
 
 
 def tried(verdict: str, count: int = 1, **changed: Any) -> list[Result]:
-    """So many results that are alike."""
+    """Return ``count`` equal results."""
     return [structs.replace(RESULT, verdict=Verdict(verdict), **changed)] * count
 
 
@@ -50,7 +50,7 @@ NUMBERS = itertools.count()
 
 
 def problem(title: str, verdict: str, cases: int = 3, **changed: Any) -> Finding:
-    """A finding with cases that no other has."""
+    """Return a finding whose cases no other finding has."""
     finding: Finding = {
         "title": title,
         "what": "",

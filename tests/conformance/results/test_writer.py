@@ -1,4 +1,4 @@
-"""The run directory: what is on disk, and what becomes of a file that was cut, damaged, or is somebody else's."""
+"""The run directory: files on disk, and files that were cut, damaged, or belong to another run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def result(number: int, verdict: Verdict = Verdict.PASS, **fields: Any) -> Resul
 
 
 def started(folder: Path, *results: Result) -> Path:
-    """A folder that holds a run with these results, which was cut short."""
+    """Write a folder with an interrupted run that has these results."""
     with RunWriter(folder) as writer:
         writer.begin(BEGUN)
         writer.describe(RECORD)
@@ -72,7 +72,7 @@ def started(folder: Path, *results: Result) -> Path:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder."""
+    """Return the bytes of every file of a folder."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
@@ -133,7 +133,7 @@ def test_an_incomplete_last_line_is_put_beside_the_file(tmp_path: Path, cut: int
     assert path.read_bytes() == whole[:-cut]  # a reader cuts nothing
     with RunWriter(tmp_path, resume=True) as writer:
         assert writer.done == [result(0), result(1)]
-        assert path.read_bytes() == whole[:-cut]  # nor is anything cut before the run is known to be the same
+        assert path.read_bytes() == whole[:-cut]  # nor does a writer before the run is known to be the same
         writer.begin(BEGUN)
         assert "ended in an incomplete line" in writer.problems[0]
         assert "results.jsonl.cut" in writer.problems[0]
@@ -189,7 +189,7 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(
         writer.append(result(at - 1))
         (complaint,) = writer.problems
         assert f"{tmp_path}: results.jsonl:{at + 1}: " in complaint
-    assert lines(tmp_path)[:4] == damaged  # what cannot be read may be legible to somebody
+    assert lines(tmp_path)[:4] == damaged  # somebody may be able to read the damaged lines
     assert sorted(r.case for r in read_folder(tmp_path).results) == sorted(result(number).case for number in range(3))
 
 
@@ -253,7 +253,7 @@ def test_only_one_journal_at_a_time(tmp_path: Path) -> None:
 
 def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
     started(tmp_path / "o", result(1))
-    more = replace(TARGET, name="other", options={"sizes": (1, 2)})  # which JSON gives back as a list
+    more = replace(TARGET, name="other", options={"sizes": (1, 2)})  # JSON returns the tuple as a list
     for _ in range(2):
         with RunWriter(tmp_path / "o", resume=True) as writer:
             writer.begin(replace(BEGUN, started="later", targets=[more, TARGET]))
@@ -279,7 +279,7 @@ def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
 def test_another_run_does_not_and_nothing_is_touched(
     tmp_path: Path, changed: dict[str, Any], named: str, cut: int
 ) -> None:
-    """Also where the file was cut: nobody knows yet whose it is."""
+    """This holds for a cut file too: its owner is not known yet."""
     started(tmp_path, result(1))
     path = tmp_path / "results.jsonl"
     path.write_bytes(path.read_bytes()[: -cut or None])

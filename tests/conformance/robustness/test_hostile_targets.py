@@ -1,5 +1,5 @@
-"""Every fault that a runtime, a machine or a person can stage: nothing finished is lost, every case has exactly one
-result, and nobody is blamed for what another did."""
+"""Faults of a runtime, a machine or a person: no finished result is lost, every case has exactly one result, and no
+case is blamed for the fault of another."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Backend(zoo.spoiling(spoil)):
         return prepared
 '''
 
-# Verdict, and what the message must say. An end that is the machine's doing may take one of several forms.
+# Verdict, and text that the message must contain. If the machine ends the process, one of several forms is possible.
 FAULTS: dict[str, tuple[str, str]] = {
     "abort": ("crashed", "SIGABRT"),
     "segv": ("crashed", "SIGSEGV"),
@@ -152,7 +152,7 @@ FAULTS: dict[str, tuple[str, str]] = {
 
 @cache
 def specs(count: int) -> list[CaseSpec]:
-    """Cases in which nothing is left out and no memory is without elements, all with models that differ."""
+    """Return cases with all outputs and without empty tensors, all with different models."""
     chosen = select(Selection("full", ops=("LSTM",), versions=(14,), types=("float32",)))
     chosen = [spec for spec in chosen if not spec.illegal]
     usual = [s for s in chosen if s.outputs == ("Y", "Y_h", "Y_c") and s.reruns == "none" and s.T * s.N and s.T < 20]
@@ -164,7 +164,7 @@ def specs(count: int) -> list[CaseSpec]:
 
 
 def in_zoo(spec: CaseSpec) -> bool:
-    """Tell whether the zoo's backends take a case: one node, constants that cannot be fed, and one run."""
+    """Return whether the zoo's backends support a case: one node, constants that cannot be fed, and one run."""
     trial = build_case(spec).trial
     graph = onnx.load_from_string(trial.model).graph
     names = [value.name for value in graph.input], [tensor.name for tensor in graph.initializer]
@@ -178,18 +178,18 @@ def checksum(spec: CaseSpec) -> str:
 
 @pytest.fixture(scope="module")
 def backends(tmp_path_factory: pytest.TempPathFactory, kin: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which `faulty` can be imported, beside all of the kin."""
+    """Return an environment in which `faulty` can be imported, beside all of the kin."""
     folder = tmp_path_factory.mktemp("faulty")
     (folder / "faulty.py").write_text(FAULTY, encoding="utf-8")
     return {**kin, "PYTHONPATH": os.pathsep.join([str(folder), kin["PYTHONPATH"]]), "FAULTS": "{}"}
 
 
-# What a runtime does
+# Faults of a runtime
 
 
 @pytest.fixture(scope="module")
 def staged(backends: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """One run with every fault in it, a right case before and behind each; and which case has which fault."""
+    """Run every fault, each between two right cases; return the folder and the fault of each case."""
     chosen = specs(2 * len(FAULTS) + 1)
     fault_of = dict(zip((spec.id for spec in chosen[1::2]), FAULTS, strict=True))
     by_checksum = {checksum(spec): fault_of[spec.id] for spec in chosen if spec.id in fault_of}
@@ -228,7 +228,7 @@ def test_what_the_runtime_printed_before_it_died_is_kept(staged: tuple[Path, dic
     folder, fault_of = staged
     results = {fault_of[r["case"]]: r for r in read_results(folder / "o") if r["case"] in fault_of}
     silent = {fault for fault, result in results.items() if f"doing: {fault}" not in result["printed"]}
-    # Of endless output the end is kept; and a worker that can no longer speak has taken its words with it.
+    # Of endless output the end is kept; output is lost if a worker can no longer write.
     assert silent <= {"output without end", "closes all descriptors"}
     assert "blah" in results["output without end"]["printed"]
     assert max(len(result["printed"]) for result in results.values()) <= 2000
@@ -239,7 +239,7 @@ def test_nothing_is_left_running(staged: tuple[Path, dict[str, str]]) -> None:
 
 
 def running_for(mark: Path) -> list[int]:
-    """Ids of processes that were started with that mark; needs /proc."""
+    """Return the ids of processes that were started with the mark; needs /proc."""
     ids = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -250,7 +250,7 @@ def running_for(mark: Path) -> list[int]:
     return ids
 
 
-# What happens to the run itself
+# Faults of the run itself
 
 DYING = {
     "before the folder is made": "import onnxspec.conformance.cli.execution as m; m.RunWriter = die",
@@ -292,13 +292,13 @@ describe = m.RunWriter.describe
 m.RunWriter.describe = lambda self, content: die() if content['complete'] else describe(self, content)""",
     "while the report is written": "import onnxspec.reports.page as m; m.write_report = die",
 }
-"""Points at which a run is killed, each with what brings that about."""
+"""Points at which a run is killed, each with the code that kills it there."""
 
 DIE = "import os, signal\ndef die(*arguments, **options): os.kill(os.getpid(), signal.SIGKILL)\n"
 
 NINE = ["run", "--target", "backend:faulty", *naming([spec.id for spec in specs(9)])]
 SHRINKING = "while evidence is written"
-"""The point at which smallest cases are known, too; they cost more than all else, and are left out at the others."""
+"""The point at which smallest cases are known too; the other points skip them, since they take the most time."""
 
 
 def of_nine(point: str) -> list[str]:
@@ -307,7 +307,8 @@ def of_nine(point: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def nine(backends: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Undisturbed]:
-    """Nine cases of which the third is wrong and the fifth crashes: an environment, and the results undisturbed."""
+    """Return an environment, and a function for the results of an undisturbed run of nine cases: the third is wrong and
+    the fifth crashes."""
     chosen = specs(9)
     faults = {checksum(chosen[2]): "gates in another order", checksum(chosen[4]): "abort"}
     environment = {**backends, "FAULTS": json.dumps(faults)}
@@ -323,7 +324,7 @@ def nine(backends: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def timeless(folder: Path) -> list[dict[str, Any]]:
-    """The results without times, and without addresses in what a dying process printed."""
+    """Return the results without times, and without addresses in the output of a dying process."""
     return [{**result, "seconds": 0, "printed": result["printed"][:10]} for result in read_results(folder)]
 
 
@@ -344,7 +345,7 @@ def test_a_run_killed_anywhere_goes_on_without_loss_or_repetition(
     finished = read_results(tmp_path / "o") if journal.exists() else []
     cut = journal.exists() and not (b"\n" + journal.read_bytes()).endswith(b"\n")
     again = Command(environment, tmp_path)(*of_nine(point), "--out", tmp_path / "o", "--resume")
-    warned = "nothing to go on with" in again.err and not finished  # of what was killed before it kept anything
+    warned = "nothing to go on with" in again.err and not finished  # the run was killed before it stored anything
     warned |= cut and "ended in an incomplete line" in again.err
     assert (again.code, "" if warned else again.err) == (1, "")
     assert timeless(tmp_path / "o") == undisturbed(*of_nine(point))
@@ -387,5 +388,5 @@ def test_an_older_run_is_not_harmed_by_a_run_that_cannot_start(inside: Inside, t
     assert {path: path.read_bytes() for path in (tmp_path / "o").rglob("*") if path.is_file()} == before
 
 
-if sys.platform != "linux":  # /proc tells what is running
+if sys.platform != "linux":  # these tests need /proc
     del test_nothing_is_left_running, test_a_stuck_worker_does_not_outlive_a_run_that_is_killed

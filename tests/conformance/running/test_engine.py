@@ -1,4 +1,4 @@
-"""The run as a whole, against backends that misbehave, and against everything that ends a run too early."""
+"""The run as a whole, against faulty backends and against everything that ends a run too early."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def plain(spec: CaseSpec) -> bool:
 
 
 def two_sets(spec: CaseSpec) -> bool:
-    """Whether the two directions have other activations."""
+    """Return whether the two directions have different activations."""
     return spec.activations is not None and spec.activations[:3] != spec.activations[3:]
 
 
-# One case of each kind that some backend is wrong about, and one-step cases.
+# One case for each fault of some backend, and one-step cases.
 KINDS = {
     "plain": lambda s: plain(s) and s.reruns == "none" and "Y" in s.outputs,
     "two ways": lambda s: bidirectional(s) and two_sets(s) and s.lengths == "absent",
@@ -53,13 +53,13 @@ TARGETS = (
     *("jittery", "aborting", "refusing", "broken"),
 )
 ALWAYS_WRONG = ("unstable", "wrong_shape", "wrong_type", "wrong_count", "nonfinite", "enormous")
-"""Backends that are wrong about every case, which no known fault explains: each costs a search through all of them."""
+"""Backends that are wrong in every case without a known fault: each costs a search through all faults."""
 
 OF_THESE = ("plain", "rerun")
 
 
 class Zoo:
-    """What became of kinds of cases on backends."""
+    """Results of some kinds of cases on several backends."""
 
     def __init__(self, folder: Path, kin: Mapping[str, str], targets: Sequence[str], kinds: Collection[str]) -> None:
         kind_of = {pick(1, wanted)[0]: kind for kind, wanted in KINDS.items() if kind in kinds}
@@ -195,7 +195,7 @@ def test_numbers_that_overflow_a_mean_do_not_end_the_run(onnxspec: Command, tmp_
     assert (result["verdict"], result["error_sums"]) == ("wrong", [])
 
 
-# Targets that are not there
+# Missing targets
 
 
 def test_once_the_target_is_there_resume_runs_what_it_missed(inside: Inside, kin_folder: Path, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_an_output_that_may_be_left_out_is_right_through_a_worker(inside: Inside
 
 
 def one_run(spec: CaseSpec) -> bool:
-    """Whether a case is one model, run once and once more: then the gate closes after four cases."""
+    """Return whether a case is one model with one repeated run: then the gate closes after four cases."""
     whole = spec.outputs == ("Y", "Y_h", "Y_c") and spec.reruns == "none" and 0 not in (spec.T, spec.N)
     return whole and spec.data == "dense" and not spec.illegal
 
@@ -243,7 +243,7 @@ LONG = ["run", "--target", "backend:gated", *naming(pick(12, one_run))]
 
 @pytest.fixture(scope="module")
 def whole(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """The results of the long run, undisturbed."""
+    """Return the results of the long run without interruption."""
     folder = tmp_path_factory.mktemp("whole") / "o"
     subprocess.run(command_line(*LONG, "--out", folder), env=kin, check=True, capture_output=True, timeout=590)
     return timeless(read_results(folder))
@@ -254,7 +254,7 @@ def timeless(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class UnderWay:
-    """The long run, which has four results and waits."""
+    """Long run that has four results and waits."""
 
     def __init__(self, kin: Mapping[str, str], folder: Path, prelude: str = "", **options: Any) -> None:
         self.out = folder / "my results"
@@ -284,19 +284,19 @@ class UnderWay:
                 stream.close()
 
     def open(self) -> None:
-        """Let it go on."""
+        """Let the run continue."""
         self._gate.touch()
 
 
 def go_on(command: Inside, complaint: str) -> int:
-    """Do what a message says."""
+    """Run the command that a message suggests."""
     words = shlex.split(complaint.split("go on with: ")[1])
     assert words[0] == "onnxspec"
     return command(*words[1:]).code
 
 
 @posix
-# What a closed terminal sends has tests of its own below.
+# The signal of a closed terminal has its own tests below.
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", pytest.param("SIGHUP", marks=pytest.mark.long)])
 def test_an_interrupted_run_keeps_what_it_has_and_doing_as_told_completes_it(
     inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]], name: str
@@ -304,7 +304,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_doing_as_told_completes_it(
     with UnderWay(kin, tmp_path) as run:
         run.process.send_signal(getattr(signal, name))
         out, err = (text.decode() for text in run.process.communicate(timeout=590))
-    assert (run.process.returncode, out.strip()) == (130, "")  # older typer ends its line
+    assert (run.process.returncode, out.strip()) == (130, "")  # older versions of typer end the line
     (line,) = err.splitlines()
     assert "interrupted" in line
     assert str(run.out) in line
@@ -367,7 +367,7 @@ def test_a_killed_run_goes_on_without_loss_or_repetition(
         run.process.wait()
     journal = run.out / "results.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 6  # the run has begun, the target has started
+    assert len(lines) == 6  # two lines: the run has begun, the target has started
     journal.write_bytes(b"".join(lines[:5]) + lines[5][:200])
     done = inside(*LONG, "--out", run.out, "--resume")
     assert done.code == 0
@@ -407,7 +407,7 @@ def test_a_file_that_may_not_grow_ends_the_run_with_whole_lines(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 32 kB."""
+    """Yield a file system of 32 kB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")
@@ -435,7 +435,7 @@ def test_a_full_disk_keeps_what_was_obtained_and_room_is_all_it_takes(
     assert not list(small_disk.rglob("*.new"))
 
 
-# Going on with another run than that which is there
+# Resuming another run than the one in the folder
 
 
 def test_resume_takes_an_added_target_and_refuses_anything_else(inside: Inside, tmp_path: Path) -> None:

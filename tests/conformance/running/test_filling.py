@@ -1,4 +1,4 @@
-"""On a target that declines cases random ones follow, the same ones wherever its results are known."""
+"""If a target declines cases, random ones are added: the same ones wherever its results are known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from onnxspec.conformance.targets.target import Target
 from ..miniatures import Finished
 
 CORE = tuple(select_probes(Selection("core", ("RNN",)), ("RNN",)))
-# What compilers for devices lack.
+# Features that compilers for devices lack.
 DEVICE = {"lengths", "layout=1", "clip", "activations", "dimensions=symbolic", "weights=input"}
 DEVICE |= {"type=float64", "type=bfloat16"}
 
@@ -50,7 +50,7 @@ def outcome(lacks: set[str], fails: frozenset[str] = frozenset()) -> Callable[[P
 
 
 def filled(verdict: Callable[[Probe], Verdict], target: Target | None = None) -> tuple[Run, FillingRecord]:
-    """A run on a target of which each case has that verdict, filled up, and what is recorded of that."""
+    """Return a run on a target with the given verdict of each case, with added cases, and the record of adding them."""
     target = target or Target("t", "backend")
     run = Run(Plan(Selection("core", ("RNN",)), CORE, (target,), fills=True), Path(), datetime.now(timezone.utc), [])
     of_target = TargetRun(target)
@@ -207,7 +207,7 @@ def test_the_command_fills_up_and_goes_on(
     journal = (tmp_path / "out" / "results.jsonl").read_bytes()
     assert b'"record":"cases"' in journal
 
-    # Gone on with, it is the same; with its last lines lost it comes to the same.
+    # A resumed run is the same; if its last lines are lost, resuming restores them.
     assert inside(*words, "--resume").code == done.code
     again = json.loads((tmp_path / "out" / "run.json").read_text())
     assert again["targets"][0]["filling"] == record
@@ -219,7 +219,7 @@ def test_the_command_fills_up_and_goes_on(
     assert again["targets"][0]["filling"] == record
     assert again["digests"] == info["digests"]
 
-    # Merged, it has the same cases; without, it says so.
+    # A merged run has the same cases; if they are missing, it says so.
     assert inside("merge", "out", "--out", "merged").code == done.code
     merged = json.loads((tmp_path / "merged" / "run.json").read_text())
     assert merged["targets"][0]["filling"]["cases"] == record["cases"]

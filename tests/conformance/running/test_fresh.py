@@ -1,4 +1,5 @@
-"""A sample of cases in a fresh process: targets that remember, and those that return what nobody has written."""
+"""A sample of cases in a fresh process: targets that keep state between cases, and targets that return unwritten
+memory."""
 
 from __future__ import annotations
 
@@ -60,9 +61,9 @@ Backend = zoo.spoiling(spoil)
 
 
 def plain(spec: CaseSpec) -> bool:
-    # With sigmoid and tanh no number has a bound of zero, so that one bit more is as right.
+    # With sigmoid and tanh no number has a bound of zero, so that a change of one bit is still right.
     usual = spec.activations is None and spec.data == "dense" and spec.outputs == ("Y", "Y_h", "Y_c")
-    # One model of each case is prepared, once: a second session would be one more.
+    # A single model of each case is prepared, once: a second session would count as another.
     alone = spec.reruns == "none" and not (
         spec.beside or spec.after_refusal or spec.many or spec.kept or spec.reweighed
     )
@@ -81,14 +82,14 @@ def command(onnxspec: Command, tmp_path: Path) -> Command:
 def test_what_depends_on_earlier_cases_shows_in_a_fresh_process(
     command: Command, tmp_path: Path, step: str, late: str
 ) -> None:
-    cases = pick(12, lambda s: plain(s) and s.lengths != "empty")  # whose states are given back as they came
+    cases = pick(12, lambda s: plain(s) and s.lengths != "empty")  # a row of length 0 returns its state unchanged
     environment = {"STEP": step}
     words = ("run", "--target", "backend:remembering", *naming(cases), "--no-extra", "--out", "o")
     done = command(*words, environment=environment)
     assert complaints(done.err) == []
     results = read_results(tmp_path / "o")
     assert [result["case"] for result in results] == cases
-    # In the fresh process the last cases come first, and five of them are right by themselves; the first are not, then.
+    # In the fresh process the last cases come first, and five of them are right there; then the first ones are not.
     touched = [result for result in results if "nondeterministic" in result["flags"]]
     assert {result["case"] for result in touched} == {*cases[:5], *cases[-5:]}
     assert {result["verdict"] for result in touched} == {late}
@@ -99,7 +100,7 @@ def test_what_depends_on_earlier_cases_shows_in_a_fresh_process(
 
 
 def test_memory_that_nobody_has_written_shows(command: Command, tmp_path: Path) -> None:
-    """In padding any value passes; that it is the memory's own shows by filling that with another byte."""
+    """In padding any value passes; filling memory with another byte shows that the value is unwritten memory."""
     cases = pick(
         10,
         lambda s: plain(s) and s.lengths == "ragged" and s.data == "dense" and not s.layout and s.N > 1,
@@ -114,7 +115,8 @@ def test_memory_that_nobody_has_written_shows(command: Command, tmp_path: Path) 
 
 
 def test_the_sample_is_of_what_a_target_answers_and_within_those_of_parts() -> None:
-    """So no profile, nonce or lack of a target leaves it empty, and shards have run all that the whole must hold."""
+    """So no profile, nonce or unsupported feature leaves the sample empty, and shards together have run all its
+    cases."""
     cases = [f"case-{number}" for number in range(100)]
     for nonce in ("4711", "4715"):
         chosen = sample_of(f"core-nonce-{nonce}", cases)

@@ -1,4 +1,4 @@
-"""``onnxspec.run``: what it returns, what it writes, and what a function is as a target."""
+"""``onnxspec.run``: its result, its files, and a function as a target."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_function_is_a_target_and_its_fault_has_a_name() -> None:
 
 @needs_cell_output
 def test_a_function_without_a_name_is_diagnosed_as_any_target_and_its_line_can_be_typed() -> None:
-    """Experiments find the smallest case and the condition, and the line that shows it is Python."""
+    """Experiments find the smallest case and the condition, and the command that repeats it is Python."""
     unnamed = run(lambda model, inputs: by_onnx(model, inputs), case=[PLAIN, RAGGED])
     (finding,) = unnamed.findings
     assert (unnamed.target, finding["conditions"]) == (
@@ -121,7 +121,7 @@ def test_what_a_function_raises_is_a_refusal() -> None:
     def raising(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
         raise NotImplementedError("no such thing")
 
-    # That it refuses forbidden models as well is no conformance.
+    # Refusing forbidden models as well is no proof of conformance.
     refusing = [s for s in profile("core", "RNN", 14) if s.illegal.startswith("clip")]
     outcome = run(raising, case=[PLAIN, *refusing])
     assert {r.verdict for r in outcome.results} == {Verdict.UNSUPPORTED, Verdict.PASS}
@@ -165,7 +165,7 @@ def test_a_program_that_breaks_refuses_nothing(
     place = r" \(test_from_python\.py, line \d+, in (prepare|run)\)" if error is not RuntimeError else ""
     assert re.fullmatch(f"{error.__name__}: it broke{place}", result.message)
     mostly = run(right_but_there, case=[PLAIN, RAGGED])
-    # Of two cases that were chosen one did not run, or failed.
+    # One of two selected cases did not run, or failed.
     assert mostly.conforms is (False if error is NameError else None)
 
 

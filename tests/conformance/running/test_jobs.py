@@ -1,4 +1,4 @@
-"""Runs that several processes share: what comes of them is the same, whatever their number."""
+"""Runs shared by several processes: the results do not depend on their number."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Shards of a run, and runs put together: nothing lost, nothing twice, and nothing that does not belong together."""
+"""Shards of a run, and merged runs: no result is lost or doubled, and unrelated runs are not merged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plain(spec: CaseSpec) -> bool:
 
 
 CASES = naming([*pick(5, plain), *pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs)])
-RUN = ["run", "--target", "backend:lengths_ignored", *CASES, "--no-extra"]  # what is found depends on the shard
+RUN = ["run", "--target", "backend:lengths_ignored", *CASES, "--no-extra"]  # findings depend on the shard
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def test_shards_of_cases_of_another_domain_are_merged(inside: Inside, tmp_path: 
     chosen = ["run", "--op", "ExtendedLSTM", "--profile", "smoke", "--target", "onnxruntime"]
     for number in (1, 2):
         assert inside(*chosen, "--shard", f"{number}/2", "--out", f"e{number}").code == 0
-    # Nothing of it is supported, so nothing was judged.
+    # No case is supported, so nothing was judged.
     assert inside("merge", "e1", "e2", "--out", "merged").code == 1
     assert description(tmp_path / "merged")["complete"] is True
 
@@ -253,7 +253,7 @@ def test_a_merge_of_nothing_is_no_success(inside: Inside, shards: list[Path], tm
 
 
 def test_results_of_nothing_that_there_is_are_refused(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
-    """They have the right types, and name a clause, a case or a target that nobody knows."""
+    """They have the right types, but an unknown clause, case or target."""
     journal = shards[0] / "results.jsonl"
     whole = journal.read_bytes()
     for old, new, named in (

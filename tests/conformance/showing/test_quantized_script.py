@@ -1,4 +1,4 @@
-"""The script of a quantized case stands alone: onnx, NumPy and the runtime, levels in and levels out."""
+"""The script of a quantized case needs only onnx, NumPy and the runtime; its inputs and outputs are levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts for people who have no onnxspec: run as they would run them, in a process of their own."""
+"""Scripts for users without onnxspec, run in a separate process as those users would run them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ..miniatures import needs_cell_output
 PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("Y", "Y_h", "Y_c"), weights="initializer")
 REFERENCE = parse_target("onnx-reference")
 
-# An adapter that answers what it finds in a file.
+# An adapter that returns the contents of a file.
 CANNED = """
 import os
 import numpy as np
@@ -83,7 +83,7 @@ def _script(case: Case, target: Target | None = None) -> str:
 
 
 def _names(text: str) -> dict[str, Any]:
-    """What a script for onnx's reference evaluator holds after it ran in this process."""
+    """Run a script for onnx's reference evaluator in this process and return its global names."""
     names: dict[str, Any] = {"__name__": "__main__"}
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit, TypeError, ValueError):
         exec(compile(text, "script", "exec"), names)
@@ -353,7 +353,7 @@ BEHIND = CaseSpec(
 
 
 def _exit_code(script: str) -> int:
-    """The code with which a script for a runtime of this process ends."""
+    """Return the exit code of a script for a runtime of this process."""
     with contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as ended:
         exec(compile(script, "script", "exec"), {"__name__": "__main__"})
     return int(ended.value.code or 0)

@@ -1,5 +1,7 @@
-"""Providers of devices that run without the device: Qualcomm's QNN on its library for x86, WebGPU over a driver for
-processors. Each needs an environment of its own."""
+"""Device providers that run without the device: Qualcomm's QNN on its x86 library, WebGPU on a software driver.
+
+Each needs its own environment.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +53,9 @@ def test_qnn_computes_in_half_precision_and_says_where() -> None:
     verdicts = [one.judgement.verdict for one in seen]
     assert verdicts == [
         *(Verdict.PASS, Verdict.PASS),
-        Verdict.WRONG,  # input_forget is ignored without a word
+        Verdict.WRONG,  # input_forget is silently ignored
         Verdict.FALLBACK,
-        Verdict.CRASHED,  # without a step; the case behind it is none the worse
+        Verdict.CRASHED,  # without a step; the next case is unaffected
         Verdict.PASS,
         Verdict.WRONG,  # peepholes of units past the 32nd
     ], [one.judgement.message for one in seen]

@@ -1,4 +1,4 @@
-"""targets.toml and lists of expected failures that anybody wrote: read, or one line that says what is wrong."""
+"""Mutated targets.toml files and lists of expected failures: they are read, or refused with one line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ODD_VALUES = st.recursive(
 
 
 def plain_of(value: Any) -> Any:
-    """What TOML can hold of it: no surrogates, which tomlkit would write as they are."""
+    """Return a value without surrogates, which TOML cannot hold but tomlkit would write."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
@@ -85,7 +85,7 @@ def tables(keys: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def damaged(text: str, seed: int) -> str:
-    """The text with a few characters cut, doubled or replaced."""
+    """Return the text with a few characters cut or replaced."""
     draw = random.Random(seed)
     characters = list(text)
     for _ in range(draw.randrange(1, 4)):
@@ -102,7 +102,7 @@ def one_line(error: Exception, begin: str = "") -> None:
 
 
 def read_targets(path: Path) -> None:
-    """Read a file as every command does, up to the words by which a worker starts."""
+    """Read a file as every command does, up to the command line that starts a worker."""
     try:
         for name in table_names(path):
             try:

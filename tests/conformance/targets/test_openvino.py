@@ -1,4 +1,4 @@
-"""OpenVINO, for real: tensors go in and come out as they are, and refusals say why."""
+"""Real OpenVINO: tensors pass unchanged in both directions, and refusals have reasons."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TYPES: list[tuple[int, Any]] = [
 
 
 def reshaping(element: int) -> bytes:
-    """A model that keeps every number: X as it is, and with another shape."""
+    """Return a model that returns X unchanged and transposed."""
     graph = helper.make_graph(
         [
             helper.make_node("Identity", ["X"], ["Y"]),
@@ -68,7 +68,7 @@ def test_tensors_go_in_and_come_out_in_the_graphs_order(element: int, dtype: Any
         ({"type": "float16"}, Verdict.PASS),
         ({"type": "bfloat16", "version": 22}, Verdict.INCONCLUSIVE),
         ({"type": "float64"}, Verdict.INACCURATE),
-        ({"peepholes": True}, Verdict.WRONG),  # P is dropped by the conversion
+        ({"peepholes": True}, Verdict.WRONG),  # the conversion drops P
         ({"weights": "initializer", "held": "overridden"}, Verdict.UNSUPPORTED),
         ({"lengths": "ragged"}, Verdict.PASS),
         ({"lengths": "ragged", "dimensions": "symbolic", "weights": "initializer"}, Verdict.WRONG),
@@ -104,7 +104,7 @@ def test_a_wrong_option_is_told(option: dict[str, str], complaint: str) -> None:
 
 
 def test_in_what_a_quantized_node_computes_is_told() -> None:
-    """With constants it becomes one operator in float32 and loses B; fed, it is taken apart, and right."""
+    """With constants it becomes one operator in float32 and loses B; with fed weights it is decomposed, and right."""
     held = CaseSpec("RNN", 14, bias=True, weights="initializer", T=1, N=1, I=2, H=2)
     probes = [SpecProbe(case, wrap="qdq-u8") for case in (held, replace(held, weights="input"))]
     with TargetProcess(runtime("openvino")) as process:

@@ -1,4 +1,4 @@
-"""IREE, emx-onnx-cgen, OpenCV, MNN, ncnn, SOFIE and LiteRT, for real: what they compute, and what they leave out."""
+"""IREE, emx-onnx-cgen, OpenCV, MNN, ncnn, SOFIE and LiteRT, for real: supported and unsupported features."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         *[(name, op, {}, Verdict.PASS) for name in ("iree", "emx-onnx-cgen") for op in ("LSTM", "GRU", "RNN")],
         ("mnn", "LSTM", {}, Verdict.PASS),
         ("mnn", "GRU", {}, Verdict.UNSUPPORTED),  # a bias that is fed
-        ("mnn", "GRU", {"weights": "initializer"}, Verdict.WRONG),  # the reset gate is applied behind the product
+        ("mnn", "GRU", {"weights": "initializer"}, Verdict.WRONG),  # the reset gate is applied after the product
         ("opencv", "LSTM", {}, Verdict.PASS),
         ("opencv", "RNN", {}, Verdict.UNSUPPORTED),
         ("emx-onnx-cgen", "LSTM", {"dimensions": "symbolic"}, Verdict.PASS),
@@ -41,7 +41,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("iree", "LSTM", {"weights": "initializer"}, Verdict.PASS),
         ("iree", "LSTM", REVERSE, Verdict.UNSUPPORTED),
         ("opencv", "LSTM", {**REVERSE, **BOTH}, Verdict.WRONG),
-        ("opencv", "GRU", RAGGED, Verdict.MALFORMED),  # asked for Y alone it gives Y_h
+        ("opencv", "GRU", RAGGED, Verdict.MALFORMED),  # it returns Y_h if only Y is requested
         ("opencv", "GRU", {**RAGGED, **BOTH}, Verdict.WRONG),
         ("mnn", "RNN", {"activations": ("Relu",)}, Verdict.WRONG),
         ("mnn", "LSTM", {"type": "float16"}, Verdict.UNSUPPORTED),
@@ -52,7 +52,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("ncnn", "LSTM", {}, Verdict.UNSUPPORTED),  # weights that are fed
         ("ncnn", "LSTM", CONSTANT, Verdict.PASS),
         *[("ncnn", op, {**CONSTANT, **STATES}, Verdict.PASS) for op in ("LSTM", "RNN")],
-        ("ncnn", "GRU", CONSTANT, Verdict.WRONG),  # the reset gate is applied behind the product
+        ("ncnn", "GRU", CONSTANT, Verdict.WRONG),  # the reset gate is applied after the product
         ("ncnn", "GRU", {**CONSTANT, "linear_before_reset": 1}, Verdict.PASS),
         ("ncnn", "LSTM", {**CONSTANT, "clip": 0.5}, Verdict.WRONG),
         *[("sofie", op, CONSTANT, Verdict.PASS) for op in ("LSTM", "RNN")],
@@ -62,7 +62,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
             "GRU",
             {**CONSTANT, "linear_before_reset": 1},
             Verdict.UNSTABLE,
-        ),  # a run goes on where the last one ended
+        ),  # a run continues from the end of the last one
         ("sofie", "LSTM", {**CONSTANT, **REVERSE}, Verdict.UNSUPPORTED),
         *[("litert", op, {**CONSTANT, **STATES}, Verdict.PASS) for op in ("LSTM", "GRU", "RNN")],
         ("litert", "LSTM", {}, Verdict.UNSUPPORTED),  # weights that are fed

@@ -1,5 +1,7 @@
-"""Proof of placement: with a provider named, what did not run there does not count. The second half needs the real
-OpenVINO provider, in an environment of its own."""
+"""Proof of placement: with a provider named, nodes that did not run there do not count.
+
+The second half needs the real OpenVINO provider, in its own environment.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ PROVIDER = "OpenVINOExecutionProvider"
 
 
 def adapter() -> dict[str, Any]:
-    """The names of onnxruntime's adapter."""
+    """Return the globals of onnxruntime's adapter."""
     names: dict[str, Any] = load_adapter(adapter_source("onnxruntime"), {}).describe.__globals__
     return names
 
@@ -45,7 +47,7 @@ def judged(target: Target, *probes: Probe) -> list[tuple[Judgement, Outcome]]:
         return [(one.judgement, one.outcomes[0]) for one in tried(process, probes, target.accuracy)]
 
 
-# What any onnxruntime can show
+# Tests with any onnxruntime
 
 
 def test_nodes_around_the_one_under_test_may_be_anywhere() -> None:
@@ -65,7 +67,7 @@ def test_nodes_around_the_one_under_test_may_be_anywhere() -> None:
 def test_an_empty_record_leaves_the_proof_to_the_profile(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
 ) -> None:
-    """Some providers (onnxruntime-webgpu 1.27) leave none, though the profile shows that they ran the node."""
+    """Some providers (onnxruntime-webgpu 1.27) write no record, although the profile shows that they ran the node."""
     profile = tmp_path / "profile.json"
     profile.write_text(json.dumps([{"cat": "Node", "name": "n", "args": {"provider": where, "op_name": "LSTM"}}]))
     names = adapter()
@@ -129,7 +131,7 @@ def test_a_library_of_operators_that_is_not_there_is_told(tmp_path: Path) -> Non
 
 
 class Plugins(types.SimpleNamespace):
-    """What onnxruntime says of plug-ins, for a provider that is not there."""
+    """onnxruntime's interface for plug-ins, with a provider that does not exist."""
 
     __version__ = "1.31.0"
 
@@ -168,7 +170,7 @@ def test_a_plug_in_is_registered_and_its_device_chosen(monkeypatch: pytest.Monke
 
 
 def test_the_graph_of_qnn_says_in_what_its_operators_compute(tmp_path: Path) -> None:
-    """As onnxruntime-qnn 2.7.0 writes it: types are hexadecimal digits, of the kind and of the bits."""
+    """The file is as onnxruntime-qnn 2.7.0 writes it: the hexadecimal digits of a type are its kind and its bits."""
     tensors = {name: {"data_type": kind} for name, kind in {"x": 0x232, "h": 0x232, "Y": 0x408}.items()}
     nodes = {
         f"n{number}": {"type": operator, "output_names": [output]}
@@ -210,7 +212,7 @@ def test_a_node_that_it_never_claims_alone_it_claims_among_others(name: str) -> 
     right, wrong = judged(lane, SpecProbe(LSTM, wrap=name), SpecProbe(PEEPHOLES, wrap=name))
     assert right[0].verdict is Verdict.PASS
     assert f"{PROVIDER}: LSTM lstm" in right[1].proof
-    # And then it shows what it makes of input P.
+    # It runs there, and computes input P wrongly.
     assert wrong[0].verdict is Verdict.WRONG
 
 

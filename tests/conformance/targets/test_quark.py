@@ -1,7 +1,7 @@
-"""AMD Quark's custom-op library: found, built and tried; its adapter; and its kernel beside the recording.
+"""AMD Quark's custom-op library (found, built and run), its adapter, and its kernel compared with the recording.
 
-What needs the library itself is skipped where the package amd-quark is not: install it (``pip install --no-deps
-amd-quark==0.13``) or name the folder it was unpacked to in ONNXSPEC_QUARK_PACKAGE.
+Tests that need the library itself are skipped if the package amd-quark is missing: install it (``pip install --no-deps
+amd-quark==0.13``) or set ONNXSPEC_QUARK_PACKAGE to the folder it was unpacked to.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def library() -> quark_library.Library:
     try:
         return quark_library.quark_library(package=PACKAGE)
     except quark_library.NoLibrary as error:
-        if PACKAGE or os.environ.get("ONNXSPEC_REQUIRE_QUARK"):  # who names one wants it tested
+        if PACKAGE or os.environ.get("ONNXSPEC_REQUIRE_QUARK"):  # a package that is named must be tested
             raise
         pytest.skip(f"AMD Quark's library: {error}")
 
 
 @pytest.mark.parametrize("changed", [{}, {"y_zero_point": 32767}, {"y_scale": 0.8 / 65535}], ids=str)
 def test_the_recorded_kernel_is_this_one(library: quark_library.Library, changed: Any) -> None:
-    """Up to one level of Y: the last bit of tanh differs between C libraries."""
+    """They agree up to one level of Y: the last bit of tanh differs between C libraries."""
     node = quark_node(reach=2 if changed else 1, **changed)
     levels = (run_library(node) - shipped_kernel(node)) / node.attributes["y_scale"]
     assert np.abs(levels).max() < 1.5
@@ -63,7 +63,7 @@ def session_options(library: quark_library.Library) -> ort.SessionOptions:
 
 
 def adapter_text() -> str:
-    """The adapter and its parts, as one text that can travel."""
+    """Return the adapter and its parts as one source text that can be sent."""
     return targets.adapter_source("quark")
 
 
@@ -82,7 +82,7 @@ def test_the_adapter_runs_a_node(library: quark_library.Library) -> None:
 def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
     library: quark_library.Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Cases that it computes right, wrong and not at all; they keep their operator, whatever their models call it."""
+    """The cases are right, wrong and unsupported ones; they keep their operator, whatever op_type their models use."""
     folder, out, tables = tmp_path / "cases", tmp_path / "run", tmp_path / "targets.toml"
     tables.write_text(f"""
         [plain]
@@ -120,7 +120,7 @@ def test_a_model_with_its_own_quantizing_operators_runs_and_is_right(
 
 
 def command(*arguments: object) -> int:
-    """The command in this process; its exit code."""
+    """Run the command in this process and return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["onnxspec", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
@@ -129,12 +129,12 @@ def command(*arguments: object) -> int:
 
 
 def chosen(abouts: tuple[str, ...]) -> list[str]:
-    """Options that choose cases of core by what they are about."""
+    """Return the options that select cases of core by topic."""
     return [word for topic in abouts for word in ("--case", f"*.{topic}.*")]
 
 
 def about_of(directory: str) -> str:
-    """What a generated case is about."""
+    """Return the topic of a generated case."""
     return re.findall(r"^test_extendedlstm-1\.float32\.(.*)\.T\d", directory)[0]
 
 
@@ -168,7 +168,7 @@ def test_no_such_folder_and_no_such_library(tmp_path: Path) -> None:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package that holds the names of all sources and nothing in them."""
+    """Return a package that has the names of all sources, as empty files."""
     folder = tmp_path / "site" / "quark"
     for name in quark_library._SOURCES:
         path = folder / quark_library._FOLDER / name
@@ -202,7 +202,7 @@ def test_a_compiler_that_fails(package: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     with pytest.raises(quark_library.NoLibrary, match=r"cannot build .*error: no"):
         quark_library.quark_library(package=str(package), compiler=str(compiler), cache=str(cache))
-    assert list(cache.iterdir()) == []  # nothing half made is left
+    assert list(cache.iterdir()) == []  # no partial build is left
 
 
 def test_older_onnxruntime() -> None:

@@ -1,4 +1,4 @@
-"""Rockchip's toolkit, for real: its simulator computes in float16, in int8 by a calibration of its own."""
+"""Rockchip's real toolkit: its simulator computes in float16, or in int8 with its own calibration."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def feed(element: Any = np.float32) -> dict[str, np.ndarray]:
 
 
 def expected(feeds: dict[str, np.ndarray]) -> np.ndarray:
-    """Y of a plain LSTM in float64, gates in the document's order i, o, f, c."""
+    """Return Y of a plain LSTM in float64, with gates in the specified order i, o, f, c."""
     x, w, r = (feeds[name].astype(np.float64) for name in SIZES)
     h = c = np.zeros((BATCH, HIDDEN))
     steps = []
@@ -186,7 +186,7 @@ def test_an_option_of_another_kind_is_refused_with_what_it_must_be(
     adapter: str, options: dict[str, Any], complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUST_BACKTRACE", "")  # which tract's adapter sets
-    for name in IMPORTED.get(adapter, ()):  # options are looked at before the runtime is asked for anything
+    for name in IMPORTED.get(adapter, ()):  # options are checked before the runtime is used
         monkeypatch.setitem(sys.modules, name, MagicMock())
     with pytest.raises(ValueError, match=f"^{complaint}$"):
         worker.load_adapter(adapter_source(adapter), options)
@@ -210,7 +210,7 @@ def test_a_provider_that_does_not_take_the_node_fell_back() -> None:
     assert "fallback to CPU EP" in outcome.proof
 
 
-# Proof of placement, on sessions of the CPU provider asked whether they ran there or elsewhere
+# Proof of placement: sessions of the CPU provider, checked for that provider and for another
 
 
 def adapter_module() -> Any:
@@ -292,7 +292,7 @@ def test_a_backend_class_and_one_without_prepare_are_driven(tmp_path: Path, monk
     for name in ("only_run_model", "no_prepare"):
         _, outcomes = run(parse_target(f"backend:{name}"), ones, Job("b", lstm(), (feed(),)))
         assert np.array_equal(np.asarray(outcomes[0].outputs[0][0][0]), value)
-    # Where both ways are closed, it is what `prepare` said that counts.
+    # If neither way works, the message of `prepare` counts.
     assert (outcomes[1].status, outcomes[1].phase) == ("refused", "load")
     assert outcomes[1].message == "NotImplementedError: prepare: LSTM"
     with (
@@ -323,7 +323,7 @@ SHORT_NAMES = {
     **{"dml": "Dml", "directml": "Dml", "onnxruntime-directml": "Dml", "coreml": "CoreML", "webgpu": "WebGpu"},
     **{"ROCMExecutionProvider": "ROCM", "cpu": "CPU", "onnxruntime:CUDAExecutionProvdr": "CUDA"},
 }
-"""Names of providers as people write them, without those that the targets file below has tables for."""
+"""Names of providers as people write them, without those that have a table in the targets file below."""
 
 
 @pytest.mark.parametrize(
@@ -459,7 +459,8 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "targets").glob("*.t
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_the_shipped_examples_are_right(file: Path) -> None:
-    """Every table can be read, brings its worker along, and has options that its adapter knows."""
+    """Every table can be read, needs no worker installed on the machine, and has only options that its adapter
+    knows."""
     text = file.read_text(encoding="utf-8")
     assert text.startswith("# ")
     tables = re.findall(r'^\["?([\w.-]+?)"?\]$', text, re.MULTILINE)
@@ -468,7 +469,7 @@ def test_the_shipped_examples_are_right(file: Path) -> None:
         target = parse_target(name, file)
         assert target.adapter == "external" or any(word in "".join(target.command) for word in PLACEHOLDERS)
         if target.adapter == "onnxruntime":
-            # A plug-in has a name of its own making.
+            # A plug-in chooses its own name.
             plugged = "provider_library" in target.options
             assert plugged or target.options.get("provider", "CPUExecutionProvider") in PROVIDERS
             assert set(target.options) <= set(onnxruntime_adapter.OPTION_DEFAULTS)

@@ -1,4 +1,5 @@
-"""Adapters of other packages: found without importing anything of theirs, sent as source text; and the kit for them."""
+"""Adapters of other packages: found without importing their package and sent as source text; and the test kit for
+them."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ class Session:
 
 
 def install(folder: Path, points: str, name: str = "sample-runtime", adapter: str = ADAPTER) -> None:
-    """A distribution as an installer leaves it: a package whose import fails, an adapter in it, and metadata."""
+    """Write a distribution as an installer does: a package whose import fails, an adapter in it, and metadata."""
     package = folder / "sample_runtime"
     package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").write_text("raise ImportError('the parent must not import this')\n")
@@ -121,7 +122,7 @@ class Sample(AdapterContract):
     target = "sample"
 
 
-# Every test of the kit is a test here, of an adapter that is right.
+# Every test of the kit is a test here, of a right adapter.
 @pytest.mark.usefixtures("sample")
 class TestSample(Sample):
     @needs_cell_output
@@ -188,11 +189,11 @@ def test_two_of_one_name_are_told_and_ours_stay_ours(tmp_path: Path, monkeypatch
     assert adapter_source("onnxruntime") != ADAPTER
 
 
-# The kit finds what is wrong
+# The kit finds faults
 
 
 def broken(tmp_path: Path, *changes: tuple[str, str]) -> AdapterContract:
-    """The kit for an adapter that is the sample's with something else in some places."""
+    """Return the kit for a copy of the sample's adapter with some text replaced."""
     text = ADAPTER
     for old, new in changes:
         assert old in text
@@ -255,7 +256,7 @@ def test_the_kit_finds_what_an_adapter_spoils(test: str, old: str, new: str, sai
 
 
 def test_the_kit_finds_bits_taken_for_numbers(tmp_path: Path) -> None:
-    """bfloat16 given back without its mark, and taken for uint16."""
+    """The adapter returns bfloat16 without its mark, so that it is taken for uint16."""
     kit = broken(tmp_path, (".view(Bits)", ""))
     with TargetProcess(kit.configuration) as process:
         process.start()
@@ -303,7 +304,7 @@ def test_a_target_that_does_not_start_fails_the_kit(tmp_path: Path) -> None:
 
 
 def test_the_adapter_of_the_how_to_is_right(tmp_path: Path) -> None:
-    """With a runtime that is called what the how-to calls it."""
+    """The test provides a runtime with the name that the how-to uses."""
     text = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
     source = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
     ast.parse(source, feature_version=(3, 8))

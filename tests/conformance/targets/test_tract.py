@@ -1,4 +1,4 @@
-"""tract, for real: tensors go in and come out as they are, and refusals say why."""
+"""Real tract: tensors pass unchanged in both directions, and refusals have reasons."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Programs that are targets by themselves: the document's bytes, a small worker written from the document alone, and
-the one in JavaScript."""
+"""External programs as targets: the byte examples of the documentation, a small worker written from it alone, and the
+JavaScript worker."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "worker-protocol.md"
 WEB = ROOT / "examples" / "onnxruntime-web"
 
-# Written from docs/worker-protocol.md with the standard library alone. In place of a runtime it does what the bytes of
-# the "model" say, a line of words; it gives back its inputs as they are.
+# Written from docs/worker-protocol.md with the standard library alone. Instead of using a runtime, it obeys the bytes
+# of the "model", a line of words, and returns its inputs unchanged.
 FAKE = r"""
 import json, os, struct, sys, time
 
@@ -163,18 +163,18 @@ def run(target: Target, *jobs: Job) -> list[Outcome]:
         return list(process.run(jobs))
 
 
-# The document
+# The documentation
 
 
 def blocks() -> list[bytes]:
-    """The frames of the document, byte by byte."""
+    """Return the frames in the documentation, as bytes."""
     text = DOCUMENT.read_text(encoding="utf-8")
     texts = re.findall(r"^```hex\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [b"".join(bytes.fromhex(line[:47]) for line in block.splitlines()) for block in texts]
 
 
 def test_the_documents_notes_are_right() -> None:
-    """What stands beside the bytes: texts, and lengths."""
+    """The notes beside the bytes give texts and lengths."""
     text = DOCUMENT.read_text(encoding="utf-8")
     lines = [line for block in re.findall(r"^```hex\n(.*?)^```$", text, re.M | re.S) for line in block.splitlines()]
     notes = [(bytes.fromhex(line[:47]), line[49:]) for line in lines]
@@ -206,7 +206,7 @@ def test_the_documents_frames_are_those_of_the_code() -> None:
 
 
 def test_the_documents_exchange_is_what_happens(tmp_path: Path) -> None:
-    """A program that says what the document says gets what it says, byte by byte."""
+    """A program that sends the documented bytes receives the documented answers, byte by byte."""
     hello, start, ready, run_, began, report = blocks()
     (tmp_path / "player.py").write_text(
         textwrap.dedent(f"""\
@@ -240,14 +240,14 @@ def test_the_documents_exchange_is_what_happens(tmp_path: Path) -> None:
     assert array is not None
     assert array.dtype == value.dtype
     assert array.tobytes() == value.tobytes()
-    # The bytes are a model: what returns its input.
+    # The bytes are a model that returns its input.
     with TargetProcess(parse_target("onnx-reference")) as process:
         process.start()
         (again,) = process.run([Job("a", model, ({"X": value},))])
     assert again.status == "ran", again.message
 
 
-# A program written from the document
+# A program written from the documentation
 
 
 def test_it_is_told_what_the_table_says(fake: Target, tmp_path: Path) -> None:

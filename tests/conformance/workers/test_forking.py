@@ -1,4 +1,4 @@
-"""Workers that are forked after a crash: the same answers, and started ones wherever a fork would not be safe."""
+"""Workers that are forked after a crash: the same answers, and newly started ones where a fork would not be safe."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def returned(outcome: Outcome) -> object:
 
 
 def forked(chosen: Target) -> list[object]:
-    """Whether the workers before and after a crash have a runtime that another process has loaded."""
+    """Return whether the workers before and after a crash have a runtime that another process has loaded."""
     return [returned(outcome) for outcome in outcomes(chosen, b"who", b"die", b"who")]
 
 

@@ -1,6 +1,6 @@
-"""assert_conforms with what computes the outputs: a function, an ONNX backend, a target; and drawn cases for it.
+"""assert_conforms with a function, an ONNX backend or a target that computes the outputs, and random cases for it.
 
-The property test of docs/strategies.md, on onnxruntime and on backends that are wrong on purpose.
+The property test of docs/strategies.md runs on onnxruntime and on backends that are wrong on purpose.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RAGGED = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, lengths="ragged", bias=True, o
 
 
 def reference(model: bytes, inputs: dict[str, Any]) -> list[Any]:
-    """A right backend of models of one node: the reference, rounded."""
+    """Compute models of one node correctly: by the reference, rounded."""
     one = read_model(model)
     bound = one.bind(inputs)
     outputs = evaluate(one.node, bound)
@@ -43,7 +43,7 @@ def reference(model: bytes, inputs: dict[str, Any]) -> list[Any]:
 
 
 def without_lengths(model: bytes, inputs: dict[str, Any]) -> list[Any]:
-    """Wrong: sequence_lens are ignored."""
+    """Compute wrongly: ignore sequence_lens."""
     given = dict(inputs)
     if "sequence_lens" in given:
         time, row = (1, 0) if [a.i for n in nodes(model) for a in n.attribute if a.name == "layout"] == [1] else (0, 1)
@@ -57,7 +57,7 @@ def nodes(model: bytes) -> Any:
 
 
 class Backend:
-    """The reference behind the interface of onnx.backend.base.Backend."""
+    """Reference behind the interface of onnx.backend.base.Backend."""
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU") -> Any:
@@ -68,7 +68,7 @@ class Backend:
 
 
 class OnlyRuns:
-    """One that has no `prepare` of its own, as onnx's base class allows."""
+    """Backend without its own `prepare`, as onnx's base class allows."""
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU") -> None:
@@ -210,7 +210,7 @@ def test_onnxruntime_conforms_where_it_is_known_to(op: str) -> None:
 
 
 def shrunk(strategy: Any, runner: Any, examples: int = 200) -> tuple[CaseSpec, NotConforming]:
-    """What a property test reports: its smallest case and the failure."""
+    """Return the smallest case and the failure that a property test reports."""
     seen: list[CaseSpec] = []
 
     @settings(fixed, max_examples=examples, phases=[Phase.generate, Phase.shrink])
@@ -255,12 +255,12 @@ def test_a_running_target_takes_drawn_cases() -> None:
 
 
 def test_the_property_test_in_the_documents_works() -> None:
-    """It is run as it stands there, with a right backend and with a wrong one."""
+    """The test runs as it is printed there, with a right backend and with a wrong one."""
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     (code,) = [c for c in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S) if "def test_gru(case)" in c]
     for backend, fails in ((reference, False), (spoilt(lambda outputs, inputs: [-o for o in outputs]), True)):
         names: dict[str, Any] = {"my_backend": backend}
-        exec(compile(code, "<property test>", "exec"), names)  # Hypothesis looks for the source of what has a file
+        exec(compile(code, "<property test>", "exec"), names)  # Hypothesis reads the source file of code that has one
         check = settings(fixed, max_examples=20, phases=[Phase.generate])(names["test_gru"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a case could not be judged

@@ -1,4 +1,4 @@
-"""Work that processes share: the same results in the same order, whatever becomes of them."""
+"""Work shared by processes: the same results in the same order, even if processes fail."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ from ..miniatures import descendants
 
 
 def doubled_elsewhere(here: int, number: int) -> tuple[int, bool]:
-    """Twice a number, and whether another process did it; some break off there, or end their process."""
+    """Return twice a number, and whether another process computed it; for some numbers that process raises or exits."""
     if os.getpid() != here and number == 13:
         raise LookupError("not known there")
     if os.getpid() != here and number == 27:
@@ -46,8 +46,8 @@ def test_results_are_the_same_whoever_breaks_off_and_no_process_is_left_behind()
     assert [number for number, _ in results] == [2 * number for number in range(60)]
     elsewhere = {number // 2 for number, there in results if there}
     assert elsewhere
-    assert not elsewhere & {0, 1, 2, 3, 13, 27, *range(0, 60, 5)}  # the first ones, what broke off, what weighs nothing
-    assert len(descendants(os.getpid())) <= len(before) + 2  # the server that forks, and what counts its resources
+    assert not elsewhere & {0, 1, 2, 3, 13, 27, *range(0, 60, 5)}  # the first ones, the failed ones, those of weight 0
+    assert len(descendants(os.getpid())) <= len(before) + 2  # the fork server and the resource tracker
 
 
 def test_an_error_that_is_the_works_own_is_raised_where_the_work_was_given() -> None:
@@ -90,10 +90,10 @@ def test_processes_of_a_parent_that_is_killed_end_with_it(kin: dict[str, str], t
     process = subprocess.Popen([sys.executable, "-c", ASLEEP], env=kin, cwd=tmp_path)
     children: list[int] = []
     deadline = time.monotonic() + 120
-    while len(children) < 4 and time.monotonic() < deadline:  # two at work, and what multiprocessing has beside them
+    while len(children) < 4 and time.monotonic() < deadline:  # two workers, and the helpers of multiprocessing
         time.sleep(0.1)
         children = descendants(process.pid)
-    time.sleep(2)  # until they are at work
+    time.sleep(2)  # until they work
     process.kill()
     process.wait()
     while any(map(_lives, children)) and time.monotonic() < deadline:
@@ -104,7 +104,7 @@ def test_processes_of_a_parent_that_is_killed_end_with_it(kin: dict[str, str], t
 def _lives(pid: int) -> bool:
     status = Path(f"/proc/{pid}/stat")
     try:
-        return status.read_text().rpartition(") ")[2][0] != "Z"  # nobody may be there to bury it
+        return status.read_text().rpartition(") ")[2][0] != "Z"  # no process may reap it
     except OSError:
         return False
 

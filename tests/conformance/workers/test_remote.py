@@ -1,5 +1,7 @@
-"""A worker on another machine, over a real ssh: a server of our own on the loopback, where another user sees nothing of
-this project, so that whatever is needed there has come over the protocol."""
+"""A worker on another machine, over real ssh: our own server on the loopback interface.
+
+Another user there has no access to this project, so everything that the worker needs must come over the protocol.
+"""
 
 from __future__ import annotations
 
@@ -83,10 +85,10 @@ class Session:
 
 @dataclass(frozen=True)
 class Box:
-    """A machine that ssh leads to.
+    """Machine that ssh connects to.
 
     command
-        Starts the interpreter there; ``{stdin}`` is still to come.
+        Starts the interpreter there; contains the placeholder ``{stdin}``.
     home
         The folder of the user there.
     """
@@ -96,7 +98,7 @@ class Box:
     uid: int
 
     def workers(self) -> list[int]:
-        """Ids of the workers that the spy was started in."""
+        """Return the ids of the workers in which the spy was started."""
         return [int(line) for line in (self.home / "workers").read_text().split()]
 
 
@@ -107,9 +109,9 @@ def box(request: pytest.FixtureRequest) -> Iterator[Box]:
         pytest.skip("another user needs root, and unshare -m to be allowed")
     assert SSHD is not None
     assert SSH is not None
-    folder = Path(tempfile.mkdtemp(prefix="onnxspec-ssh-"))  # pytest's own folders are closed to other users
+    folder = Path(tempfile.mkdtemp(prefix="onnxspec-ssh-"))  # other users have no access to pytest's own folders
     server = None
-    privileges = Path("/run/sshd")  # where a server of root drops its privileges; a system's own start makes it
+    privileges = Path("/run/sshd")  # a server of root drops its privileges there; the system's boot creates the folder
     made = os.geteuid() == 0 and not privileges.exists()
     try:
         if made:
@@ -189,8 +191,8 @@ def _configure(folder: Path, port: int, name: str) -> None:
 
 
 def _namespace(folder: Path, home: Path, start: list[str]) -> str:
-    """A script for a mount namespace of its own: there is one more user, this project and the home of the caller are
-    gone, and the interpreter that runs these tests is where it was."""
+    """Return a script for a mount namespace: with one more user, without this project and the caller's home, and with
+    the interpreter of these tests at its path."""
     hidden = [ROOT, Path.home()]
     kept = dict.fromkeys((sys.base_prefix, sys.prefix))
     files = {

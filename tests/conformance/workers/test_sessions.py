@@ -1,4 +1,4 @@
-"""Courses of sessions through real workers: what comes of them, and who is told what."""
+"""Session scripts through real workers: outcomes, and error messages."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ WEIGHTS = Course(frozenset({"weights"}), (Step("run", 0, 0), Step("run", 0, 1), 
 
 
 def trial(course: Course, spec: CaseSpec = SPEC) -> Trial:
-    """Two feeds of other data and other weights."""
+    """Return a trial with two feeds of different data and weights."""
     own, other = (build_case(replace(spec, seed=k, weights_seed=k)).trial for k in (0, 1))
     return replace(own, feeds=(*own.feeds, *other.feeds), course=course)
 
 
 def several(spec: CaseSpec = SPEC) -> Trial:
-    """Two models of other constants; each keeps its own."""
+    """Return a trial with two models of different constants; each model keeps its own."""
     spec = replace(spec, weights="initializer")
     own, other = (build_case(replace(spec, seed=k, weights_seed=k)).trial for k in (0, 1))
     steps = (Step("run", 0, 0), Step("run", 1, 1), Step("run", 0, 0))
@@ -92,7 +92,7 @@ def several(spec: CaseSpec = SPEC) -> Trial:
 
 
 def refused(spec: CaseSpec = SPEC) -> Trial:
-    """A run after one with an input of X too many."""
+    """Return a trial with a run after an attempt whose X has one feature too many."""
     own = build_case(spec).trial
     wrong = {name: np.concatenate((a, a[..., :1]), -1) if name == "X" else a for name, a in own.feeds[0].fed.items()}
     steps = (Step("run", 0, 0), Step("try", 0, 0), Step("run", 0, 0))
@@ -200,7 +200,7 @@ def reference(model: bytes, inputs: dict[str, Any]) -> list[Any]:
 
 
 class OneBuffer:
-    """Gives back the same arrays each time."""
+    """Session that returns the same arrays each time."""
 
     def __init__(self) -> None:
         self.buffers: dict[tuple[int, tuple[int, ...]], Any] = {}

@@ -1,4 +1,4 @@
-"""The worker and its parent, tried against a miniature backend that misbehaves on demand.
+"""The worker and its parent, with a miniature backend that fails on demand.
 
 The backend returns its input unless the model's producer name asks for a fault.
 """
@@ -158,7 +158,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def model(fault: str = "", element: int = TensorProto.FLOAT) -> bytes:
-    """A model with one input X and one output Y, of any shape."""
+    """Return a serialized model with one input X and one output Y, of any shape."""
     graph = helper.make_graph(
         [helper.make_node("Identity", ["X"], ["Y"])],
         "g",
@@ -178,7 +178,7 @@ def job(fault: str = "", value: np.ndarray = X) -> Job:
 def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
     (tmp_path / "miniature.py").write_text(MINIATURE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # it would have Python do what the worker must do
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # with it, Python itself would do what the worker must do
     return replace(parse_target("backend:miniature"), time_limit=20.0)
 
 
@@ -270,10 +270,10 @@ def test_the_worker_is_written_for_the_oldest_interpreter() -> None:
     source = Path(worker.__file__).read_text(encoding="utf-8")
     ast.parse(source, feature_version=(3, 8))
     before, _, _ = source.partition("import numpy")
-    assert "_STATION = take_station()" in before  # threads of what is loaded earlier would not live through the fork
+    assert "_STATION = take_station()" in before  # threads of modules loaded before it would not survive the fork
 
 
-# What a runtime may return
+# Possible results of a runtime
 
 
 def test_conforming_backend_runs_with_one_distinct_result(process: TargetProcess) -> None:
@@ -305,7 +305,7 @@ def test_faults_of_form_are_told_and_do_not_end_the_worker(process: TargetProces
     for fault in ("objects", "ragged"):
         assert seen[fault].outputs == (((None,),),)
         assert "output 0" in seen[fault].malformed
-    assert (seen["none"].outputs, seen["none"].malformed) == ((((None,),),), "")  # some outputs may be left out
+    assert (seen["none"].outputs, seen["none"].malformed) == ((((None,),),), "")  # some outputs may be missing
     assert seen["bare array"].malformed.startswith("returned ndarray")
     assert seen["nothing"].outputs == (((),),)
     assert seen["nothing"].malformed.startswith("returned NoneType")
@@ -424,7 +424,7 @@ def test_what_is_printed_stays_with_its_job(process: TargetProcess) -> None:
     assert {before.status, chatty.status, much.status, after.status} == {"ran"}
 
 
-# What ends a worker
+# Reasons for the end of a worker
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,8 @@ def test_a_slow_caller_does_not_make_jobs_time_out(miniature: Target) -> None:
 
 
 def test_a_batch_that_was_sent_late_is_not_late(miniature: Target) -> None:
-    """With batches under way and a caller that takes longer for a batch than a job may take, no worker is given up."""
+    """If batches are under way and the caller takes longer for a batch than a job's time limit, the worker is not
+    replaced."""
     with TargetProcess(replace(miniature, time_limit=3.0), batch_jobs=4) as process:
         process.start()
         first = process._worker
@@ -570,14 +571,14 @@ def test_no_worker_outlives_its_parent(miniature: Target, tmp_path: Path) -> Non
             os.kill(pid, 0)
             state = Path(f"/proc/{pid}/stat")
             if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
-                return  # ended, only not yet collected by whoever adopted it
+                return  # ended, but not yet reaped by its new parent
         except (ProcessLookupError, FileNotFoundError):
             return
         time.sleep(0.02)
     pytest.fail(f"worker {pid} still runs")
 
 
-# What keeps a worker from starting
+# Reasons why a worker cannot start
 
 
 def test_a_worker_that_cannot_start_says_why(miniature: Target, tmp_path: Path) -> None:
@@ -630,7 +631,7 @@ def test_the_target_s_environment_is_added_to_the_caller_s(miniature: Target) ->
 
 
 def test_a_worker_that_is_sent_to_an_interpreter_does_the_same(miniature: Target, tmp_path: Path) -> None:
-    """Through two shells, each of which takes the words apart."""
+    """The command passes through two shells, each of which splits it into words."""
     inner = f"cd / && {shlex.quote(sys.executable)} {{stdin}}"
     for command in ((sys.executable, "{stdin}"), ("sh", "-c", f"sh -c {shlex.quote(inner)}")):
         with TargetProcess(replace(miniature, command=command)) as process:
@@ -661,7 +662,7 @@ def test_the_environment_is_there_although_the_command_passes_nothing_on(miniatu
 def test_what_each_repeat_returned_names_the_results_that_there_are(
     returned: list[list[int]] | None, fits: bool
 ) -> None:
-    """Of one feed that was run twice and returned two things; a program need not say."""
+    """One feed was run twice with two results; a program need not report which repeat returned which."""
     report: dict[str, Any] = {"type": "report", "number": 1, "status": "ran", "phase": "run", "seconds": 0.1}
     report |= {"outputs": [[[None], []]], **({} if returned is None else {"returned": returned})}
     message = message_of(json.dumps(report).encode())
