@@ -2,5 +2,5 @@
 
 import os
 
-# Threads that wait for each other cost processor time that says nothing; before NumPy is loaded.
+# Threads that wait for each other use processor time and distort figures; set before NumPy is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -36,14 +36,14 @@ def main() -> int:
             continue
         try:
             value = statistics.median(figure.measure() for _ in range(1 if figure.long else given.runs))
-        except Exception as error:  # one figure must not cost the others
+        except Exception as error:  # one failing figure must not stop the others
             print(f"| {figure.name} | | {type(error).__name__}: {error} | | **failed** |", flush=True)
             values[figure.name] = {"value": None, "missed": True}
             continue
         missed = figure.missed(value)
         values[figure.name] = {"value": value, "unit": figure.unit, "goal": figure.goal, "missed": missed}
-        was = before.get(figure.name, {}).get("value")
-        cells = [_shown(was, figure.unit), _shown(value, figure.unit), _shown(figure.goal, figure.unit)]
+        previous = before.get(figure.name, {}).get("value")
+        cells = [_shown(previous, figure.unit), _shown(value, figure.unit), _shown(figure.goal, figure.unit)]
         print(f"| {figure.name} | {' | '.join(cells)} | {'**missed**' if missed else ''} |", flush=True)
     for name, measure in PEERS.items():
         if given.words and not any(word in name for word in given.words):

@@ -1,10 +1,9 @@
-"""Cost of a case on a target, without judging: processor time of the worker and of all processes that it starts,
-compilers too.
+"""Cost of a case on a target, without judging: processor time of the worker and all its processes, with compilers.
 
-    python -m benchmarks.costs [--targets-file FILE] TARGET ...
+python -m benchmarks.costs [--targets-file FILE] TARGET ...
 
-Cases are those of `smoke` that the target takes, float32 and valid, each loaded and run as in a run; the start of the
-runtime is subtracted.
+Cases are those of `smoke` that the target supports, float32 and valid, each loaded and run as in a run; the start of
+the runtime is subtracted.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ def _row(target: Target) -> str:
     taken = _taken(target)
     start = child_seconds(lambda: _run(target, ()))
     whole = child_seconds(lambda: _run(target, taken))
-    each = f"{1000 * (whole - start) / len(taken):.1f}" if taken else ""
-    return f"| {target.name} | {start:.1f} | {each} | {len(taken)} |"
+    cost = f"{1000 * (whole - start) / len(taken):.1f}" if taken else ""
+    return f"| {target.name} | {start:.1f} | {cost} | {len(taken)} |"
 
 
 def _taken(target: Target) -> tuple[Probe, ...]:

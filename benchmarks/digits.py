@@ -1,7 +1,8 @@
-"""Binary digits that can be lost unseen: kernels that lose them, judged as targets.
+"""Losses of binary digits that stay undetected: kernels that lose digits, judged as targets.
 
-``python -m benchmarks.digits`` makes a table of docs/measurements.md: for each type and each place where kernels lose
-digits, the fewest lost digits that a run of ``core`` shows, by a failing case of each operator or by the bias of all.
+``python -m benchmarks.digits`` makes a table of docs/measurements.md. For each type and each position where kernels
+lose digits, it has the fewest lost digits that a run of ``core`` detects: by a failing case of each operator, or by the
+bias of all.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MOST = 12  # digits
 
 
 def shortened(x: Array, digits: int, *, cut: bool) -> Array:
-    """Return numbers with so many binary digits: the others truncated, or rounded away."""
+    """Return numbers with ``digits`` binary digits: the others truncated, or rounded away."""
     fraction, exponent = np.frexp(x.astype(np.float64))
     scaled = np.ldexp(fraction, digits)
     kept = np.trunc(scaled) if cut else np.rint(scaled)
@@ -38,14 +39,14 @@ def shortened(x: Array, digits: int, *, cut: bool) -> Array:
 
 @dataclass(frozen=True)
 class Lossy:
-    """Where digits are lost, in words, and the kernel that loses so many of them there."""
+    """Position where digits are lost, as text, and the kernel that loses a given number of them there."""
 
     place: str
     made: Callable[[int], Callable[[Node, Arrays], Arrays]]
 
 
 def _results(cut: bool) -> Callable[[int], Callable[[Node, Arrays], Arrays]]:
-    """Shorten stored numbers: outputs, and with them the states of the next step."""
+    """Return the maker of kernels that shorten stored numbers: outputs, and with them the states of the next step."""
 
     def made(lost: int) -> Callable[[Node, Arrays], Arrays]:
         class Short(Kernel):
@@ -58,7 +59,7 @@ def _results(cut: bool) -> Callable[[int], Callable[[Node, Arrays], Arrays]]:
 
 
 def _operands(lost: int) -> Callable[[Node, Arrays], Arrays]:
-    """Shorten multiplied numbers: X, W, R and states."""
+    """Return a kernel that shortens multiplied numbers: X, W, R and states."""
 
     class Short(Kernel):
         def _operand(self, x: Array) -> Array:
@@ -68,7 +69,7 @@ def _operands(lost: int) -> Callable[[Node, Arrays], Arrays]:
 
 
 def _functions(lost: int) -> Callable[[Node, Arrays], Arrays]:
-    """Shorten the results of activation functions."""
+    """Return a kernel that shortens the results of activation functions."""
 
     class Short(Kernel):
         def _evaluated(self, activation: Any, x: Array) -> Array:
@@ -86,7 +87,7 @@ PLACES = (
 
 
 def _cases(op: str, kind: str, graded: bool) -> list[Case]:
-    """Legal cases of core: those about accuracy of all versions, or all others of the newest one."""
+    """Return legal cases of core: accuracy cases of all versions, or all other cases of the newest one."""
     versions = versions_of(op) if graded else versions_of(op)[-1:]
     specs = [s for version in versions for s in profile("core", op, version) if s.type == kind and not s.illegal]
     return [build_case(s) for s in specs if s.graded == graded]
@@ -97,20 +98,22 @@ def _fails(cases: Sequence[Case], implementation: Any) -> bool:
 
 
 def _leans(cases: Sequence[Case], implementation: Any) -> bool:
-    """Tell whether the errors of a run lean to one side."""
+    """Return whether the errors of a run are biased."""
     sums = sum((np.array(judge_staged(case, implementation).error_sums) for case in cases), np.zeros(4))
     largest, error = max(abs(sums[0]), abs(sums[1])) / sums[3], np.sqrt(sums[2]) / sums[3]
     return bool(largest > max(BIAS_UNITS, BIAS_ERRORS * error))
 
 
 def _first(sees: Callable[[Sequence[Case], Any], bool], cases: Sequence[Case], lossy: Lossy) -> int | None:
-    """Return the fewest digits whose loss some cases show."""
+    """Return the smallest loss of digits that some cases detect."""
     return next((lost for lost in range(_MOST + 1) if sees(cases, lossy.made(lost))), None)
 
 
 def lost_unseen(kinds: Iterable[str] = FORMATS, every: int = 1) -> Iterator[tuple[str, str, str, int | None]]:
-    """(place, type, what shows it, the fewest digits whose loss that shows): the bias of a run of all operators, and
-    for each operator a failing case."""
+    """Yield (place, type, detection, the smallest loss of digits that it detects).
+
+    A detection is the bias of a run of all operators ("bias"), or a failing case of an operator (its name).
+    """
     for kind in kinds:
         graded = [case for op in OPERATORS for case in _cases(op, kind, True)]
         others = {op: [*_cases(op, kind, True), *_cases(op, kind, False)[::every]] for op in OPERATORS}
@@ -121,7 +124,7 @@ def lost_unseen(kinds: Iterable[str] = FORMATS, every: int = 1) -> Iterator[tupl
 
 
 def main() -> None:
-    """Print what is measured; of dense cases every so many, 1 without an argument."""
+    """Print the table; an argument N takes only every Nth dense case."""
     for place, kind, shows, fewest in lost_unseen(every=int(sys.argv[1]) if len(sys.argv) > 1 else 1):
         print(f"{place:32} {kind:9} {shows:5} {fewest}", flush=True)
 

@@ -25,9 +25,9 @@ class Figure:
     """One row of the table.
 
     measure
-        Returns the value; called several times, of which the median counts.
+        Return the value; called several times, and the median counts.
     goal
-        The most that it may be, or the least where ``least``; None where there is none.
+        The maximum, or the minimum with ``least``; None without a goal.
     long
         Takes minutes: only with ``--long``.
     """
@@ -40,7 +40,7 @@ class Figure:
     long: bool = False
 
     def missed(self, value: float) -> bool:
-        """Tell whether a value misses the goal."""
+        """Return whether a value misses the goal."""
         return self.goal is not None and (value < self.goal if self.least else value > self.goal)
 
 
@@ -48,7 +48,7 @@ FIGURES: list[Figure] = []
 
 
 def figure(name: str, unit: str, goal: float | None, *, least: bool = False, long: bool = False) -> Any:
-    """Register a function that measures once."""
+    """Return a decorator that registers a function which measures once."""
 
     def register(measure: Callable[[], float]) -> Callable[[], float]:
         FIGURES.append(Figure(name, unit, goal, measure, least, long))
@@ -57,7 +57,7 @@ def figure(name: str, unit: str, goal: float | None, *, least: bool = False, lon
     return register
 
 
-PLAIN = "lstm-14.float32.forward.T4N3I2H5.d456c0"  # passes everywhere; an id that is held stable
+PLAIN = "lstm-14.float32.forward.T4N3I2H5.d456c0"  # passes everywhere; its id is kept stable
 
 
 @figure("onnxspec --help", "s", 0.2)
@@ -123,7 +123,7 @@ def crash_started() -> float:
 
 
 def _crash(source: str, crashes: int) -> float:
-    """Milliseconds that each of so many crashes in a row of cases costs."""
+    """Return the milliseconds per crash, for a number of crashes in a row."""
     from onnxspec.conformance.targets.target import Target
     from onnxspec.conformance.workers.job import Job
     from onnxspec.conformance.workers.process import TargetProcess
@@ -149,8 +149,8 @@ def _crash(source: str, crashes: int) -> float:
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             return took + after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-        fine = [b"fine"] * 8
-        return 1000 * (spent([b"die", *fine] * crashes) - spent([b"fine", *fine] * crashes)) / crashes
+        passing = [b"fine"] * 8
+        return 1000 * (spent([b"die", *passing] * crashes) - spent([b"fine", *passing] * crashes)) / crashes
 
 
 _DYING = """
@@ -189,7 +189,7 @@ def judging_stacked() -> float:
 
 
 def _attention(**fields: Any) -> float:
-    """Return the seconds of judging a case of LinearAttention, all of its runs built before."""
+    """Return the seconds of judging a case of LinearAttention; building its runs is not counted."""
     from onnxspec.cases.operators.linear_attention.family import LINEAR_ATTENTION_FAMILY
     from onnxspec.cases.operators.linear_attention.spec import LinearAttentionSpec
 
@@ -268,9 +268,9 @@ def fuzz_without_target() -> float:
     specs = random_specs(200, "benchmark")
     outcomes = [_conforming(build_case(spec).trials) for spec in specs]
     start = time.process_time()
-    for spec, known in zip(random_specs(200, "benchmark"), outcomes, strict=True):
+    for spec, outcome in zip(random_specs(200, "benchmark"), outcomes, strict=True):
         probe = SpecProbe(spec, fresh=True)
-        judge(build_case(probe.spec).trials, known, "standard", answers=False)
+        judge(build_case(probe.spec).trials, outcome, "standard", answers=False)
         assert probe.features
     return len(specs) / (time.process_time() - start)
 
@@ -309,7 +309,7 @@ def _command(*words: str, codes: tuple[int, ...] = (0, 1)) -> float:
 
 @dataclass(frozen=True)
 class _Packed:
-    """A package of certificates, and the seconds that it took to make it."""
+    """A package of certificates, and the seconds of its creation."""
 
     package: Path
     seconds: float
@@ -326,7 +326,7 @@ def _packed() -> _Packed:
 
 
 def _run_of(profile: str, jobs: int = 1) -> float:
-    """Processor seconds a result, start, report and all workers included."""
+    """Return the processor seconds per result, including start, report and all workers."""
     with tempfile.TemporaryDirectory() as folder:
         words = onnxspec("run", "--profile", profile, "--jobs", str(jobs), "--out", "run")
         seconds = command_seconds(words, Path(folder))
@@ -342,7 +342,7 @@ def _tiny() -> Any:
 
 
 def _conforming(trials: Any, off: float = 0.0) -> list[Any]:
-    """Return the outputs of a conforming target, all of them too large by a share `off`."""
+    """Return the outputs of a conforming target, all of them too large by the factor 1 + `off`."""
     from onnxspec.conformance.proof.staged import staged_outcome
     from onnxspec.reference import evaluate, resolve
     from onnxspec.reference.operators.operator import dtype_of
@@ -371,6 +371,6 @@ def _report(count: int) -> float:
 
     with tempfile.TemporaryDirectory() as folder:
         run = made_run(Path(folder))
-        dump = dumped(results(count), run / "results.jsonl")  # not kept: whoever reports has only the file
-        # The first of a process loads modules and templates, which a command does once.
+        dump = dumped(results(count), run / "results.jsonl")  # not kept in memory: a report has only the file
+        # The first report of a process loads modules and templates, which a command does once.
         return statistics.median(reported(run, Path(folder) / "report")[0] for _ in range(3)) / dump

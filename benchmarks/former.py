@@ -1,4 +1,4 @@
-"""Command lines of this version, as v0.4.0 takes them, for comparisons that run both."""
+"""Command lines of this version in the form of v0.4.0, for comparisons that run both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 
 def as_v0_4(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of a command with the options that v0.4.0 has."""
+    """Return the arguments of a command with the options of v0.4.0."""
     command, *rest = arguments
     return [command, *_translated(iter(rest))]
 

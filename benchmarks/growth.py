@@ -1,5 +1,7 @@
-"""Growth of costs: judging with T, N and H, a run with its cases, a report with its results. Drawn as SVG with two
-logarithmic axes, so that linear growth is parallel to the dashed line."""
+"""Growth of costs: judging by T, N and H, a run by its cases, a report by its results.
+
+Drawn as SVG with two logarithmic axes, so that linear growth is parallel to the dashed line.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 
 
 def curves() -> dict[str, Curve]:
-    """Name of what grows to (how much, processor seconds)."""
-    _report(100)  # loads what pages are made with, once
+    """Return the points (size, processor seconds) of each curve, by name."""
+    _report(100)  # loads the modules of pages once
     return {
         "judging, T of LSTM N4 H16": [(T, _judged(T=T, N=4, H=16)) for T in (4, 16, 64, 256)],
         "judging, N of LSTM T8 H16": [(N, _judged(T=8, N=N, H=16)) for N in (4, 16, 64, 256)],
@@ -51,7 +53,7 @@ def _report(count: int) -> float:
 
 
 def drawn(every: Mapping[str, Curve]) -> str:
-    """The curves as SVG, each on a scale of its own: what counts is how they rise."""
+    """Return the curves as SVG, each relative to its first point: only the growth matters."""
     across = [math.log10(x) for curve in every.values() for x, _ in curve]
     rises = [math.log10(y / curve[0][1]) for curve in every.values() for _, y in curve]
     left, right, bottom, top = min(across), max(across), min(rises), max(max(rises), right_of(every))
@@ -91,5 +93,5 @@ def drawn(every: Mapping[str, Curve]) -> str:
 
 
 def right_of(every: Mapping[str, Curve]) -> float:
-    """How far up the steepest linear one ends."""
+    """Return the end of the steepest linear curve, as a power of ten."""
     return max(math.log10(curve[-1][0] / curve[0][0]) for curve in every.values())

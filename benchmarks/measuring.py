@@ -1,4 +1,5 @@
-"""Processor time, which a busy machine disturbs least: of commands with all that they start, and of functions."""
+"""Processor time, which other load on the machine disturbs least: of commands with all their processes, and of
+functions."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-# As installed by pip, modules are compiled; what a workplace has switched off is nothing that users feel.
+# Modules are compiled, as after an installation by pip; a setting of this workplace must not count.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -21,15 +22,16 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def _adopt() -> None:
-    """Have what commands leave behind become children of this process (Linux): the server of their pools ends only
-    after them, with the time of all that it has forked."""
+    """Make orphaned descendants of commands children of this process (Linux).
+
+    The fork server of their pools ends after them, with the time of all its processes.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def command_seconds(words: Sequence[str], folder: Path, codes: Sequence[int] = (0, 1)) -> float:
-    """Processor seconds of a command and all that it starts. Raises RuntimeError where it ends with another exit
-    code."""
+    """Return the processor seconds of a command and all its processes. Raise RuntimeError for another exit code."""
 
     def work() -> None:
         done = subprocess.run(words, cwd=folder, env=_ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -40,7 +42,7 @@ def command_seconds(words: Sequence[str], folder: Path, codes: Sequence[int] = (
 
 
 def child_seconds(work: Callable[[], object]) -> float:
-    """Processor seconds of all the processes that some work starts, and that have ended with it."""
+    """Return the processor seconds of all processes that ``work`` starts and that have ended with it."""
     _adopt()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
@@ -52,14 +54,16 @@ def child_seconds(work: Callable[[], object]) -> float:
 
 
 def onnxspec(*words: str) -> list[str]:
-    """The command as the console script starts it."""
+    """Return the command as the console script starts it."""
     start = "import sys; from onnxspec.conformance.cli.start import main; sys.argv[0] = 'onnxspec'; main()"
     return [sys.executable, "-c", start, *words]
 
 
 def each_in_turn(rounds: int, *functions: Callable[[], object]) -> list[float]:
-    """Median processor seconds of this process for each function, all called in turn, so that they share the machine's
-    moods."""
+    """Return the median processor seconds of this process for each function.
+
+    The functions are called in turn, so that varying load affects all of them.
+    """
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(rounds):
         for spent, function in zip(times, functions, strict=True):

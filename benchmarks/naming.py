@@ -1,10 +1,10 @@
 """Value of names: how many failing results of a target get one, how many the right one, and at what cost.
 
-    python -m benchmarks.naming [TARGET ...] [--targets-file FILE] [--profile core] [--json FILE] [--wrong]
+python -m benchmarks.naming [TARGET ...] [--targets-file FILE] [--profile core] [--json FILE] [--wrong]
 
-Without a target it runs the kernels of `benchmarks/kernels`, whose faults `benchmarks.truths` knows. Of other targets
-no truth is known: then names, and names that predicted fresh cases, are counted. A kernel of the zoo is
-``batch_halite:FAULT``, a whole batch ``batch_halite``: its author's description stands below the table beside its
+Without a target it runs the kernels of `benchmarks/kernels`, whose faults `benchmarks.truths` knows. The true faults of
+other targets are unknown; the command then counts names, and names that predicted fresh cases. A kernel of the zoo is
+``batch_halite:FAULT``, a whole batch ``batch_halite``: its author's description is printed below the table, with its
 findings. The command prints a table in Markdown; ``--wrong`` lists wrong names, and cases without one, below it. Exit
 code 1 if a kernel's result has a wrong name, or its first finding does not name its fault.
 """
@@ -51,15 +51,15 @@ class Row:
     failing, named, right
         Results with wrong outputs, those of them with a name, and those whose names are all true.
     described
-        Those with a name, or of a finding that says where it shows, or by which wider class all of it is right.
-    tellable
-        Those that the table of faults, or a combination, could name: all but those whose cause it lacks.
+        Results with a name, or in a finding that states their position, or the wider class that holds all of them.
+    foretold
+        Number of findings whose fault predicted fresh cases.
     first
         Title of the first finding, and ``leads`` whether it names a true cause.
     false
         False sentences (:mod:`.sentences`).
     run, search, experiments
-        Seconds of processor time: running and judging; looking for names; asking the target.
+        Seconds of processor time: running and judging; searching names; experiments on the target.
     """
 
     target: str
@@ -76,14 +76,14 @@ class Row:
     experiments: float
 
     def cells(self) -> list[str]:
-        """As the table has it."""
+        """Return the cells of the line."""
         share = f"{self.named} ({_percent(self.named, self.failing)})"
         described = f"{self.described} ({_percent(self.described, self.failing)})"
         right = "" if self.right is None else f"{self.right} ({_percent(self.right, self.failing)})"
         leads = "" if self.leads is None else "yes" if self.leads else "**no**"
         cost = f"{self.search:.1f} + {self.experiments:.1f} of {self.run:.1f} s"
-        told = [self.target, str(self.failing), share, right, described, str(self.foretold), self.first, leads]
-        return [*told, str(self.false), cost]
+        cells = [self.target, str(self.failing), share, right, described, str(self.foretold), self.first, leads]
+        return [*cells, str(self.false), cost]
 
 
 HEADINGS = [
@@ -101,12 +101,12 @@ HEADINGS = [
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{1000 * part // whole / 10:g} %" if whole else "-"  # never rounded up to all
+    return f"{1000 * part // whole / 10:g} %" if whole else "-"  # never rounded up to 100 %
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of processor time: of this process, and of targets that have ended."""
+    """Seconds of processor time: of this process, and of ended targets."""
 
     own: float
     targets: float
@@ -119,29 +119,31 @@ class Spent:
 
 @dataclass
 class Clock:
-    """Processor time at the end of each part of a run: other programs on the machine do not count."""
+    """Processor time at the end of each part of a run; other programs on the machine do not count."""
 
     started: Spent
     judged: Spent
     named: Spent
 
     def observe(self, event: Event) -> None:
-        """Takes down what has been spent by an event."""
+        """Record the processor time up to an event."""
         if isinstance(event, CaseJudged) or (isinstance(event, ResultsUpdated) and event.by == "needed-classes"):
             self.judged = self.named = Spent.by_now()
         elif isinstance(event, ResultsUpdated) and event.by == "diagnosis":
             self.named = Spent.by_now()
 
     def parts(self, ended: Spent) -> tuple[float, float, float]:
-        """Seconds for running and judging, for looking for names, and for asking the target. It has ended by the time
-        at which names are there."""
+        """Return the seconds for running and judging, for searching names, and for experiments.
+
+        The run of the target has ended by the time of the names.
+        """
         run = self.judged.own - self.started.own + self.named.targets - self.started.targets
         experiments = ended.own - self.named.own + ended.targets - self.named.targets
         return run, self.named.own - self.judged.own, experiments
 
 
 def targets_named(names: Sequence[str], targets_file: Path) -> Iterator[Target]:
-    """Return the targets of these names; all kernels without names."""
+    """Yield the targets of these names; all kernels without names."""
     of_zoo = [fault for name in names for fault in zoo_names() if fault == name or fault.partition(":")[0] == name]
     batches = {fault.partition(":")[0] for fault in of_zoo}
     others = [name for name in names if name.partition(":")[0] not in batches]
@@ -153,7 +155,7 @@ def targets_named(names: Sequence[str], targets_file: Path) -> Iterator[Target]:
 
 
 def measured(target: Target, profile: str, targets_file: Path, remarks: list[str]) -> Row:
-    """Run a target as a user does, and return the value of its names."""
+    """Run a target like a user, and return the line on its names."""
     selection = Selection(profile, ops=OPERATORS)
     probes = tuple(select_probes(selection, OPERATORS))
     plan = Plan(selection, probes, (target,), expected=False, targets_file=targets_file)
@@ -167,8 +169,8 @@ def measured(target: Target, profile: str, targets_file: Path, remarks: list[str
     (ran,) = run.targets
     if ran.unavailable:
         raise SystemExit(f"{target.name} could not start: {ran.unavailable}")
-    known = {probe.id: probe for probe in run.plan.probes_of(target)}
-    false = false_sentences(ran.findings, ran.results, known, truth)
+    probes_by_id = {probe.id: probe for probe in run.plan.probes_of(target)}
+    false = false_sentences(ran.findings, ran.results, probes_by_id, truth)
     remarks += [f"{target.name}: false: {line}" for line in false]
     remarks += _remarks(target.name, ran.results, truth)
     remarks += _beside_words(target.name, ran.findings)
@@ -196,12 +198,12 @@ def _row(target: TargetRun, parts: tuple[float, float, float], false: int) -> Ro
 
 
 def _named(result: Result) -> bool:
-    """Tell whether a result has a name. A wrong number of outputs, and a wrong shape, are names of themselves."""
+    """Return whether a result has a name. A wrong number or shape of outputs counts as a name."""
     return bool(result.diagnosis) or result.verdict is Verdict.MALFORMED
 
 
 def _describes(finding: Finding) -> bool:
-    """Whether a finding without a name says what is observed, and in which cases, as experiments bear it out."""
+    """Return whether an unnamed finding describes an observation and its cases, confirmed by experiments."""
     of_a_class = finding["what"].startswith("inaccurate (no better than ")
     return finding["tried"] and bool(finding.get("place") or of_a_class)
 
@@ -223,11 +225,11 @@ def _remarks(name: str, results: Iterable[Result], truth: Truth | None) -> list[
 
 
 def _beside_words(name: str, findings: Iterable[Finding]) -> Iterator[str]:
-    """Return a zoo kernel's fault in its author's words, and the titles of the findings."""
+    """Yield a zoo kernel's fault in its author's description, and the titles of the findings."""
     if name in zoo_names():
         yield f"{name} is: {words_of_zoo(name)}"
-        told = (f for f in findings if f["kind"] not in NO_FAILURE and f["kind"] != Verdict.UNSUPPORTED.value)
-        yield from (f"{name}: {len(f['cases'])} cases: {f['title']}" for f in told)
+        reported = (f for f in findings if f["kind"] not in NO_FAILURE and f["kind"] != Verdict.UNSUPPORTED.value)
+        yield from (f"{name}: {len(f['cases'])} cases: {f['title']}" for f in reported)
 
 
 def main() -> int:
@@ -249,8 +251,8 @@ def main() -> int:
     for line in remarks:
         if given.wrong or line.partition(":")[0].startswith("batch_"):
             print(line)
-    known = [row for row in rows if row.right is not None]
-    return int(any(row.named != row.right or row.leads is False for row in known))
+    with_truth = [row for row in rows if row.right is not None]
+    return int(any(row.named != row.right or row.leads is False for row in with_truth))
 
 
 if __name__ == "__main__":

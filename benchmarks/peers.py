@@ -18,7 +18,8 @@ _RECURRENT = re.compile(r"test_.*(lstm|gru|rnn).*_cpu")
 
 
 def standard_suite() -> float:
-    """Milliseconds of onnx.backend.test's own runner for one of ONNX's recurrent cases, on ReferenceEvaluator."""
+    """Return the milliseconds of onnx.backend.test's own runner for one of ONNX's recurrent cases, on
+    ReferenceEvaluator."""
     import onnx.backend.base
     import onnx.backend.test
     from onnx.reference import ReferenceEvaluator
@@ -44,7 +45,7 @@ def standard_suite() -> float:
         runner = onnx.backend.test.BackendTest(Backend, __name__)
         for word in ("lstm", "gru", "rnn"):
             runner.include(f"test_.*{word}.*_cpu")
-        # It holds all of ONNX's cases, of which four thousand would be skipped one by one.
+        # The runner holds all of ONNX's cases, and would skip four thousand of them one by one.
         chosen = [test for test in runner.test_suite if _RECURRENT.search(test.id())]
         suite, outcomes = unittest.TestSuite(chosen), list[unittest.TestResult]()
         seconds = each_in_turn(1, lambda: outcomes.append(unittest.TextTestRunner(io.StringIO()).run(suite)))[0]
@@ -62,7 +63,7 @@ def _case() -> Any:
 
 
 def ours() -> float:
-    """Milliseconds of our values, of LSTM T100 N8 I64 H256."""
+    """Return the milliseconds of onnxspec's values, of LSTM T100 N8 I64 H256."""
     from onnxspec.reference import evaluate
 
     trial = _case()
@@ -70,7 +71,7 @@ def ours() -> float:
 
 
 def evaluator() -> float:
-    """Milliseconds of ONNX's ReferenceEvaluator for the same."""
+    """Return the milliseconds of ONNX's ReferenceEvaluator for the same node."""
     from onnx.reference import ReferenceEvaluator
 
     trial = _case()
@@ -79,7 +80,7 @@ def evaluator() -> float:
 
 
 def judged() -> float:
-    """Milliseconds of our judging a conforming target's outputs of the same: what they must be, with bounds, and the
+    """Return the milliseconds of judging a conforming target's outputs of the same node: expectations, bounds,
     comparison."""
     from benchmarks.figures import judging
     from onnxspec.cases import CaseSpec
@@ -89,7 +90,7 @@ def judged() -> float:
 
 
 def torch() -> float:
-    """Milliseconds of torch.nn.LSTM on one thread for the same sizes, values alone."""
+    """Return the milliseconds of torch.nn.LSTM on one thread for the same sizes, values alone."""
     module: Any = importlib.import_module("torch")
     module.set_num_threads(1)
     lstm, X = module.nn.LSTM(64, 256), module.zeros(100, 8, 64)
@@ -98,7 +99,8 @@ def torch() -> float:
 
 
 def polygraphy() -> float:
-    """Milliseconds of Polygraphy's comparator for onnxruntime against itself on the same model, after the runs."""
+    """Return the milliseconds of Polygraphy's comparator for onnxruntime against itself on the same model, after the
+    runs."""
     comparator: Any = importlib.import_module("polygraphy.comparator")
     runtime: Any = importlib.import_module("polygraphy.backend.onnxrt")
     logger: Any = importlib.import_module("polygraphy.logger").G_LOGGER

@@ -1,6 +1,6 @@
 """Writer of a model of the Qwen3.5 kind, with random weights: layers of CausalConvWithState and LinearAttention.
 
-    python -m benchmarks.qwen OUT.onnx [--layers 8] [--microsoft]
+python -m benchmarks.qwen OUT.onnx [--layers 8] [--microsoft]
 
 Sizes are those of the smallest models: hidden size 1024, 16 heads of 128 x 128, a convolution of 4 positions over 6144
 channels. With ``--microsoft`` the nodes are onnxruntime's own, and 16 heads of query and key serve 32 of value.
@@ -24,7 +24,7 @@ HIDDEN, HEADS, WIDTH, KERNEL = 1024, 16, 128, 4
 
 @dataclass
 class Graph:
-    """A graph in the making."""
+    """Builder of a graph."""
 
     domain: str
     value_heads: int
@@ -35,29 +35,29 @@ class Graph:
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def node(self, op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> str:
-        """Add a node, named after its first output, which is returned."""
+        """Add a node, named after its first output; return that name."""
         self.nodes.append(helper.make_node(op, inputs, outputs, name=outputs[0], **attributes))
         return outputs[0]
 
     def weight(self, name: str, array: NDArray[Any]) -> str:
-        """Add an initializer."""
+        """Add an initializer; return its name."""
         self.weights.append(numpy_helper.from_array(array, name))
         return name
 
     def matrix(self, name: str, rows: int, columns: int) -> str:
-        """Add a random matrix that keeps the size of what it multiplies."""
+        """Add a random matrix that preserves the magnitude of its factor; return its name."""
         array = self.random.normal(size=(rows, columns), scale=rows**-0.5)
         return self.weight(name, array.astype(np.float32))
 
     def state(self, name: str, shape: Sequence[Any]) -> tuple[str, str]:
-        """Add a state: an input, and the output that takes its place."""
+        """Add a state: an input, and the output that takes its place; return both names."""
         for kind, values in (("past", self.inputs), ("present", self.outputs)):
             values.append(helper.make_tensor_value_info(f"{kind}.{name}", TensorProto.FLOAT, shape))
         return f"past.{name}", f"present.{name}"
 
 
 def layer(g: Graph, number: int, x: str) -> str:
-    """Add a layer, and return what it makes of x (B, T, HIDDEN)."""
+    """Add a layer, and return the name of its output for x (B, T, HIDDEN)."""
     at = f"layers.{number}."
     values = g.value_heads * WIDTH
     channels = 2 * HEADS * WIDTH + values
@@ -100,7 +100,6 @@ def layer(g: Graph, number: int, x: str) -> str:
 
 
 def qwen(layers: int, microsoft: bool) -> onnx.ModelProto:
-    """Return the model."""
     g = Graph("com.microsoft" if microsoft else "", 2 * HEADS if microsoft else HEADS)
     g.inputs.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, ("batch", "steps", HIDDEN)))
     x = "x"

@@ -1,6 +1,6 @@
 """Cost of a report on 20,000 results. Goals: at most 5 s of a processor, page at most 6 MB.
 
-python benchmarks/report.py [how many results]
+python benchmarks/report.py [number of results]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERDICTS = ("pass",) * 80 + ("unsupported",) * 12 + ("wrong",) * 6 + ("inaccurat
 
 
 def results(count: int) -> list[dict[str, Any]]:
-    """Results as a large run has them: the cases of ``core``, each many times with other data, on a target that has
+    """Return results like those of a large run: cases of ``core``, repeated with other data, on a target with
     faults."""
     draw = random.Random(1)
     specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
@@ -34,7 +34,7 @@ def results(count: int) -> list[dict[str, Any]]:
         verdict = draw.choice(VERDICTS)
         failing = verdict in ("wrong", "inaccurate")
         case = f"{spec.id.rpartition('.')[0]}.{draw.getrandbits(24):06x}"
-        place, got = [draw.randrange(5) for _ in range(4)], draw.random()
+        index, got = [draw.randrange(5) for _ in range(4)], draw.random()
         rows.append(
             {
                 "record": "result",
@@ -50,11 +50,13 @@ def results(count: int) -> list[dict[str, Any]]:
                 "features": features,
                 "worst": None if verdict == "unsupported" else draw.random() * (100 if failing else 0.5),
                 "reason": "value" if failing else None,
-                "where": {"output": "Y", "index": place, "step": place[0]} if failing else None,
-                "message": f"Y[{place}] is {got:.9g}, must be {got + 0.1:.9g} within 1e-07" if failing else "",
+                "where": {"output": "Y", "index": index, "step": index[0]} if failing else None,
+                "message": f"Y[{index}] is {got:.9g}, must be {got + 0.1:.9g} within 1e-07" if failing else "",
                 "flags": [],
                 "diagnosis": [],
-                "seconds": round(draw.uniform(0.00015, 0.002), 6),  # what onnxruntime takes for cases of core and full
+                "seconds": round(
+                    draw.uniform(0.00015, 0.002), 6
+                ),  # the range of onnxruntime for cases of core and full
                 "clause": "lstm.equations" if failing else None,
                 "accuracy": "standard",
                 "interpretations": {},
@@ -73,7 +75,7 @@ def results(count: int) -> list[dict[str, Any]]:
 
 
 def made_run(folder: Path) -> Path:
-    """The folder of a run of which there are no results yet."""
+    """Return the folder of a run without results."""
     run = folder / "run"
     run.mkdir()
     whole: dict[str, list[str]] = {"op": [], "since_version": [], "type": [], "case": []}
@@ -88,7 +90,7 @@ def made_run(folder: Path) -> Path:
 
 
 def dumped(rows: list[dict[str, Any]], path: Path) -> float:
-    """Write results, and return the processor time that it takes."""
+    """Write results, and return the processor time of writing."""
     start = time.process_time()
     with path.open("w", encoding="utf-8") as file:
         for row in rows:
@@ -97,7 +99,7 @@ def dumped(rows: list[dict[str, Any]], path: Path) -> float:
 
 
 def reported(run: Path, out: Path) -> tuple[float, int]:
-    """Seconds of processor time of the report on a run, and the bytes of its page."""
+    """Return the processor seconds of the report on a run, and the bytes of its page."""
     start = time.process_time()
     page = write_report([run], out)
     return time.process_time() - start, page.stat().st_size

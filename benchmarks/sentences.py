@@ -1,16 +1,22 @@
-"""Sentences of findings, compared with every result as a stranger would: which of them are false?
+"""Sentences of findings, checked independently against every result, to find false ones.
 
-    python -m benchmarks.sentences [--profile smoke] [--sample N] [--seed S] [--budget SECONDS] [--titles]
-                                   [FAULT | FAULT+FAULT | KERNEL | BATCH:FAULT ...]
+python -m benchmarks.sentences [--profile smoke] [--sample N] [--seed S] [--budget SECONDS] [--titles]
+                                   [FAULT
+
+FAULT+FAULT
+
+KERNEL
+
+BATCH:FAULT ...]
 
 Without names it takes all faults of the table, as many pairs of them, and all kernels of `benchmarks/kernels` and
-`benchmarks/zoo`: hours. `--sample` draws so many of each, and `--budget` begins nothing more after so many seconds.
+`benchmarks/zoo`: hours. `--sample` draws N of each, and `--budget` starts nothing more after that many seconds.
 `--titles` prints the titles of findings beside the true faults. Exit code 1 if a sentence is false.
 
-A condition must be true of all cases of its finding. A condition behind "with" or "only with" must be true of no
-passing case that should have shown the finding's fault. A confirmed name must explain each case of its finding, and it,
-and a lead, must be one of the target's faults, if these have ids: those of the zoo are described in words only, for a
-person to read. Words are interpreted here independently, not by the code that makes them.
+A condition must be true of all cases of its finding. A condition after "with" or "only with" must be false for every
+passing case that should have shown the finding's fault. A confirmed name must explain each case of its finding. A
+confirmed name, or a lead, must be one of the target's faults if these have ids; faults of the zoo have only
+descriptions, for a person to read. This module interprets the texts itself, without the code that writes them.
 """
 
 from __future__ import annotations
@@ -103,34 +109,34 @@ def _lengths(spec: Any) -> Any:
 
 
 def meets(probe: Probe, words: str) -> bool:
-    """Tell whether some words of a finding are true of a case. Raise LookupError for words that cannot be checked."""
+    """Return whether a condition of a finding is true of a case. Raise LookupError for text that cannot be checked."""
     spec: Any = getattr(getattr(probe, "probe", probe), "spec", None)
-    # A trait may be called like an attribute that its version knows, whether or not the case gives it.
+    # A trait may have the name of an attribute that its version knows, whether or not the case sets it.
     if spec is not None and words in _PLAIN:
         return bool(_PLAIN[words](spec))
     if words in {worded(trait) for trait in probe.traits}:
         return True
     if spec is None:
         return False
-    bare = re.sub(r" \(\d+ pass(es)?\)$", "", words)
-    if match := re.fullmatch(r"(\d+) to (\d+) ([\w ]+)", bare):
+    condition = re.sub(r" \(\d+ pass(es)?\)$", "", words)
+    if match := re.fullmatch(r"(\d+) to (\d+) ([\w ]+)", condition):
         return int(match[1]) <= getattr(spec, _COUNTS[match[3]]) <= int(match[2])
-    if match := re.fullmatch(r"(exactly )?(\d+) ([\w ]+?)( or more)?", bare):
+    if match := re.fullmatch(r"(exactly )?(\d+) ([\w ]+?)( or more)?", condition):
         size, number = getattr(spec, _COUNTS[match[3]]), int(match[2])
         return bool(size == number if match[1] else size >= number)
-    if match := re.fullmatch(r"a multiple of (\d+) ([\w ]+)", bare):
+    if match := re.fullmatch(r"a multiple of (\d+) ([\w ]+)", condition):
         size = getattr(spec, _COUNTS[match[2]])
         return bool(size and size % int(match[1]) == 0)
-    if match := re.fullmatch(r"activations ([\w/]+)", bare):
+    if match := re.fullmatch(r"activations ([\w/]+)", condition):
         return set(match[1].split("/")) <= set(spec.activations or ())
-    if match := re.fullmatch(r"(outputs|no outputs but) ([\w, ]+)", bare):
+    if match := re.fullmatch(r"(outputs|no outputs but) ([\w, ]+)", condition):
         asked, names = set(filter(None, spec.outputs)), set(match[2].split(", "))
         return names <= asked if match[1] == "outputs" else names == asked
-    if bare in ("float16", "float32", "float64", "bfloat16"):
-        return bool(spec.type == bare)
-    if bare.startswith(("version ", "uses ", "activations ")) or bare in _TRAITS:
+    if condition in ("float16", "float32", "float64", "bfloat16"):
+        return bool(spec.type == condition)
+    if condition.startswith(("version ", "uses ", "activations ")) or condition in _TRAITS:
         return False
-    if (match := re.fullmatch(r"(\w+) (\S+)", bare)) and hasattr(spec, match[1]):
+    if (match := re.fullmatch(r"(\w+) (\S+)", condition)) and hasattr(spec, match[1]):
         return str(getattr(spec, match[1])) == match[2]
     raise LookupError(f"nobody can check the words {words!r}")
 
@@ -166,9 +172,9 @@ def _false(
     if finding["foretold"] and unexplained and not finding["what"].startswith("Beside other faults: "):
         yield f"{finding['fault']} explains {len(unexplained)} of its cases not, e.g. {min(unexplained)}"
     words = finding["conditions"].split(" and ") if finding["conditions"] else []
-    lacking = [c for c in finding["cases"] if not all(meets(probes[c], w) for w in words)]
-    if lacking:
-        yield f"{len(lacking)} of its cases lack a condition, e.g. {lacking[0]}"
+    unmet = [c for c in finding["cases"] if not all(meets(probes[c], w) for w in words)]
+    if unmet:
+        yield f"{len(unmet)} of its cases lack a condition, e.g. {unmet[0]}"
     if words and "(seen with " not in finding["title"]:
         fault = fault_named(finding["fault"])
         right = [r for r in results if r.verdict is Verdict.PASS and r.op in finding["operators"]]
@@ -181,29 +187,29 @@ def _false(
 
 
 def _names(finding: Finding) -> Iterator[str]:
-    """Return the fault that a finding names, or with which it is consistent."""
+    """Yield the fault that a finding names, or with which it is consistent."""
     if finding["fault"]:
         yield finding["fault"]
     elif "consistent with: " in finding["what"]:
-        told = finding["what"].partition("consistent with: ")[2]
-        everything = [*FAULTS.values(), *scoped_of(iter(FAULTS.values()))]
-        alike = (d for d in everything if d.summary.rstrip(".")[1:] == told[1:])
-        yield next((d.id for d in alike if d.summary[:1].lower() == told[:1]), f"a fault that {told}")
+        summary = finding["what"].partition("consistent with: ")[2]
+        faults = [*FAULTS.values(), *scoped_of(iter(FAULTS.values()))]
+        matches = (d for d in faults if d.summary.rstrip(".")[1:] == summary[1:])
+        yield next((d.id for d in matches if d.summary[:1].lower() == summary[:1]), f"a fault that {summary}")
 
 
 def _drawn(sample: int | None, seed: str) -> list[str]:
-    """Return the names of subjects, so many of each kind."""
+    """Return the names of subjects, ``sample`` of each kind."""
     dice = random.Random(seed)
     faults = [d.id for d in FAULTS.values() if d.kind not in ("accepts", "bias") and {*d.operators} & {*_OPERATORS}]
     pairs = ["+".join(dice.sample(faults, 2)) for _ in faults]
     drawn: list[str] = []
-    for kind in (faults, pairs, kernel_names(), zoo_names()):
-        drawn += kind if sample is None else dice.sample(kind, min(sample, len(kind)))
+    for names in (faults, pairs, kernel_names(), zoo_names()):
+        drawn += names if sample is None else dice.sample(names, min(sample, len(names)))
     return drawn
 
 
 def _subjects(names: Sequence[str]) -> Iterator[tuple[str, Any, Truth | None]]:
-    """Return the subjects: name, target, and its faults, if these have ids."""
+    """Yield the subjects: name, target, and its faults, if these have ids."""
     for name in names:
         if name in TRUTHS:
             yield name, on_kernel(name), TRUTHS[name]

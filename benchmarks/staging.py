@@ -1,4 +1,4 @@
-"""Faulty targets in this process, diagnosed as any run is: faults of the table, several at once, and kernels."""
+"""Faulty targets in this process, diagnosed like any run: faults of the table, several at once, and kernels."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from onnxspec.reference import Fault, Node, fault_named, operator_for
 
 Session = Callable[[dict[str, np.ndarray[Any, Any]]], Any]
 Opened = Callable[[bytes], Session]
-"""From a model to what runs it."""
+"""Function from a model to a session that runs it."""
 
 ACCURACY = "standard"
 
 
 class _Staged:
-    """A target in this process, in the place of one behind a worker."""
+    """A target in this process, in place of one behind a worker."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        """Outcomes of jobs, in order."""
+        """Yield the outcomes of jobs, in order."""
         for job in jobs:
             with np.errstate(all="ignore"):
                 yield outcome_of_job(_Backend(self._opened), job)
 
 
 class _Backend:
-    """As ``onnx.backend.base.Backend`` has it."""
+    """A target with the interface of ``onnx.backend.base.Backend``."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
@@ -68,7 +68,7 @@ class _Backend:
 
 
 def of_faults(ids: Sequence[str]) -> Opened:
-    """A target with faults, by id."""
+    """Return a target with faults, by id."""
     faults = [d for d in map(fault_named, ids) if isinstance(d, Fault)]
     assert len(faults) == len(ids)
 
@@ -117,7 +117,7 @@ def _adapter(name: str) -> Any:
 
 
 def on_kernel(name: str) -> Opened:
-    """One of the kernels."""
+    """Return one of the kernels."""
     module = next(m for m in map(_adapter, ("kernels.py", "devices.py")) if name in m.TRUTH)
 
     def opened(model: bytes) -> Session:
@@ -133,13 +133,13 @@ def zoo_names() -> list[str]:
 
 
 def words_of_zoo(name: str) -> str:
-    """Return the fault of a zoo kernel in its author's words."""
+    """Return the description of a zoo kernel's fault by its author."""
     batch, _, fault = name.partition(":")
     return str(_batch(batch).FAULTS[fault])
 
 
 def on_zoo(name: str) -> Opened:
-    """A kernel of the zoo with one of its faults."""
+    """Return a kernel of the zoo with one of its faults."""
     batch, _, fault = name.partition(":")
 
     def opened(model: bytes) -> Session:
@@ -155,24 +155,24 @@ def _batch(name: str) -> Any:
 
 
 def staged(opened: Opened) -> Any:
-    """A target in this process, which answers jobs as one behind a worker does."""
+    """Return a target in this process, which answers jobs like one behind a worker."""
     return _Staged(opened)
 
 
 def findings_on(opened: Opened, specs: Sequence[Any]) -> tuple[list[Finding], list[Result], dict[str, Probe]]:
-    """The findings of a target on some cases, all its results, and what they are of."""
+    """Return the findings of a target on some cases, all its results, and its probes by id."""
     probes: dict[str, Probe] = {spec.id: SpecProbe(spec) for spec in specs}
     process = staged(opened)
     kept, results = Kept(), []
-    for one in tried(process, list(probes.values()), ACCURACY):
-        kept.offer(one)
-        results.append(result_of(one.probe, "staged", one.judgement, 0.0, None))
+    for run in tried(process, list(probes.values()), ACCURACY):
+        kept.offer(run)
+        results.append(result_of(run.probe, "staged", run.judgement, 0.0, None))
     needed = {result.case: result for result in with_needed_classes(results)}
     results = [needed.get(r.case, r) for r in results]
     causes = explained(results, probes, kept, ACCURACY)
     results = [structs.replace(r, diagnosis=causes.get(r.case, ())) for r in results]
-    known = dict(probes)
-    context = DiagnosisContext(process, ACCURACY, lambda p: p.id, results, known, kept)
-    findings, better = with_causes(findings_of(results, probes), context, experiments_of(results))
-    amended = {result.case: result for result in better}
+    probes_by_id = dict(probes)
+    context = DiagnosisContext(process, ACCURACY, lambda p: p.id, results, probes_by_id, kept)
+    findings, updates = with_causes(findings_of(results, probes), context, experiments_of(results))
+    amended = {result.case: result for result in updates}
     return findings, [amended.get(r.case, r) for r in results], probes

@@ -1,10 +1,10 @@
-"""Share of the faults of operators that ONNX's own node tests find, with their tolerance, and that our cases find.
+"""Shares of the faults of operators that ONNX's own node tests find, with their tolerance, and that our cases find.
 
-    python -m benchmarks.standard_suite [OPERATOR ...]
+python -m benchmarks.standard_suite [OPERATOR ...]
 
-Every fault is run as a target. A node test finds it where an expected output is not met to within the runner's rtol and
-atol; a case of ours where the verdict fails. One case in one type is enough, and models that are accepted wrongly are
-left out: ONNX has no tests of these. Takes minutes an operator.
+Every fault is run as a target. A node test finds it where an expected output is not met within the runner's rtol and
+atol; a case of ours where the verdict fails. One case in one type is enough. Wrongly accepted models are left out: ONNX
+has no tests of these. Takes minutes per operator.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RANDOM = 300
 
 @dataclass(frozen=True)
 class Standard:
-    """One of ONNX's cases."""
+    """One of ONNX's node tests."""
 
     name: str
     node: Node
@@ -41,7 +41,7 @@ class Standard:
     atol: float
 
     def finds(self, fault: Fault) -> bool:
-        """Tell whether ONNX's runner would fail an implementation with this fault."""
+        """Return whether ONNX's runner would fail an implementation with this fault."""
         memory: dict[str, Any] = {}
         fed = {name: array.copy() for name, array in self.inputs.items()}
         got = run_fault(fault, self.node, self.inputs, fed=fed, memory=memory)
@@ -55,7 +55,7 @@ class Standard:
 
 
 def standard_cases(ops: Sequence[str]) -> Iterator[Standard]:
-    """Yield ONNX's cases of one node of these operators, in the version that the installed onnx gives them."""
+    """Yield ONNX's node tests with a single node of these operators, in the version of the installed onnx."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.loader import load_model_tests
@@ -66,14 +66,14 @@ def standard_cases(ops: Sequence[str]) -> Iterator[Standard]:
             continue
         if not test.data_sets:
             raise SystemExit("this onnx keeps its cases in files; use onnx 1.19 or newer")
-        one = read_model(test.model)
-        given, expected = test.data_sets[0]
+        lone_node = read_model(test.model)
+        feeds, expected = test.data_sets[0]
         order = [value.name for value in test.model.graph.input]
-        arrays = dict(zip(order, given, strict=True))
-        inputs = {name: arrays[graph_name] for name, graph_name in one.inputs.items()}
+        arrays = dict(zip(order, feeds, strict=True))
+        inputs = {name: arrays[graph_name] for name, graph_name in lone_node.inputs.items()}
         results = dict(zip((value.name for value in test.model.graph.output), expected, strict=True))
-        outputs = {name: results[graph_name] for name, graph_name in one.outputs.items()}
-        yield Standard(test.name, one.node, {**one.constants, **inputs}, outputs, test.rtol, test.atol)
+        outputs = {name: results[graph_name] for name, graph_name in lone_node.outputs.items()}
+        yield Standard(test.name, lone_node.node, {**lone_node.constants, **inputs}, outputs, test.rtol, test.atol)
 
 
 def found(specs: Sequence[Any]) -> set[str]:

@@ -1,9 +1,9 @@
 """True faults of the kernels that `benchmarks.naming` runs, by the ids of faults.
 
-The kernels were written first (`kernels/kernels.py`, `kernels/devices.py`: each describes its faults in words). This
-module has, for each of those, the ids by which a diagnosis would name it, everywhere or in one scope (``@``); several
-if one fault has several forms, as in an old version of an operator. A pattern means no more than its words: a name that
-fits only by chance is none of them.
+The kernels were written first; `kernels/kernels.py` and `kernels/devices.py` describe their faults as text. For each of
+those, this module has the ids by which a diagnosis would name it, everywhere or in one scope (``@``). There are several
+if one fault has several forms, as in an old version of an operator. A pattern covers only ids with the meaning of the
+text, not ids that fit by chance.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ class Truth:
     """True faults of one kernel.
 
     faults
-        By the author's word, the patterns of ids that name it. Without patterns the table of faults lacks it.
+        By the author's name of the fault, the patterns of ids that name it. Without patterns the table of faults lacks
+        it.
     """
 
     kernel: str
     faults: Mapping[str, tuple[str, ...]]
 
     def right(self, fault: str) -> bool:
-        """Tell whether an id names one of its faults."""
+        """Return whether an id names one of its faults."""
         return any(fnmatchcase(fault, pattern) for patterns in self.faults.values() for pattern in patterns)
 
 
@@ -75,7 +76,7 @@ _ALL = (
     ),
     _truth(
         "clip-behind",
-        # Of the one gate of RNN all is the last, and what its activation returns is the state.
+        # RNN has a single gate, which is the last, and its activation returns the state.
         clip_behind="clip.after-activation clip.on-hidden",
         candidate_bias="bias.last-recurrent-ignored bias.recurrent-half-ignored",
     ),
@@ -87,7 +88,7 @@ _ALL = (
     _truth(
         "single-precision",
         float64_in_float32="precision.computed-in-single",
-        # Y is zero behind a short row: of GRU and RNN, which have no other state, nothing tells the two apart.
+        # Y is zero after a short row, and GRU and RNN have no other state, so the two are indistinguishable.
         last_row_of_y="outputs.last-row-of-tensor@forward lengths.states-cleared@forward",
         swapped_bias="lstm.gates.oifc@Rb gru.gates.rzh@Rb",
     ),

@@ -1,7 +1,7 @@
-"""Words of the documents and docstrings, and how often "what" stands in 1,000 of them: ``python -m benchmarks.words``.
+"""Word counts of documents and docstrings, with the rate of "what": ``python -m benchmarks.words``.
 
 "What" as a noun ("what is not said") is the mark of prose that is hard to read; the goal is at most 2 in 1,000 words.
-Pages are counted whole, but for the rules of tables; the rate is that of their prose, without blocks of code.
+Pages are counted whole, except the rules of tables; the rate is that of their prose, without blocks of code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def rate(text: str) -> tuple[int, float]:
 
 
 def length(text: str) -> int:
-    """Return the number of words of a page, those of its code included."""
+    """Return the number of words of a page, including those of its code."""
     return sum(any(map(str.isalnum, word)) for word in text.split())
 
 

@@ -1,4 +1,4 @@
-"""Two recordings of everything that onnxspec does, compared field by field: an internal change must not change them.
+"""Comparison of two recordings of onnxspec's outputs, field by field: an internal change must not alter them.
 
-``python -m benchmarks.comparison record --out DIR`` makes one, ``compare BEFORE AFTER`` prints the differences.
+``python -m benchmarks.comparison record --out DIR`` makes a recording, ``compare BEFORE AFTER`` prints the differences.
 """

@@ -57,9 +57,9 @@ def main(given: Sequence[str] | None = None) -> int:
         print(shown(differences, options.examples))
         return int(bool(differences))
     if options.command == "record":
-        proven = PROVEN if options.prove is None else [_pair(each) for each in options.prove]
-        chosen = [step for step in _steps(options.targets_file, proven) if _named(step.name, options.only)]
-        for line in record(options.out, chosen, options.python, fresh=options.fresh):
+        proved = PROVEN if options.prove is None else [_pair(each) for each in options.prove]
+        selected_steps = [step for step in _steps(options.targets_file, proved) if _named(step.name, options.only)]
+        for line in record(options.out, selected_steps, options.python, fresh=options.fresh):
             print(line)
         return 0
     for step in _steps(TARGETS, PROVEN):

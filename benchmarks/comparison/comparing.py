@@ -1,4 +1,4 @@
-"""Two recordings compared: files that both or one of them has, and every field of those that both have."""
+"""Comparison of two recordings: files that one or both have, and every field of common files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = (
     *("record", "purpose", "by", "target", "smallest", "changed", "case", "name", "title", "id"),
     *("operator", "interpretation", "option"),
 )
-"""Keys whose values together name an item of a list, as far as the item has them, or the result in it."""
+"""Keys whose values together identify an item of a list, or the result in it, if the item has them."""
 
 TEXTS = (".err", ".out", ".txt", ".md", ".py", ".csv", ".xml", ".toml", ".html", ".cut")
 ABSENT = "(absent)"
@@ -34,7 +34,7 @@ def _json_lines(data: bytes) -> list[Any]:
     rows = [json.loads(line) for line in data.splitlines()]
     if not rows or not isinstance(rows[0], dict) or rows[0].get("record") != "header":
         return rows
-    results: dict[tuple[str, str], dict[str, Any]] = {}  # as 0.4 has them: without a header, updates in place
+    results: dict[tuple[str, str], dict[str, Any]] = {}  # in the form of 0.4: without a header, updates in place
     for row in rows:
         if row.pop("record") in ("result", "update"):
             row.pop("by", None)
@@ -47,7 +47,7 @@ READERS: dict[str, tuple[Callable[[bytes], Any], ...]] = {
     ".jsonl": (_json_lines,),
     ".out": (_json, _json_lines),
 }
-"""How files are read as JSON, by their suffix; what a command prints may be either."""
+"""Readers of files as JSON, by suffix; the output of a command may have either form."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Side:
-    """One recording's folder of a step, and the paths that its texts are full of."""
+    """One recording's folder of a step, and the paths that occur in its texts."""
 
     folder: Path
     places: Mapping[str, str]
@@ -104,12 +104,12 @@ class _Side:
         return {path.relative_to(self.folder).as_posix(): path for path in paths}
 
     def content(self, path: Path) -> Any:
-        """JSON where it is JSON or lines of it, else lines of text, else a digest."""
+        """Return JSON data, else lines of text, else a digest."""
         data = path.read_bytes()
         for read in READERS.get(path.suffix, ()):
             try:
                 return _settled(read(data), self.places)
-            except ValueError:  # text that is no JSON, or half of it
+            except ValueError:  # text that is not JSON, or incomplete
                 continue
         if path.suffix in TEXTS or path.suffix in READERS:
             lines = settled(data.decode("utf-8", "replace"), self.places).splitlines()
@@ -123,8 +123,8 @@ def _files(step: str, before: _Side, after: _Side) -> Iterator[Difference]:
         if left_out(f"{step}/{name}"):
             continue
         if name not in old or name not in new:
-            there = [str(name in side) for side in (old, new)]
-            yield Difference(step, name, "file there", "", there[0], there[1])
+            presence = [str(name in side) for side in (old, new)]
+            yield Difference(step, name, "file there", "", presence[0], presence[1])
             continue
         if old[name].read_bytes() == new[name].read_bytes():
             continue
@@ -142,7 +142,7 @@ def _settled(value: Any, places: Mapping[str, str]) -> Any:
 
 
 def _differing(a: Any, b: Any, field: str, path: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the sort of each field that differs, its place, and its values."""
+    """Yield the kind of each field that differs, its path, and its values."""
     if a == b:
         return
     if isinstance(a, list) and isinstance(b, list):
@@ -166,30 +166,30 @@ def _of_keys(
     a: Mapping[str, Any], b: Mapping[str, Any], field: str, path: str, *, listed: bool
 ) -> Iterator[tuple[str, str, str, str]]:
     for key in [*a, *(key for key in b if key not in a)]:
-        # Keys that are no plain words name cases and files: fields of one sort have one name.
-        sort = key if not listed and _PLAIN.fullmatch(key) else "*"
-        below = f"{field}/{sort}".removeprefix("/")
-        which = f"{path}/{key}".removeprefix("/")
+        # Keys with other characters are names of cases and files: their fields share one kind.
+        kind = key if not listed and _PLAIN.fullmatch(key) else "*"
+        child_field = f"{field}/{kind}".removeprefix("/")
+        child_path = f"{path}/{key}".removeprefix("/")
         if key in a and key in b:
-            yield from _differing(a[key], b[key], below, which)
+            yield from _differing(a[key], b[key], child_field, child_path)
         else:
-            yield below, which, *(_brief(side[key]) if key in side else ABSENT for side in (a, b))
+            yield child_field, child_path, *(_brief(side[key]) if key in side else ABSENT for side in (a, b))
 
 
 def _of_items(a: list[Any], b: list[Any], field: str, path: str) -> Iterator[tuple[str, str, str, str]]:
-    """Items that only one of two lists has, or that both have in another order."""
+    """Yield items that only one of two lists has, or one difference if the order differs."""
     counts = [Counter(json.dumps(each, sort_keys=True) for each in side) for side in (a, b)]
     gone, new = counts[0] - counts[1], counts[1] - counts[0]
-    below = f"{field}/*".removeprefix("/")
+    item_field = f"{field}/*".removeprefix("/")
     if not gone and not new:
         yield f"{field}/(order)".removeprefix("/"), path, _brief(a), _brief(b)
     pairs = list(gone.elements()), list(new.elements())
     for number in range(max(map(len, pairs))):
-        yield below, path, *(side[number] if number < len(side) else ABSENT for side in pairs)
+        yield item_field, path, *(side[number] if number < len(side) else ABSENT for side in pairs)
 
 
 def _named(items: list[Any]) -> dict[str, Any] | None:
-    """The items of a list by what names them, those of one name by number; None where something has no name."""
+    """Return the items of a list by name, with a number for repeated names; None if an item has no name."""
     if not items or not all(isinstance(each, dict) for each in items):
         return None
     times: Counter[str] = Counter()
@@ -212,24 +212,26 @@ def _brief(value: Any) -> str:
 
 
 def shown(differences: Sequence[Difference], examples: int) -> str:
-    """Differences for people: by step and sort of field, with some examples of each."""
+    """Return the differences as text: by step and kind of field, with some examples of each."""
     if not differences:
         return "the recordings are equal, but for what varies from run to run"
-    sorts: dict[tuple[str, str, str], list[Difference]] = defaultdict(list)
-    for each in differences:
-        sorts[each.step, Path(each.file).name, each.field].append(each)
+    by_kind: dict[tuple[str, str, str], list[Difference]] = defaultdict(list)
+    for difference in differences:
+        by_kind[difference.step, Path(difference.file).name, difference.field].append(difference)
     lines = []
-    for (step, file, field), alike in sorts.items():
-        lines.append(f"{step}: {file} {field}: {len(alike)} differ")
-        for each in alike[:examples]:
-            where = " ".join(part for part in (each.file if each.file != file else "", each.path) if part)
-            lines += [f"    {where}", *_sides(each.before, each.after)]
+    for (step, file, field), group in by_kind.items():
+        lines.append(f"{step}: {file} {field}: {len(group)} differ")
+        for difference in group[:examples]:
+            location = " ".join(
+                part for part in (difference.file if difference.file != file else "", difference.path) if part
+            )
+            lines += [f"    {location}", *_sides(difference.before, difference.after)]
     return "\n".join([*lines, f"{len(differences)} differences"])
 
 
 def _sides(before: str, after: str) -> list[str]:
-    """Both values, from a little before where they part."""
-    same = next((n for n, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
-    start = max(0, same - 60)
+    """Return both values, from a little before their first difference."""
+    common = next((n for n, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
+    start = max(0, common - 60)
     lead = "..." if start else ""
     return [f"      {mark} {lead}{text[start : start + 240]}" for mark, text in (("-", before), ("+", after))]

@@ -21,7 +21,7 @@ NOT_THERE = 3
 """Exit code of a command whose target could not start."""
 
 PAUSE = 3600
-"""Seconds after which a command is given up."""
+"""Time limit of a command in seconds."""
 
 _ASKED = """
 import onnxspec.reference as r, pathlib, sys
@@ -31,43 +31,42 @@ print(sys.prefix)
 
 
 def record(folder: Path, chosen: Sequence[Step], python: str, *, fresh: bool = False) -> list[str]:
-    """Run the steps that the recording lacks (all of them if ``fresh``); return a line for each that could not be
-    recorded."""
+    """Run the steps that the recording lacks (all of them if ``fresh``). Return a line for each failed step."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    told = _read(folder)
-    told["places"] = _places(folder, python)
+    recording = _read(folder)
+    recording["places"] = _places(folder, python)
     left_out = []
     for step in chosen:
-        if step.name in told["steps"] and not fresh:
+        if step.name in recording["steps"] and not fresh:
             continue
         print(f"{step.name} ...", flush=True)
-        told["steps"][step.name] = _run(step, folder / step.name, python)
-        reason = told["steps"][step.name].get("not_recorded", "")
+        recording["steps"][step.name] = _run(step, folder / step.name, python)
+        reason = recording["steps"][step.name].get("not_recorded", "")
         if reason:
             left_out.append(f"{step.name}: not recorded: {reason}")
-        (folder / FILE).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        (folder / FILE).write_text(json.dumps(recording, indent=1) + "\n", encoding="utf-8")
     return left_out
 
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        told: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        recording: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {"steps": {}}
-    return told
+    return recording
 
 
 def _places(folder: Path, python: str) -> dict[str, str]:
-    """Return the beginnings of paths in texts, by name: these differ between recordings."""
+    """Return the path prefixes that differ between recordings, by name."""
     answer = subprocess.run([python, "-c", _ASKED], cwd=folder, capture_output=True, text=True, check=True)
     code, environment = answer.stdout.splitlines()
-    here = str(Path(__file__).resolve().parents[2])
-    return {"recording": str(folder), "environment": environment, "code": code, "comparison": here}
+    repository = str(Path(__file__).resolve().parents[2])
+    return {"recording": str(folder), "environment": environment, "code": code, "comparison": repository}
 
 
 def _run(step: Step, folder: Path, python: str) -> dict[str, Any]:
-    """Run the commands of a step until one cannot start its target; exit codes, or why nothing was recorded."""
+    """Run the commands of a step until one cannot start its target. Return exit codes, or why nothing was recorded."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir()
@@ -91,7 +90,7 @@ def _run(step: Step, folder: Path, python: str) -> dict[str, Any]:
 
 
 def _command(command: list[str], folder: Path, number: int) -> tuple[int, str]:
-    """Return exit code and standard error of a command, whose outputs are kept in the folder."""
+    """Return exit code and standard error of a command; its outputs are kept in the folder."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100", "NO_COLOR": "1"}
     with open(folder / f"{number}.out", "wb") as out, open(folder / f"{number}.err", "wb") as err:
         code = subprocess.run(
@@ -101,7 +100,7 @@ def _command(command: list[str], folder: Path, number: int) -> tuple[int, str]:
 
 
 def _files(argument: str, folder: Path) -> list[str]:
-    """The files that an argument with a * stands for, in order; any other argument by itself."""
+    """Return the sorted files that match an argument with a *; any other argument unchanged."""
     if "*" not in argument:
         return [argument]
     return [os.path.relpath(path, folder) for path in sorted(folder.parent.glob(argument.removeprefix("../")))]

@@ -1,6 +1,6 @@
 """Recorded commands of onnxspec, by steps, each in a folder of its own.
 
-``fuzz`` is not among them: Hypothesis draws other cases when other modules are loaded.
+``fuzz`` is left out: Hypothesis draws other cases when other modules are loaded.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ PROVEN = (("RNN", "float32"), ("LSTM", "float32"), ("GRU", "float32"), ("Extende
 """Operators and types (all where empty) for which the suite is proved; all of them take a quarter of an hour."""
 
 CHAINED = {"onnxruntime-openvino": ("", "+neg")}
-"""Lanes of targets: OpenVINO's provider claims no LSTM that stands alone."""
+"""Variants of targets: OpenVINO's provider declines every LSTM without a neighbour node."""
 
 NONCE = "4711"
 EXPLAINED = ("gru-14.float32.forward.lengths-ragged.T4N3I2H5", "lstm-14.float32.forward.bias.T4N3I2H5.e49129")
 WRAPS = ("neg", "cast", "qdq", "layers")
 GENERATED = ("LSTM", "GRU", "RNN", "ExtendedLSTM")
 STORED = "run"
-"""The folder of a run within that of its step."""
+"""The folder of a run inside that of its step."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Step:
 
 
 def steps(targets: Sequence[str], targets_file: str, proven: Sequence[tuple[str, str]] = PROVEN) -> list[Step]:
-    """All steps, cheap ones first; later ones may read what earlier ones wrote."""
+    """Return all steps, cheap ones first; later ones may read files of earlier ones."""
     small = [*_texts(), *_small_runs(), *_directories(), _certificate()]
     return [*small, *_targets(targets, targets_file), *_proofs(proven)]
 

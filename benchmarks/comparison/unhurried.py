@@ -1,6 +1,6 @@
-"""onnxspec without the clock of its experiments: their results must not depend on how busy the machine is.
+"""onnxspec without the time limit of its experiments: their results must not depend on the load of the machine.
 
-Its text is sent to the interpreter whose onnxspec is recorded (``python -c TEXT ARGUMENT ...``); it needs nothing else.
+The text is sent to the interpreter of the recorded onnxspec (``python -c TEXT ARGUMENT ...``); it needs nothing else.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from onnxspec.conformance.cli.start import main
 from onnxspec.conformance.diagnosis.experiments import Budget
 
 UNHURRIED = 1e6
-"""Seconds that are always left; experiments end by their rounds."""
+"""Remaining seconds at any time; experiments end by their rounds."""
 
 Budget.left = property(lambda self: UNHURRIED)  # type: ignore[assignment,method-assign]
 

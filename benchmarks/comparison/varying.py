@@ -1,5 +1,4 @@
-"""Fields and texts that vary from run to run of the same onnxspec, each with its reason; everything else must be
-equal."""
+"""Fields and texts that vary from run to run of the same onnxspec, with reasons; everything else must be equal."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from fnmatch import fnmatchcase
 
 @dataclass(frozen=True)
 class Varying:
-    """Fields (``/`` between keys, ``*`` for what stands in a list) of files that vary, whatever they hold."""
+    """Fields of files that vary, with any content (``/`` between keys, ``*`` for an index of a list)."""
 
     files: str
     fields: str
@@ -56,12 +55,12 @@ PROGRESS = Pattern(
 
 
 def varies(file: str, field: str) -> bool:
-    """Tell whether a field of a file is known to vary."""
+    """Return whether a field of a file is known to vary."""
     return any(fnmatchcase(file, each.files) and fnmatchcase(field, each.fields) for each in VARYING)
 
 
 def left_out(file: str) -> bool:
-    """Tell whether all of a file is known to vary."""
+    """Return whether a whole file is known to vary."""
     return any(fnmatchcase(file, each.files) and each.fields == "*" for each in VARYING)
 
 

@@ -54,12 +54,12 @@ class Adapter:
             raise ValueError(f"no kernel {self.kernel!r}; there are right, {', '.join(TRUTH)}")
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Return a description of the runtime, as JSON data."""
         runtime = f"device-{self.kernel}"
         return {"runtime": runtime, "version": "1", "provider": "", "device": "CPU", "platform": platform.platform()}
 
     def prepare(self, model: bytes) -> Session:
-        """Compile the one node of `model`; whatever else it holds is refused."""
+        """Return a session of the single node of `model`; refuse all other models."""
         graph = onnx.load_model_from_string(model).graph
         if len(graph.node) != 1 or graph.node[0].op_type not in DEFAULTS or graph.node[0].domain not in ("", "ai.onnx"):
             raise NotImplementedError("only one node, LSTM, GRU or RNN, can be run")
@@ -93,7 +93,7 @@ class Session:
         self.functions = [functions[d * each : (d + 1) * each] for d in range(directions)]
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return the outputs in the graph's order."""
         values = {**self.constants, **feeds}
         given = [values[name] if name else None for name in self.inputs]
         x, w, r, b, lengths, h, c, p = given + [None] * (8 - len(given))
@@ -129,15 +129,15 @@ class Session:
             backward = d == 1 or self.direction == "reverse"
             plan = Plan(self, d, w[d], r[d], b if b is None else b[d], p if p is None else p[d])
             for step in range(steps):
-                batch = int(np.count_nonzero(lengths > step))  # as rows are sorted, those at the front are alive
+                batch = int(np.count_nonzero(lengths > step))  # rows are sorted by length, so the first ones are active
                 if not batch:
                     break
                 at = (lengths[order][:batch] - 1 - step) if backward else np.full(batch, step)
                 if "tile-restart" in self.faults and step and step % STEPS_OF_A_TILE == 0:
                     workspace[1, :batch] = first_cell[:batch]
-                now = plan.step(x[at, order[:batch]], workspace[0, :batch], workspace[1, :batch])
-                workspace[0, :batch], workspace[1, :batch] = now
-                y[at, d, order[:batch]] = now[0]
+                new_states = plan.step(x[at, order[:batch]], workspace[0, :batch], workspace[1, :batch])
+                workspace[0, :batch], workspace[1, :batch] = new_states
+                y[at, d, order[:batch]] = new_states[0]
             last[:, d] = workspace[:, back]
         results = [y, last[0], last[1]]
         if self.layout:
@@ -147,7 +147,7 @@ class Session:
 
 
 class Plan:
-    """What one direction computes in a step: all gates in one product, as [rows, gates * size]."""
+    """Computation of one direction in a step: all gates in one product, as [rows, gates * size]."""
 
     def __init__(self, session: Session, d: int, w: Any, r: Any, b: Any, p: Any) -> None:
         self.session, self.functions, self.faults = session, session.functions[d], session.faults
@@ -184,7 +184,7 @@ class Plan:
         return (1 - z) * self.activate(1, from_x[:, 2 * n :] + inner) + z * h
 
     def activate(self, which: int, value: Any) -> Any:
-        """An activation of a gate, behind the clip."""
+        """Return an activation of a gate, after the clip."""
         return self.function(which, np.clip(value, -self.session.clip, self.session.clip))
 
     def function(self, which: int, x: Any) -> Any:

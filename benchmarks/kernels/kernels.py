@@ -96,7 +96,7 @@ class Adapter:
             raise ValueError(f"no kernel {self.kernel!r}; there are plain, {', '.join(TRUTH)}")
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Return a description of the runtime, as JSON data."""
         return {
             "runtime": f"kernel-{self.kernel}",
             "version": "1",
@@ -106,7 +106,7 @@ class Adapter:
         }
 
     def prepare(self, model: bytes) -> Session:
-        """Take the one node out of `model`; whatever else it holds is refused."""
+        """Return a session of the single node of `model`; refuse all other models."""
         graph = onnx.load_model_from_string(model).graph
         if len(graph.node) != 1 or graph.node[0].op_type not in GATES or graph.node[0].domain not in ("", "ai.onnx"):
             raise NotImplementedError("only one node, LSTM, GRU or RNN, can be run")
@@ -114,7 +114,7 @@ class Adapter:
 
 
 class Session:
-    """One node, and what goes wrong in it."""
+    """One node, and its faults."""
 
     def __init__(self, graph: Any, faults: frozenset[str]) -> None:
         self.node = graph.node[0]
@@ -123,7 +123,7 @@ class Session:
         self.faults = faults
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Outputs in the graph's order."""
+        """Return the outputs in the graph's order."""
         values = {**self.constants, **feeds}
         inputs = [values[name] if name else None for name in self.node.input]
         if inputs[0].dtype not in (np.float16, np.float32, np.float64):
@@ -164,7 +164,7 @@ class Layer:
         self.clip = 0.0 if "no-clip" in faults else clip
 
     def _initial(self, state: Any) -> np.ndarray:
-        """[directions, rows, size], zeros where there is none."""
+        """Return a state as [directions, rows, size]; zeros for None."""
         if state is None:
             return np.zeros((self.directions, self.rows, self.size), self.wide)
         state = state.astype(self.wide)
@@ -175,7 +175,7 @@ class Layer:
         return np.asarray(state)
 
     def run(self) -> list[np.ndarray]:
-        """Y, Y_h and, for an LSTM, Y_c."""
+        """Return Y, Y_h and, for an LSTM, Y_c."""
         y = np.zeros((self.steps, self.directions, self.rows, self.size), self.wide)
         y_h = np.zeros((self.directions, self.rows, self.size), self.wide)
         y_c = np.zeros_like(y_h)
@@ -258,7 +258,7 @@ class Layer:
         return o * last(new), new
 
     def _product(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """left @ right.T, in float16 one addition after the other where sums are kept so."""
+        """Return left @ right.T; with `half_sums`, add the products one after the other in float16."""
         if not self.half_sums:
             return np.asarray(left @ right.T)
         left, right = left.astype(np.float16), right.astype(np.float16)

@@ -1,10 +1,10 @@
 """Compare v0.4.0 and this version on the frozen corpus, recording by recording.
 
-    python -m benchmarks.net [--baseline PYTHON] [--full] [NAME ...]
+python -m benchmarks.net [--baseline PYTHON] [--full] [NAME ...]
 
 Without --full a sample is compared, in at most five minutes on two cores; with it everything, in at most thirty. The
-baseline is made from its commit in a folder for caches, unless --baseline names an interpreter that has v0.4.0; its
-answers are kept there, too. Exit code 1 where something differs.
+baseline is built from its commit in a cache folder, unless --baseline names an interpreter that has v0.4.0; its answers
+are cached there, too. Exit code 1 where something differs.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "onnxspec-net" / COMMIT
 SIDE = Path(__file__).with_name("side.py")
 RADII = 1e-5
-"""Relative difference of radii that is no difference."""
+"""Relative difference of radii that counts as equal."""
 
 MARGIN = 8
-"""How many bounds away a fault is caught for certain."""
+"""Ratio of error to bound above which a fault counts as caught for certain."""
 
 SAMPLED = {"numbers": (12, 1), "faults": (60, 12), "conforming": (40, 8)}
-"""By recording every how many-th case is compared, in the fast net and in the full one."""
+"""By recording, N for every Nth case: of the fast net and of the full one."""
 
 KERNELS = ROOT / "benchmarks" / "kernels" / "targets.toml"
 RECURRENT = ("--op", "LSTM", "--op", "GRU", "--op", "RNN")
@@ -124,26 +124,26 @@ def _environment() -> Path:
 
 
 def _side(python: Path | None, name: str, full: bool) -> dict[str, Any]:
-    """Return a recording of one side; None stands for today's, whose answers are not kept."""
-    every = SAMPLED[name][full]
-    key = _key(name, str(every), *(path.read_bytes() for path in (SIDE, Path(corpus.__file__), corpus.FILE)))
-    kept = CACHE / f"{key}.pickle"
-    if python is not None and kept.exists():
-        recorded: dict[str, Any] = pickle.loads(kept.read_bytes())
+    """Return a recording of one side; None stands for this version, whose answers are not cached."""
+    step = SAMPLED[name][full]
+    key = _key(name, str(step), *(path.read_bytes() for path in (SIDE, Path(corpus.__file__), corpus.FILE)))
+    cached = CACHE / f"{key}.pickle"
+    if python is not None and cached.exists():
+        recorded: dict[str, Any] = pickle.loads(cached.read_bytes())
         return recorded
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "recording.pickle")
-        arguments = [str(python or sys.executable), str(SIDE), name, str(out), str(every)]
+        arguments = [str(python or sys.executable), str(SIDE), name, str(out), str(step)]
         subprocess.run(arguments, check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
         answer = out.read_bytes()
     if python is not None:
-        _keep(kept, answer)
+        _keep(cached, answer)
     recorded = pickle.loads(answer)
     return recorded
 
 
 def _key(name: str, *parts: str | bytes) -> str:
-    """Return the name under which the baseline's answer is kept: another question has another one."""
+    """Return the cache key of an answer of the baseline; it depends on all parts of the question."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode() if isinstance(part, str) else part)
@@ -152,7 +152,7 @@ def _key(name: str, *parts: str | bytes) -> str:
 
 
 def _keep(path: Path, answer: bytes) -> None:
-    """Write the baseline's answer whole, as other checkouts may read it meanwhile."""
+    """Write the baseline's answer atomically, because other checkouts may read it meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}")
     unfinished.write_bytes(answer)
@@ -162,10 +162,10 @@ def _keep(path: Path, answer: bytes) -> None:
 def _command(python: Path | None, name: str, full: bool) -> dict[str, Any]:
     """Return the exit code of a command, and the results of a run by case."""
     arguments = list(COMMANDS[name])
-    kept = CACHE / f"{_key(name, *arguments, *FIELDS)}.json"
-    if python is not None and kept.exists():
-        found: dict[str, Any] = json.loads(kept.read_bytes())
-        return found
+    cached = CACHE / f"{_key(name, *arguments, *FIELDS)}.json"
+    if python is not None and cached.exists():
+        record: dict[str, Any] = json.loads(cached.read_bytes())
+        return record
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "run", "results.jsonl")
         if arguments[0] == "run":
@@ -174,20 +174,20 @@ def _command(python: Path | None, name: str, full: bool) -> dict[str, Any]:
             arguments = as_v0_4(arguments)
         command = [str(python or sys.executable), "-m", "onnxspec.conformance", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "COLUMNS": "100"})
-        found = {"exit code": done.returncode}
+        record = {"exit code": done.returncode}
         if results.exists():
             rows: dict[str, dict[str, Any]] = {}
             for row in map(json.loads, results.read_text().splitlines()):
-                if row.get("record", "result") in ("result", "update"):  # those of 0.4 have no record
+                if row.get("record", "result") in ("result", "update"):  # results of 0.4 have no `record`
                     rows.setdefault(row["case"], {}).update(row)
-            found |= {case: [row.get(field) for field in FIELDS] for case, row in rows.items()}
+            record |= {case: [row.get(field) for field in FIELDS] for case, row in rows.items()}
         elif arguments[0] == "list":
-            found["output"] = done.stdout
-    answer = json.dumps(found).encode()
+            record["output"] = done.stdout
+    answer = json.dumps(record).encode()
     if python is not None:
-        _keep(kept, answer)
-    found = json.loads(answer)
-    return found
+        _keep(cached, answer)
+    record = json.loads(answer)
+    return record
 
 
 def _results(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -220,7 +220,7 @@ def _numbers(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 
 
 def _faults(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Yield faults that a case showed and does not show any more, and faults that are gone."""
+    """Yield faults that a case showed and no longer shows, and faults that are gone."""
     for name, before in old.items():
         after = new.get(name)
         if after is None or isinstance(before, str) or isinstance(after, str):
@@ -231,8 +231,10 @@ def _faults(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 
 
 def _conforming(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Yield right kernels that are accused and were not; styles may go. (Some break a convention on padding, which is
-    no accusation, and are far off on both sides.)"""
+    """Yield right kernels that fail now and did not before; styles may be gone.
+
+    (Some break a convention on padding, which is no failure, and are far off on both sides.)
+    """
     accused = (name for name, ratio in new.items() if not ratio <= 1 and old.get(name, 0.0) <= 1)
     yield from (f"{name}: {new[name]:.3g} bounds off" for name in accused)
     if not new:

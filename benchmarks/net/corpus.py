@@ -1,4 +1,4 @@
-"""The frozen corpus: `core` of v0.4.0 and 300 of its random cases, with digests of their models and inputs.
+"""Frozen corpus: `core` of v0.4.0 and 300 of its random cases, with digests of their models and inputs.
 
 It is never thinned. The interpreter of v0.4.0 made it: ``PYTHON benchmarks/net/corpus.py``. Models and inputs would be
 100 MB, so v0.4.0 rebuilds them from a case's JSON where they are needed.
@@ -19,8 +19,10 @@ FILE = Path(__file__).with_name("corpus.jsonl.xz")
 
 @cache
 def corpus() -> tuple[dict[str, Any], ...]:
-    """Return the rows of the corpus: part (``core`` or ``random``), id, JSON of the case, and the digest of the models
-    and inputs of each of its sessions."""
+    """Return the rows of the corpus: part (``core`` or ``random``), id, JSON of the case, and digests.
+
+    There is a digest of model and inputs for each session of the case.
+    """
     lines = lzma.decompress(FILE.read_bytes()).decode().splitlines()
     return tuple(dict(zip(("part", "id", "case", "digests"), json.loads(line), strict=True)) for line in lines)
 
@@ -39,7 +41,7 @@ def digests_of(trials: Iterable[Any]) -> list[str]:
 
 
 def _freeze() -> None:
-    """Write the corpus; the interpreter is that of v0.4.0."""
+    """Write the corpus; needs the interpreter of v0.4.0."""
     from onnxspec.cases import build_case, operator_versions, profile
     from onnxspec.cases.profiles.fresh import fresh_specs
 

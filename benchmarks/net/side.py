@@ -1,9 +1,9 @@
-"""One side of the comparison: what an installed onnxspec computes on the frozen corpus.
+"""One side of the comparison: values that an installed onnxspec computes on the frozen corpus.
 
-    PYTHON benchmarks/net/side.py RECORDING OUT.pickle [every Nth case]
+PYTHON benchmarks/net/side.py RECORDING OUT.pickle [every Nth case]
 
-It runs with v0.4.0's interpreter and with today's. Only this module reaches into internals: whoever moves them adapts
-the part that is not in a ``try`` of v0.4.0.
+It runs with v0.4.0's interpreter and with this version's. Only this module uses internals. A change that moves them
+must adapt the part that is not in a ``try`` for v0.4.0.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def runs(every: int, illegal: bool = False) -> Iterator[tuple[str, Any, dict[str
 
 
 def numbers(every: int) -> dict[str, Any]:
-    """Values, radii and undefined elements by case, class, and way of judging: step by step, or as a free run."""
-    found: dict[str, Any] = {}
+    """Return values, radii and undefined elements by case, class, and way of judging: step by step, or as a free
+    run."""
+    record: dict[str, Any] = {}
     for name, node, inputs in runs(every):
         with np.errstate(all="ignore"):
             computed = evaluate(node, inputs)
@@ -50,16 +51,16 @@ def numbers(every: int) -> dict[str, Any]:
                 try:
                     expected = expect(node, inputs, observed, accuracy)
                 except ValueError as error:  # an operator with arithmetics of its own
-                    found[f"{name} {accuracy} {way}"] = str(type(error))
+                    record[f"{name} {accuracy} {way}"] = str(type(error))
                     continue
-                found[f"{name} {accuracy} {way}"] = [
+                record[f"{name} {accuracy} {way}"] = [
                     (e.output, e.clause, e.number.value, e.number.radius, undefined(e.number)) for e in expected
                 ]
-    return found
+    return record
 
 
 def node_type(node: Any, inputs: dict[str, np.ndarray], array: np.ndarray) -> Any:
-    """The type of a reported output: that of X, unless the output is quantized."""
+    """Return the type of a reported output: that of X, unless the output is quantized."""
     X = inputs.get("X")
     return X.dtype if X is not None and X.dtype.kind not in "iu" else array.dtype
 
@@ -69,7 +70,7 @@ def undefined(number: Any) -> Any:
 
 
 def margin(node: Any, inputs: dict[str, np.ndarray], returned: dict[str, np.ndarray], accuracy: str) -> float:
-    """The largest error over its bound, of an implementation's outputs judged step by step."""
+    """Return the largest error over its bound, of an implementation's outputs judged step by step."""
     worst = 0.0
     for e in expect(node, inputs, returned, accuracy):
         if e.output not in returned:
@@ -87,10 +88,10 @@ def margin(node: Any, inputs: dict[str, np.ndarray], returned: dict[str, np.ndar
 
 
 def faults(every: int) -> dict[str, Any]:
-    """By fault and case, how many bounds an implementation with the fault is off."""
+    """Return the ratio of error to bound of an implementation with each fault, by fault and case."""
     from onnxspec.reference import faults_of
 
-    found: dict[str, Any] = {}
+    ratios_by_name: dict[str, Any] = {}
     for name, node, inputs in small_runs(every):
         operator = operator_of(node.op_type, node.domain)
         for fault in faults_of(node.op_type, node.since_version):
@@ -99,21 +100,21 @@ def faults(every: int) -> dict[str, Any]:
             try:
                 with np.errstate(all="ignore"):
                     returned = operator.answer(node, inputs, (fault,), memory={})
-                found[f"{fault.id} {name}"] = margin(node, inputs, returned, "standard")
+                ratios_by_name[f"{fault.id} {name}"] = margin(node, inputs, returned, "standard")
             except Exception as error:  # a difference, if only one side raises it
-                found[f"{fault.id} {name}"] = type(error).__name__
-    return found
+                ratios_by_name[f"{fault.id} {name}"] = type(error).__name__
+    return ratios_by_name
 
 
 def conforming(every: int) -> dict[str, Any]:
-    """By conforming kernel and case, how many bounds it is off: at most 1."""
-    found: dict[str, Any] = {}
+    """Return the ratio of error to bound of conforming kernels, by kernel and case; it is at most 1."""
+    ratios_by_name: dict[str, Any] = {}
     for name, node, inputs in small_runs(every):
         for style, kernel in operator_of(node.op_type, node.domain).conforming.items():
             with np.errstate(all="ignore"):
                 returned = kernel.run(node, inputs)
-            found[f"{style} {name}"] = margin(node, inputs, dict(returned), kernel.accuracy)
-    return found
+            ratios_by_name[f"{style} {name}"] = margin(node, inputs, dict(returned), kernel.accuracy)
+    return ratios_by_name
 
 
 def small_runs(every: int) -> Iterator[tuple[str, Any, dict[str, np.ndarray]]]:

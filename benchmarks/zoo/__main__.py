@@ -1,14 +1,17 @@
-"""How many faults of the zoo are caught by lists of cases.
+"""Count the faults of the zoo that lists of cases catch.
 
-    python -m benchmarks.zoo [BATCH ...] [--fresh 300] [--fuzz CASES | --minutes M] [--seed 1] [--missed]
+python -m benchmarks.zoo [BATCH ...] [--fresh 300] [--fuzz CASES
 
-Without BATCH these are the batches of this folder. The older batches, against which faults and cases were tuned, are in
-git's history: batch_amber, batch_basalt, batch_cedar, batch_dolomite, batch_ember, batch_fjord, batch_granite.
+--minutes M] [--seed 1] [--missed]
 
-For each batch: `smoke`, `core`, so many fresh cases and, where asked for, a search of so many cases or minutes for each
-fault. A fault is caught where a case fails whose outputs it changes.
-Exit code 1 where the right kernel of a batch is accused, or a fault does not show on its own witness: then the batch
-itself is wrong.
+The default is the batches of this folder. The older batches, against which faults and cases were tuned, are in git's
+history: batch_amber, batch_basalt, batch_cedar, batch_dolomite, batch_ember, batch_fjord, batch_granite.
+
+For each batch: `smoke`, `core`, random cases and, if requested, a search of a number of cases or minutes for each
+fault. A fault is caught if a case fails whose outputs it changes.
+
+Exit code 1 where the right kernel of a batch fails, or a fault does not show on its own witness: then the batch itself
+is wrong.
 """
 
 from __future__ import annotations
@@ -34,30 +37,31 @@ from .searching import searched
 
 Arrays = Sequence[Any]
 _TOGETHER = 2
-"""Failing cases after which a fault counts as caught: one may be chance, and more say nothing new."""
+"""Number of failing cases after which a fault counts as caught: one may be chance, and more add nothing."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of a batch, with one session for each model that it has met, which it keeps."""
+    """A kernel of a batch, with one session for each model that it has run."""
 
     batch: ModuleType
     fault: str | None
     sessions: dict[bytes, Any] = field(default_factory=dict)
 
     def fresh(self) -> Kernel:
-        """The same without sessions."""
+        """Return the same kernel without sessions."""
         return Kernel(self.batch, self.fault)
 
     def __call__(self, model: bytes, feeds: dict[str, Any]) -> list[Any]:
-        """The outputs of one run."""
+        """Return the outputs of one run."""
         if model not in self.sessions:
             self.sessions[model] = self.batch.prepare(model, self.fault)
         return list(self.sessions[model].run(feeds))
 
 
 def runs_of(kernel: Kernel, case: Case) -> list[Arrays] | None:
-    """What the sessions of a case return, run by run; None where the kernel does not support it, or breaks off."""
+    """Return the outputs of the sessions of a case, run by run; None where the kernel does not support it, or
+    raises."""
     try:
         outcome = run_in_process(kernel.fresh(), case.trial)
     except Exception:
@@ -66,30 +70,30 @@ def runs_of(kernel: Kernel, case: Case) -> list[Arrays] | None:
 
 
 def same(first: list[Arrays] | None, second: list[Arrays] | None) -> bool:
-    """Whether nothing tells two sessions apart."""
+    """Return whether the outputs of two sessions are indistinguishable."""
     if first is None or second is None:
         return True
-    if len(first) != len(second):  # runs of one of them differ that are the same in the other
+    if len(first) != len(second):  # runs that differ in only one of the sessions
         return False
     pairs = ((a, b) for run, other in zip(first, second, strict=True) for a, b in zip(run, other, strict=True))
     return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
 
 
 def conforms(kernel: Kernel, case: Case) -> bool:
-    """Whether a case accuses a kernel of nothing."""
+    """Return whether a kernel passes a case."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert_conforms(case.spec, kernel.fresh())
     except NotConforming as error:
         return error.judgement.verdict.value in ("unsupported", "not-tried")
-    except Exception:  # what the session of a course asks for, a kernel of NumPy need not have
+    except Exception:  # a kernel of NumPy need not support the sessions of a course
         return True
     return True
 
 
 def caught(batch: ModuleType, cases: Sequence[Case]) -> tuple[dict[str, int], list[str]]:
-    """By fault how many cases fail for it, at most two; and ids of cases that accuse the right kernel."""
+    """Return, by fault, the number of failing cases, at most two; and ids of cases that the right kernel fails."""
     plain = Kernel(batch, None)
     right = [runs_of(plain, case) for case in cases]
     accused = [case.spec.id for case, runs in zip(cases, right, strict=True) if runs and not conforms(plain, case)]
@@ -101,7 +105,7 @@ def caught(batch: ModuleType, cases: Sequence[Case]) -> tuple[dict[str, int], li
                 break
             runs = None if expected is None else runs_of(kernel, case)
             if expected is not None and runs is None:
-                failing += 1  # a kernel that breaks off where the right one does not is seen by anybody
+                failing += 1  # an exception that the right kernel does not raise is obvious
             elif not same(runs, expected):
                 failing += not conforms(kernel, case)
         counts[fault] = failing
@@ -109,7 +113,7 @@ def caught(batch: ModuleType, cases: Sequence[Case]) -> tuple[dict[str, int], li
 
 
 def shows(batch: ModuleType, fault: str) -> bool:
-    """Whether a fault shows on its own witness."""
+    """Return whether a fault shows on its own witness."""
     model, runs = batch.witness(fault)
     sessions = [batch.prepare(model, one) for one in (None, fault)]
     right, wrong = ([list(session.run(dict(feeds))) for feeds in runs][-1] for session in sessions)
@@ -124,7 +128,7 @@ _FAR = {"float64": 1e-12}
 
 
 def lists(fresh: int, seed: int) -> dict[str, list[Case]]:
-    """The lists of cases by name, legal ones of ONNX's own operators."""
+    """Return the lists of cases by name: legal ones of ONNX's own operators."""
     named = {
         name: [spec for op, version in operator_versions() for spec in profile(name, op, version) if not spec.illegal]
         for name in ("smoke", "core")
@@ -134,8 +138,8 @@ def lists(fresh: int, seed: int) -> dict[str, list[Case]]:
 
 
 def sought(batch: ModuleType, seed: int, limits: Limits) -> tuple[dict[str, int], list[str]]:
-    """As :func:`caught` has it of a list, of a search: whether it comes upon each fault, and what accuses the right
-    kernel."""
+    """Search failing cases. Return values like :func:`caught`: 1 by fault where the search found it, and false
+    failures."""
     failing = {fault: searched(batch, fault, seed, limits).failing for fault in (None, *batch.FAULTS)}
     accused = failing.pop(None)
     return {fault: int(case is not None) for fault, case in failing.items()}, [accused] if accused else []
@@ -150,24 +154,24 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="search for each fault so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--missed", action="store_true", help="list what core misses")
-    asked = parser.parse_args()
-    named, wrong = lists(asked.fresh, asked.seed), False
-    searches = asked.fuzz is not None or asked.minutes is not None
-    limits = Limits(float("inf") if asked.minutes is None else 60 * asked.minutes, asked.fuzz)
+    options = parser.parse_args()
+    named, wrong = lists(options.fresh, options.seed), False
+    searches = options.fuzz is not None or options.minutes is not None
+    limits = Limits(float("inf") if options.minutes is None else 60 * options.minutes, options.fuzz)
     columns = [*named, *(["fuzz"] if searches else [])]
     print(f"| batch | written | faults | {' | '.join(columns)} | caught by any |\n|{' --- |' * (4 + len(columns))}")
-    for batch in batches(asked.batch):
+    for batch in batches(options.batch):
         silent = [fault for fault in batch.FAULTS if not shows(batch, fault)]
         results = {name: caught(batch, cases) for name, cases in named.items()}
         if searches:
-            results["fuzz"] = sought(batch, asked.seed, limits)
+            results["fuzz"] = sought(batch, options.seed, limits)
         hits = {name: {fault for fault, count in counts.items() if count} for name, (counts, _) in results.items()}
-        total, some = len(batch.FAULTS), set().union(*hits.values())
+        total, caught_by_any = len(batch.FAULTS), set().union(*hits.values())
         cells = [str(len(hit)) for hit in hits.values()]
         print(
-            f"| {batch.__name__.rpartition('.')[2]} | {batch.WRITTEN} | {total} | {' | '.join(cells)} | {len(some)} |"
+            f"| {batch.__name__.rpartition('.')[2]} | {batch.WRITTEN} | {total} | {' | '.join(cells)} | {len(caught_by_any)} |"
         )
-        for fault in batch.FAULTS if asked.missed else ():
+        for fault in batch.FAULTS if options.missed else ():
             if fault not in hits["core"]:
                 print(f"  {fault}: {batch.FAULTS[fault]}")
         for text in (*silent, *(id for _, accused in results.values() for id in accused)):

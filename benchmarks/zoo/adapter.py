@@ -1,6 +1,6 @@
-"""A kernel of the zoo as an adapter, to be run, diagnosed and named as any target is.
+"""A kernel of the zoo as an adapter, to be run, diagnosed and named like any target.
 
-Options ``batch``: the path of its module; ``fault``: which of its faults it has, none for the right kernel.
+Options ``batch``: the path of its module; ``fault``: the id of its fault, none for the right kernel.
 
 Tested: NumPy 2.3, onnx 1.23. Package: onnx.
 """
@@ -24,30 +24,30 @@ class Adapter:
         if spec is None or spec.loader is None:
             raise ValueError(f"{path} is no module")
         self.batch: Any = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = self.batch  # where dataclasses look for it
+        sys.modules[path.stem] = self.batch  # dataclasses look it up here
         spec.loader.exec_module(self.batch)
         self.fault: str | None = options.get("fault")
         if self.fault is not None and self.fault not in self.batch.FAULTS:
             raise ValueError(f"no fault {self.fault!r} in {path.stem}")
 
     def describe(self) -> dict[str, Any]:
-        """What runs here; JSON values only."""
+        """Return a description of the runtime, as JSON data."""
         name = f"{self.batch.__name__}:{self.fault or 'right'}"
         return {"runtime": name, "version": self.batch.WRITTEN, "provider": "", "device": "CPU"}
 
     def prepare(self, model: bytes) -> Any:
-        """A session of a model."""
+        """Return a session of a model."""
         return _Session(self.batch.prepare(model, self.fault))
 
 
 class _Session:
-    """A kernel's session, which is fed bfloat16 as ml_dtypes has it."""
+    """A kernel's session; it feeds bfloat16 as ml_dtypes arrays."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
 
     def run(self, feeds: dict[str, Any]) -> Any:
-        """Outputs in the order of the graph's."""
+        """Return the outputs in the graph's order."""
         return self._session.run({name: _typed(array) for name, array in feeds.items()})
 
 

@@ -29,7 +29,7 @@ def _module(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    sys.modules[path.stem] = module  # where dataclasses look for it
+    sys.modules[path.stem] = module  # dataclasses look it up here
     spec.loader.exec_module(module)
     return module
 

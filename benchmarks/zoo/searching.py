@@ -1,4 +1,4 @@
-"""`onnxspec fuzz` on a kernel of the zoo, until the first case that fails."""
+"""`onnxspec fuzz` on a kernel of the zoo, until the first failing case."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ADAPTER = Path(__file__).with_name("adapter.py")
 
 @dataclass(frozen=True)
 class Search:
-    """What a search came to.
+    """Result of a search.
 
     failing
-        The case that failed, by its id; None where there was none.
+        The id of the failing case; None where there was none.
     cases, seconds
-        How many cases it took, and how long.
+        The number of cases that it took, and the time.
     """
 
     failing: str | None
@@ -38,14 +38,14 @@ class _Seen(Exception):
 
 
 class _Sighting(Hunt):
-    """A search that is content with one failing case: neither is it made small nor named."""
+    """A search that stops at the first failing case, without shrinking or naming it."""
 
     def _found(self, one: Tried, deadline: float, known: bool) -> None:
         raise _Seen(one.probe.id)
 
 
 def searched(batch: ModuleType, fault: str | None, seed: int, limits: Limits) -> Search:
-    """Search a kernel, in a process of its own as any target has, for a failing case."""
+    """Search a kernel for a failing case, in a process of its own like any target."""
     options = {"batch": str(batch.__file__)} | ({} if fault is None else {"fault": fault})
     target, start = Target(f"{batch.__name__}:{fault}", str(_ADAPTER), options), time.monotonic()
     with TargetProcess(target) as process:

@@ -38,9 +38,9 @@ class Divergence:
     outside
         Number of elements outside, of all outputs.
     levels
-        Whether the values are levels, which are written as whole numbers.
+        Whether the values are quantization levels, which are written as integers.
     run
-        The run of its session, in words; empty if there is one.
+        The run of its session, as text; empty if there is a single run.
     """
 
     expectation: Expectation

@@ -19,12 +19,12 @@ __all__ += ["Word", "happening", "outcome_told", "rank", "short_title", "word"]
 
 @dataclass(frozen=True)
 class Word:
-    """The words of one verdict.
+    """The text of one verdict.
 
     told
         Whether such a result holds numbers, so that a fault may explain it.
     happens
-        What happens, by reason; the empty reason stands for every other.
+        A description by reason; the empty reason stands for every other.
     """
 
     verdict: str
