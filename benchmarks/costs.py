@@ -1,6 +1,6 @@
 """Cost of a case on a target, without judging: processor time of the worker and all its processes, with compilers.
 
-python -m benchmarks.costs [--targets-file FILE] TARGET ...
+    python -m benchmarks.costs [--targets-file FILE] TARGET ...
 
 Cases are those of `smoke` that the target supports, float32 and valid, each loaded and run as in a run; the start of
 the runtime is subtracted.

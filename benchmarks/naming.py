@@ -1,6 +1,6 @@
 """Value of names: how many failing results of a target get one, how many the right one, and at what cost.
 
-python -m benchmarks.naming [TARGET ...] [--targets-file FILE] [--profile core] [--json FILE] [--wrong]
+    python -m benchmarks.naming [TARGET ...] [--targets-file FILE] [--profile core] [--json FILE] [--wrong]
 
 Without a target it runs the kernels of `benchmarks/kernels`, whose faults `benchmarks.truths` knows. The true faults of
 other targets are unknown; the command then counts names, and names that predicted fresh cases. A kernel of the zoo is

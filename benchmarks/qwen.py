@@ -1,6 +1,6 @@
 """Writer of a model of the Qwen3.5 kind, with random weights: layers of CausalConvWithState and LinearAttention.
 
-python -m benchmarks.qwen OUT.onnx [--layers 8] [--microsoft]
+    python -m benchmarks.qwen OUT.onnx [--layers 8] [--microsoft]
 
 Sizes are those of the smallest models: hidden size 1024, 16 heads of 128 x 128, a convolution of 4 positions over 6144
 channels. With ``--microsoft`` the nodes are onnxruntime's own, and 16 heads of query and key serve 32 of value.

@@ -1,13 +1,7 @@
 """Sentences of findings, checked independently against every result, to find false ones.
 
-python -m benchmarks.sentences [--profile smoke] [--sample N] [--seed S] [--budget SECONDS] [--titles]
-                                   [FAULT
-
-FAULT+FAULT
-
-KERNEL
-
-BATCH:FAULT ...]
+    python -m benchmarks.sentences [--profile smoke] [--sample N] [--seed S] [--budget SECONDS] [--titles]
+                                   [FAULT | FAULT+FAULT | KERNEL | BATCH:FAULT ...]
 
 Without names it takes all faults of the table, as many pairs of them, and all kernels of `benchmarks/kernels` and
 `benchmarks/zoo`: hours. `--sample` draws N of each, and `--budget` starts nothing more after that many seconds.

@@ -1,6 +1,6 @@
 """Shares of the faults of operators that ONNX's own node tests find, with their tolerance, and that our cases find.
 
-python -m benchmarks.standard_suite [OPERATOR ...]
+    python -m benchmarks.standard_suite [OPERATOR ...]
 
 Every fault is run as a target. A node test finds it where an expected output is not met within the runner's rtol and
 atol; a case of ours where the verdict fails. One case in one type is enough. Wrongly accepted models are left out: ONNX

@@ -1,6 +1,6 @@
 """Compare v0.4.0 and this version on the frozen corpus, recording by recording.
 
-python -m benchmarks.net [--baseline PYTHON] [--full] [NAME ...]
+    python -m benchmarks.net [--baseline PYTHON] [--full] [NAME ...]
 
 Without --full a sample is compared, in at most five minutes on two cores; with it everything, in at most thirty. The
 baseline is built from its commit in a cache folder, unless --baseline names an interpreter that has v0.4.0; its answers

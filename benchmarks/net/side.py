@@ -1,6 +1,6 @@
 """One side of the comparison: values that an installed onnxspec computes on the frozen corpus.
 
-PYTHON benchmarks/net/side.py RECORDING OUT.pickle [every Nth case]
+    PYTHON benchmarks/net/side.py RECORDING OUT.pickle [every Nth case]
 
 It runs with v0.4.0's interpreter and with this version's. Only this module uses internals. A change that moves them
 must adapt the part that is not in a ``try`` for v0.4.0.

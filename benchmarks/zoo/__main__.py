@@ -1,8 +1,6 @@
 """Count the faults of the zoo that lists of cases catch.
 
-python -m benchmarks.zoo [BATCH ...] [--fresh 300] [--fuzz CASES
-
---minutes M] [--seed 1] [--missed]
+    python -m benchmarks.zoo [BATCH ...] [--fresh 300] [--fuzz CASES | --minutes M] [--seed 1] [--missed]
 
 The default is the batches of this folder. The older batches, against which faults and cases were tuned, are in git's
 history: batch_amber, batch_basalt, batch_cedar, batch_dolomite, batch_ember, batch_fjord, batch_granite.
@@ -166,10 +164,10 @@ def main() -> int:
         if searches:
             results["fuzz"] = sought(batch, options.seed, limits)
         hits = {name: {fault for fault, count in counts.items() if count} for name, (counts, _) in results.items()}
-        total, caught_by_any = len(batch.FAULTS), set().union(*hits.values())
+        total, union = len(batch.FAULTS), set().union(*hits.values())
         cells = [str(len(hit)) for hit in hits.values()]
         print(
-            f"| {batch.__name__.rpartition('.')[2]} | {batch.WRITTEN} | {total} | {' | '.join(cells)} | {len(caught_by_any)} |"
+            f"| {batch.__name__.rpartition('.')[2]} | {batch.WRITTEN} | {total} | {' | '.join(cells)} | {len(union)} |"
         )
         for fault in batch.FAULTS if options.missed else ():
             if fault not in hits["core"]:

@@ -88,12 +88,12 @@ def _output(name: str, got: NDArray[Any], must: NDArray[Any], rtol: float, atol:
     if must.dtype.name == "bfloat16":
         rtol = max(rtol, BFLOAT16_RTOL)
     wide = np.complex128 if must.dtype.kind == "c" else np.float64
-    value, given = got.astype(wide), must.astype(wide)
-    same = (got == must) | (np.isnan(value) & np.isnan(given))
+    value, expected = got.astype(wide), must.astype(wide)
+    same = (got == must) | (np.isnan(value) & np.isnan(expected))
     with np.errstate(all="ignore"):
-        allowed = atol + rtol * np.abs(given)
-        ratio = np.nan_to_num(np.abs(value - given) / allowed, nan=np.inf, posinf=np.inf)
-    ratio = np.where(same, 0.0, np.where(np.isfinite(value) & np.isfinite(given), ratio, np.inf))
+        allowed = atol + rtol * np.abs(expected)
+        ratio = np.nan_to_num(np.abs(value - expected) / allowed, nan=np.inf, posinf=np.inf)
+    ratio = np.where(same, 0.0, np.where(np.isfinite(value) & np.isfinite(expected), ratio, np.inf))
     worst = float(ratio.max(initial=0.0))
     if not worst > 1:
         return Judgement(Verdict.PASS, worst=worst, judged=got.size)
@@ -103,7 +103,7 @@ def _output(name: str, got: NDArray[Any], must: NDArray[Any], rtol: float, atol:
         Verdict.WRONG,
         "value" if np.isfinite(value[index]) else "nonfinite",
         {"output": name, "index": list(index), "step": None},
-        f"{element} is {value[index]:.9g}, the given output is {given[index]:.9g}, tolerance {allowed[index]:.3g}",
+        f"{element} is {value[index]:.9g}, the given output is {expected[index]:.9g}, tolerance {allowed[index]:.3g}",
         worst,
         judged=got.size,
     )
