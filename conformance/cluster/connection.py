@@ -92,7 +92,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise ClusterError("clusters need Dask's distributed: pip install 'onnxspec[cluster]'") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # workers that die are told of by results
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # results report workers that died
     with contextlib.ExitStack() as stack:
         if scheduler is None:
             client = _client_of_local(distributed, count, stack)
@@ -121,7 +121,7 @@ def _client_of_local(distributed: Any, count: int, stack: contextlib.ExitStack) 
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
-        scheduler_kwargs={"allowed_failures": 1},  # all workers are one machine's: a third death tells no more
+        scheduler_kwargs={"allowed_failures": 1},  # all workers are on one machine: a third death adds no information
         memory_limit=0,
     )
     stack.enter_context(cluster)
@@ -150,13 +150,13 @@ def _reached(address: str) -> str:
 def _connected(distributed: Any, address: str) -> Any:
     try:
         security = distributed.Security(**{"require_encryption": True} if address.startswith("tls:") else {})
-        with ThreadPoolExecutor(1) as elsewhere:  # a notebook has a loop of its own in this thread
+        with ThreadPoolExecutor(1) as elsewhere:  # a notebook runs an event loop in this thread
             elsewhere.submit(asyncio.run, _greeted(address, security)).result()
         return distributed.Client(address, security=security, timeout=_CONNECT_SECONDS)
     except (asyncio.TimeoutError, distributed.TimeoutError):
         reason = f"what listens there has said nothing for {_CONNECT_SECONDS:.0f} s"
     except MemoryError:
-        reason = "what listens there is none"  # the first bytes of its words taken for a length
+        reason = "what listens there is none"  # its first bytes were read as a length
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     raise ClusterError(f"no scheduler answers at {address}: {reason}")

@@ -13,7 +13,7 @@ from ...cases.specs.family import family_of
 from ...reference import operator_version
 
 _TRIES = 50
-_DRAWS = 500  # most draws are cases: where so many are none, something is broken
+_DRAWS = 500  # most draws are legal cases: if so many are not, there is a bug
 _CHANGED = 3  # fields that a case near another has from elsewhere
 _CROSSED = 0.75  # of the draws: a case of the profile has rare values and few features
 

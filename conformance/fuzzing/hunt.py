@@ -42,7 +42,7 @@ from .drawing import altered, drawn
 
 NEAR = 32
 _STEERED = 0.5
-_FRESH = 0.75  # of what is drawn anew: many features at a time, while few features are needed too
+_FRESH = 0.75  # share of new draws with many features at a time; the others have few, which some failures need
 _SHRINK_SECONDS = 30.0
 _NAME_SECONDS = 15.0
 _EFFORT = 2000
@@ -180,7 +180,7 @@ class Hunt:
         for _ in range(count):
             try:
                 yield self._next()
-            except Exception as error:  # whatever it is, it is ours or the operator's, and costs this draw alone
+            except Exception as error:  # any exception is a bug of onnxspec or the operator, and fails only this draw
                 self._mishap("drawing", error)
 
     def _mishap(self, doing: str, error: Exception) -> None:
@@ -198,7 +198,7 @@ class Hunt:
         probes: Sequence[SpecProbe] = [SpecProbe(spec, fresh=True, answers=False) for spec in specs]
         if self.target.wrap:
             probes = wrapped_probes(probes, self.target.wrap)
-            self.done += len(specs) - len(probes)  # as with what cannot be drawn
+            self.done += len(specs) - len(probes)  # counted as tried, like failed draws
         for result in tried(self.process, probes, self.target.accuracy, self.pool):
             if result.judgement.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(result.judgement.message)

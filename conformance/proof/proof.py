@@ -38,7 +38,7 @@ FEWEST = 2
 
 _EXPECTED = 1 << 20  # numbers that are expected at a time: some forty megabytes
 
-_FEWEST_TOGETHER = 24  # implementations: to work out what is expected costs hardly more for so many than for one
+_FEWEST_TOGETHER = 24  # implementations: the expectations for so many cost hardly more than for one
 
 _PIECE = 12  # cases that a process takes at a time
 
@@ -164,7 +164,7 @@ def _tells(spec: Spec) -> bool:
     """Return whether the features of a case can be found; if not, `_try` has recorded the exception."""
     try:
         features_of(spec)
-    except Exception:  # whatever it is, it is the operator's
+    except Exception:  # any exception is a bug of the operator
         return False
     return True
 
@@ -184,7 +184,7 @@ def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[s
     for spec in specs:
         try:
             _try_one(spec, faults, styles, shown)
-        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case alone
+        except Exception as error:  # any exception is a bug of onnxspec or the operator, and fails only this case
             shown.mishaps.append(f"case {spec.id}: {told_mishap(error)}")
     return shown
 
@@ -201,7 +201,7 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
             continue
         try:
             outcomes = [stage.outcome(fault) for stage in stages]
-        except Exception as error:  # as above: it costs what this fault shows in this case
+        except Exception as error:  # it fails only this fault in this case
             shown.mishaps.append(f"fault {fault.id} in {spec.id}: {told_mishap(error)}")
             continue
         # Judge only outputs that differ from those of a right implementation; most faults do not show in most cases.
@@ -265,7 +265,7 @@ def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
     """Return whether a fault may show in a case, as far as is known without running it."""
     if not fault.applies(spec.op, spec.version, spec.type) or (fault.kind == "bias" and not trial.graded):
         return False
-    if trial.violation is not None or fault.accepts:  # which computes what is legal as it must be
+    if trial.violation is not None or fault.accepts:  # such a fault computes legal models correctly
         return trial.violation is not None
     if fault.needs and fault.needs not in features_of(spec):
         return False

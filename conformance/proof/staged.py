@@ -152,7 +152,7 @@ class _Followed:
         self._changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
         returned = tuple(tensors.get(name) for name in subject.shown)
         outputs = returned
-        if not self.sessions.empty:  # what is kept may be written to again
+        if not self.sessions.empty:  # arrays that are kept may be written to again
             outputs = tuple(None if array is None else array.copy() for array in returned)
         index = next((k for k, other in enumerate(distinct) if all(map(_equal, outputs, other))), len(distinct))
         if index == len(distinct):

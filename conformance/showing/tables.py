@@ -16,7 +16,7 @@ from ..judging.runs import NodeView
 from .comparison import Comparison, Unit, comparison_of
 from .records import Element
 
-_STEPS_SHOWN = 16  # of a longer sequence its beginning, its end, and what is around the steps of interest
+_STEPS_SHOWN = 16  # of a longer sequence only its beginning, its end, and the surroundings of interesting steps
 _AROUND = 3
 
 
@@ -121,7 +121,7 @@ def _steps_table(comparison: Comparison, unit: Unit) -> Table:
         place = comparison.first.place
         first = place.step if comparison.axes[main].unit(place.index) == unit else None
     outside = [line.step for line in lines if line.outside]
-    # The worst step, and where this element leaves its radius, which others may have done before.
+    # The worst step, and the step where this element leaves its radius, possibly later than another element.
     worst = max(range(c.T), key=lambda s: lines[s].ratio or 0.0, default=0)
     interesting = {worst, *outside[:1], *([first] if first is not None else [])}
 

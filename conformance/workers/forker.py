@@ -40,14 +40,16 @@ worker = _worker()
 
 
 class Forker:
-    """Commands and answers are lines of JSON on the standard input, a socket; after a length and what to load:
+    """Server of fork requests. Commands and answers are lines of JSON on the standard input, a socket.
+
+    A length and the start data (the adapter's source, as JSON) come first, then:
 
     ===========  =================================================================================
-    answer       ``ready``, or ``no`` with the reason why nothing can be forked
+    answer       ``ready``, or ``no`` with the reason why no worker can be forked
     command      ``fork`` (the mark of the capture file), with three descriptors: input, output, capture file
     answer       ``pid``, or ``no``
     answer       ``ended`` (pid), ``status`` (the exit code, negative for a signal), at any time
-    command      ``release`` (pid): forget one that has ended
+    command      ``release`` (pid): release an ended worker
     ===========  =================================================================================
     """
 

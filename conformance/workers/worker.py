@@ -1,12 +1,11 @@
-"""The worker: the one file that runs in a target's process.
+"""Worker: the single file that runs in a target's process.
 
-It needs only the standard library, NumPy and the runtime itself, and Python 3.8, so that any interpreter can run it,
-also one on another machine or in a container where nothing of this project is installed: ``INTERPRETER worker.py``, or
-its source over ``python -c``.
+It needs only the standard library, NumPy, the runtime itself, and Python 3.8. So any interpreter can run it, also on
+another machine or in a container without onnxspec: ``INTERPRETER worker.py``, or its source over ``python -c``.
 
-It speaks frames on the standard input and output it was started with. A frame is a fixed prefix (magic, header length,
-body length, little-endian), a JSON header and a body of raw array buffers; the header's ``arrays`` lists element type
-and shape of each buffer, in order. bfloat16 travels under that name as 16 raw bits. The conversation:
+It exchanges frames on its standard input and output. A frame is a fixed prefix (magic, header length, body length,
+little-endian), a JSON header and a body of raw array buffers; the header's ``arrays`` lists element type and shape of
+each buffer, in order. bfloat16 is sent under that name as 16 raw bits. The conversation:
 
 =============  =================================================================================================
 worker          ``hello`` (protocol, python, sessions)
@@ -14,18 +13,18 @@ parent          ``start`` (adapter source, options, environment, time_limit, mem
 worker          ``ready`` (description, environment, sessions), or ``unavailable`` (message, captured)
 parent          ``run`` (jobs: number, model, feeds, course), any number of times, also before earlier jobs are done
 worker          ``began`` once the message is decoded, then one ``report`` per job as soon as that job is done
-worker          ``died`` (signal, code, captured) in place of anything that was still due
-parent          end of file: the worker ends, whatever it is at
+worker          ``died`` (signal, code, captured) in place of all reports that were still due
+parent          end of file: the worker ends, even during a job
 =============  =================================================================================================
 
-Where there is ``fork``, two processes share the work. The one that was started forks before anything else is loaded and
-then only watches: it tells the parent how the other one died, with its last words, also from a machine far away; and it
-ends the other one as soon as the parent is gone or asks for it (SIGTERM), however stuck that one is. On Linux it adopts
-whatever the other one has started and left behind, in sessions of their own too, and ends all of that before itself.
-``worker.py --watch COMMAND ...`` does the same for a program that speaks the protocol by itself.
+On systems with ``fork``, two processes share the work. The started process, the watcher, forks before anything else is
+loaded. It reports to the parent how the child died, with its last output, also from another machine. It kills the child
+as soon as the parent is gone or sends SIGTERM, even if the child hangs. On Linux it adopts all orphaned descendants of
+the child, including those in sessions of their own, and ends them before itself. ``worker.py --watch COMMAND ...`` does
+the same for a program that speaks the protocol itself.
 
-Descriptors 1 and 2 are pointed at a capture file before anything of the runtime is loaded, so what it prints cannot be
-taken for protocol and stays with the job that printed it. The parent imports the framing from here.
+Descriptors 1 and 2 point at a capture file before the runtime is loaded. So the runtime's output cannot be taken for
+protocol, and belongs to the job that printed it. The parent imports the framing from this file.
 """
 
 from __future__ import annotations
@@ -45,27 +44,25 @@ from typing import Any, NamedTuple
 
 PROTOCOL = 1
 MAGIC = b"ONXSPEC1"
-SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")  # what sessions may do beside running in turn
+SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")  # abilities of sessions beyond runs in turn
 CAPTURE_VARIABLE = "ONNXSPEC_CAPTURE"  # names the capture file (device:inode) that the parent handed over as stderr
 
 _PREFIX = struct.Struct("<8sIQ")
 _ALIGNMENT = 16  # of each buffer in a body: the widest element, complex128
 _HEADER_LIMIT = 1 << 28
 _BODY_LIMIT = 1 << 36
-_OUTPUTS_LIMIT = (
-    1024  # outputs of one run that are looked at: no operator has more than three, a whole model some dozens
-)
+_OUTPUTS_LIMIT = 1024  # maximum number of outputs of a run: no operator has more than three, a whole model some dozens
 _GREETING_LIMIT = 1 << 16  # bytes that a login shell may print before the first frame
 _CHUNK = 1 << 16  # bytes read at once
 _WRITE_AT_ONCE = 1 << 20  # frames up to this size are joined and written in one call
 _FILE_LIMIT = 1 << 30  # bytes in any file: a runtime that prints without end must not fill the disk
 _MESSAGE_LIMIT = 500
-_ADAPTER_FILE = "<adapter>"  # what an adapter's source text is called in tracebacks
+_ADAPTER_FILE = "<adapter>"  # name of an adapter's source text in tracebacks
 _OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")  # how C++ and onnxruntime's arenas say it
 _CAPTURE_LIMIT = 4000
-_GRACE = 1.0  # seconds to end by itself for a process whose parent is gone
-_PROGRAM_GRACE = 6.0  # for a program: the way to another machine and back, for the last words of a worker there
-_END_LIMIT = 3.0  # seconds for ending all that a runtime has started: what starts anew as fast is left to the parent
+_GRACE = 1.0  # seconds for a process to end by itself after its parent is gone
+_PROGRAM_GRACE = 6.0  # the same for a program: enough for the last output of a worker on another machine
+_END_LIMIT = 3.0  # seconds to end all descendants; those that restart as fast are left to the parent
 
 
 class Tensor(NamedTuple):
@@ -302,7 +299,7 @@ def _watched(incoming: int, grace: float) -> int | None:
                 os.read(wake, 512)
             else:
                 poller.unregister(descriptor)
-                pause, deadline = 50, monotonic() + grace  # the parent is gone, so it should go by itself
+                pause, deadline = 50, monotonic() + grace  # the parent is gone, so the process should end by itself
     _end_descendants()
     if asked:
         os._exit(0)

@@ -116,8 +116,10 @@ class WorkerProcess:
         self._mark = f"{worker.CAPTURE_VARIABLE}={status.st_dev}:{status.st_ino}"
         name, _, mark = self._mark.partition("=")
         environment = {**os.environ, **target.environment, name: mark}
-        worker_variables: dict[str, str | None] = dict(target.environment)  # ssh and docker do not pass it on
-        if may_fork(target):  # NumPy is loaded like in what forks, before the caller's environment is there again
+        worker_variables: dict[str, str | None] = dict(
+            target.environment
+        )  # ssh and docker do not pass the environment on
+        if may_fork(target):  # NumPy is loaded as in the forking process, before the caller's environment is restored
             worker_variables |= {variable: environment.get(variable) for variable in ONE_THREAD}
             environment |= ONE_THREAD
         launch = launch_of(target)
