@@ -1,4 +1,4 @@
-"""Named, executable faults, and what they explain or show."""
+"""Named, executable faults, and observations that they explain."""
 
 # Documented in docs/operators.md.
 from .computing import Computed as Computed

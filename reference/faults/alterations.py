@@ -1,8 +1,8 @@
-"""Alterations of a computation: what faults are made of.
+"""Alterations of a computation, of which faults are made.
 
-Whatever the node's layout, functions that are given here to change a tensor see it in one form: X as (T, N, I), initial
-and last states as (D, N, H), Y as (T, D, N, H). Equations that are given use the computation's arithmetic, so that a
-fault can be computed with numbers that carry radii too.
+Functions that change a tensor get it in one form, whatever the node's layout: X as (T, N, I), initial and last states
+as (D, N, H), Y as (T, D, N, H). Equations use the computation's arithmetic, so that a fault can also be computed with
+bounded numbers.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ Equations = Callable[..., States]
 
 
 def with_inputs(c: Computation, **changed: Array | None) -> Computation:
-    """Return the computation with some inputs replaced; None takes one away."""
+    """Return the computation with some inputs replaced; None removes an input."""
     inputs = {**c.inputs, **changed}
     return replace(c, inputs={n: a for n, a in inputs.items() if a is not None})
 
 
 def with_tensors(c: Computation, names: str, change: Callable[[Array], Array]) -> Computation:
-    """Return the computation with those of W, R, B and P that are named (by letter) and there changed; axis 0 of each
-    is the direction."""
+    """Return the computation with the named tensors of W, R, B and P (one letter each) changed, if present.
+
+    Axis 0 of each tensor is the direction.
+    """
     return with_inputs(c, **{n: change(c.inputs[n]) for n in names if n in c.inputs})
 
 
 def with_states(c: Computation, change: Callable[[Array], Array], names: tuple[str, ...] = ()) -> Computation:
-    """Return the computation with its initial states changed, those that are there: all, or those named (``h``,
-    ``c``)."""
+    """Return the computation with its initial states changed, if present: all, or those named (``h``, ``c``)."""
     chosen = [f"initial_{name}" for name in names or ("h", *c.configuration.cell.inner)]
     return with_inputs(c, **{n: _turned(c, change(_turned(c, c.inputs[n]))) for n in chosen if n in c.inputs})
 
@@ -52,8 +53,10 @@ def with_steps(c: Computation, change: Callable[[Array], Array]) -> Computation:
 
 
 def _turned(c: Computation, tensor: Array) -> Array:
-    """Return a tensor whose batch is the first axis with layout 1 and the second with layout 0, from one form to the
-    other."""
+    """Return a tensor converted between the node's layout and layout 0.
+
+    Its batch is the first axis with layout 1 and the second axis with layout 0.
+    """
     return tensor.swapaxes(0, 1) if c.configuration.layout == 1 else tensor
 
 
@@ -73,7 +76,7 @@ def with_equations(c: Computation, equations: Equations) -> Computation:
 
 
 def with_recurrent_state(c: Computation, change: Callable[[Number], Number]) -> Computation:
-    """Return the computation in which Ht-1 is changed before it is multiplied by R, and there alone."""
+    """Return the computation in which Ht-1 is changed only as a factor of R."""
     cell = c.configuration.cell
 
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
@@ -83,7 +86,7 @@ def with_recurrent_state(c: Computation, change: Callable[[Number], Number]) -> 
 
 
 def sums_over(p: Parameters, state: Number, HR: Gates) -> Gates:
-    """Return state*(R^T) + Rb of all gates, for a state that takes the place of Ht-1 in `HR`."""
+    """Return state*(R^T) + Rb of all gates, for a state that replaces Ht-1 in `HR`."""
     sums = [settled(p.recurrent(state, letter)) for letter in HR.blocks]
     if isinstance(sums[0], np.ndarray):
         return Gates(np.concatenate(sums, axis=-1), HR.blocks)
@@ -91,7 +94,8 @@ def sums_over(p: Parameters, state: Number, HR: Gates) -> Gates:
 
 
 def with_functions(c: Computation, change: Callable[[Activation, int, int], Activation]) -> Computation:
-    """Return the computation with its activation functions replaced: change(function, position in its direction, d)."""
+    """Return the computation with its activation functions replaced, by change(function, position in its direction,
+    d)."""
     functions = tuple(
         tuple(change(f, position, d) for position, f in enumerate(fs))
         for d, fs in enumerate(c.configuration.activations)
@@ -101,18 +105,18 @@ def with_functions(c: Computation, change: Callable[[Activation, int, int], Acti
 
 def revalued(function: Activation, value: Callable[[Array, float, float], Array]) -> Activation:
     """Return the activation function with another value(x, alpha, beta)."""
-    # The bound of its image by its slope holds no longer.
+    # The bound of its image by its slope no longer holds.
     return replace(function, kind=replace(function.kind, value=value, slope=None))
 
 
 class Unfinished(ABC):
-    """The number that a fault passes on in the place of a number of which a part is still to come."""
+    """Number that a fault passes on before all of its parts are known."""
 
     __array_ufunc__ = None  # NumPy arrays then leave `+` to this class
 
     @abstractmethod
     def clipped(self, p: Parameters, threshold: float) -> Number:
-        """Return the number as :func:`clipped` makes it."""
+        """Return the number clipped to [-threshold, threshold], see :func:`clipped`."""
 
 
 _BOUND = ActivationKind(
@@ -121,24 +125,24 @@ _BOUND = ActivationKind(
 
 
 def clipped(p: Parameters, number: Number, threshold: float) -> Number:
-    """Return a number bounded to [-threshold, threshold]; one that another fault has made knows itself what that is."""
+    """Return a number clipped to [-threshold, threshold]; an :class:`Unfinished` number implements this itself."""
     if isinstance(number, Unfinished):
         return number.clipped(p, threshold)
     return p.arithmetic.activate(Activation(_BOUND), number, threshold)
 
 
 def rounded_state(number: Number, rounding: Callable[[Array], Array]) -> Number:
-    """Return a state with its value rounded somehow."""
+    """Return a state with its value rounded by `rounding`."""
     return replace(number, value=rounding(number.value)) if isinstance(number, Bounded) else rounding(number)
 
 
 def settled(number: Number) -> Number:
-    """Return a number that may be a sum whose terms are still apart, added up."""
+    """Return a number as a single number; a :class:`~..numbers.bounded.Sum` is added up."""
     return number.settled() if isinstance(number, Sum) else number
 
 
 def reordered(c: Computation, tensor: Array, order: str, letters: str) -> Array:
-    """Return a tensor whose axis 1 holds blocks of `letters`, read as if they stood in `order`."""
+    """Return a tensor whose axis 1 holds blocks of `letters`, read as if they were in `order`."""
     H = c.configuration.H
     groups = tensor.shape[1] // (len(letters) * H)
     shape = (tensor.shape[0], groups, len(letters), H, *tensor.shape[2:])
@@ -152,17 +156,17 @@ def with_blocks_transposed(c: Computation) -> Computation:
 
 
 def first_direction(array: Array) -> Array:
-    """Return an array with directions on its first axis: the first one's for all."""
+    """Return an array, with directions on its first axis, in which all directions are copies of the first."""
     return np.repeat(array[:1], len(array), axis=0)
 
 
 def directions_swapped(array: Array) -> Array:
-    """Return the same with the directions in each other's place."""
+    """Return an array with its directions swapped."""
     return array[::-1]
 
 
 def backward_zero(array: Array) -> Array:
-    """Return the same with zeros for the second direction."""
+    """Return an array with zeros for the second direction."""
     return np.concatenate((array[:1], np.zeros_like(array[1:])))
 
 
@@ -176,16 +180,16 @@ def with_outputs(
 ) -> Outputs:
     """Return the outputs with Y changed, and all states or the named ones (``Y_h``, ``Y_c``)."""
     batch_first = c.configuration.layout == 1
-    changed = dict(outputs)
+    result = dict(outputs)
     for name, array in outputs.items():
         if name == "Y" and Y is not None:
             plain = array.transpose(1, 2, 0, 3) if batch_first else array
             new = Y(plain.copy())
-            changed[name] = new.transpose(2, 0, 1, 3) if batch_first else new
+            result[name] = new.transpose(2, 0, 1, 3) if batch_first else new
         if name != "Y" and states is not None and (not names or name in names):
             new = states((array.swapaxes(0, 1) if batch_first else array).copy())
-            changed[name] = new.swapaxes(0, 1) if batch_first else new
-    return changed
+            result[name] = new.swapaxes(0, 1) if batch_first else new
+    return result
 
 
 def output_fault(
@@ -198,8 +202,8 @@ def output_fault(
     names: tuple[str, ...] = (),
     **fields: Any,
 ) -> None:
-    """Register a fault that changes outputs, as :func:`with_outputs` does: by functions of a computation and Y, or a
-    last state."""
+    """Register a fault that changes outputs as :func:`with_outputs` does, by functions of (computation, Y or last
+    state)."""
 
     def wrong(compute: Compute, c: Computation) -> Outputs:
         of_y, of_states = (None if change is None else partial(change, c) for change in (Y, states))
@@ -209,7 +213,7 @@ def output_fault(
 
 
 def by_direction(compute: Compute, c: Computation, other: Computation, direction: str | int) -> Outputs:
-    """Return the outputs, those of one direction as another computation has them.
+    """Return the outputs, with those of one direction taken from another computation.
 
     direction
         ``forward``, ``reverse``, or the index of a direction.
@@ -221,11 +225,11 @@ def by_direction(compute: Compute, c: Computation, other: Computation, direction
 
 
 def merged(c: Any, outputs: Outputs, others: Outputs, directions: Sequence[int]) -> Outputs:
-    """Return the outputs of a computation, those of some directions as the others have them, as far as shapes agree."""
+    """Return the outputs of a computation, with some directions taken from `others` where shapes are equal."""
     joined = dict(outputs)
     for name, array in others.items():
         if name in joined and joined[name].shape == array.shape:
-            place = (slice(None),) * c.direction_axis(name) + (list(directions),)
+            index = (slice(None),) * c.direction_axis(name) + (list(directions),)
             joined[name] = joined[name].copy()
-            joined[name][place] = array[place]
+            joined[name][index] = array[index]
     return joined

@@ -1,8 +1,8 @@
 """Computations with faults: one engine for every operator.
 
-A computation is a frozen value: all that the numbers of a node depend on. A fault makes another computation of it, or
-other outputs; several are made one around the other, each with a memory of its own. What comes of it is asked for in
-plain numbers, as an implementation returns them, and with bounds, as a target's outputs are compared with them.
+A computation is a frozen value with everything that a node's numbers depend on. A fault replaces the computation or
+changes its outputs. Several faults are nested, each with its own memory. Results are plain numbers, as an
+implementation returns them, or bounded numbers, for comparison with a target's outputs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Computable(Protocol):
-    """A computation that faults change; see :class:`Computed` for what there is of it."""
+    """A computation that faults change; :class:`Computed` describes its members."""
 
     @property
     def format(self) -> Format: ...
@@ -54,7 +54,7 @@ class Computable(Protocol):
 
 
 class Computed(ABC):
-    """The computation of a node whose operator has no cell: a frozen dataclass, which mostly is the resolved node.
+    """Computation of a node whose operator has no cell: a frozen dataclass, mostly the resolved node.
 
     operator
         The version of the node, whose tensors have their forms.
@@ -63,9 +63,9 @@ class Computed(ABC):
     layout
         1 where the batch comes before the sequence.
 
-    Inputs are fields of it by their formal names, unless :meth:`with_input` says otherwise; their shapes say all sizes.
-    What else is asked of a resolved node (:class:`..operators.operator.Resolved`) has a default: every row has all
-    steps.
+    Inputs are fields of the dataclass by their formal names, unless :meth:`with_input` is overridden; their shapes
+    determine all sizes. Other members of a resolved node (:class:`..operators.operator.Resolved`) have defaults: every
+    row has all steps.
     """
 
     operator: OperatorVersion
@@ -75,7 +75,7 @@ class Computed(ABC):
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Sizes that the inputs have, by their names in the document (``seq_length``)."""
+        """Sizes of the inputs, by their names in the document (``seq_length``)."""
         arrays = {name: getattr(self, name, None) for name in self.operator.inputs}
         shapes = {name: array.shape for name, array in arrays.items() if array is not None}
         return sizes_of_shapes(self.operator.tensors, shapes, {"num_directions": len(self.directions)}, self.layout)
@@ -110,31 +110,31 @@ class Computed(ABC):
 
     @property
     def H(self) -> int:
-        """hidden_size; the same where nothing else is said."""
+        """hidden_size; by default equal to input_size."""
         return self._size("hidden_size", "input_size")
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(N,), every row's number of steps."""
+        """(N,), the number of steps of every row."""
         return np.full(self.N, self.T)
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The outputs beside the first, in the order in which they are computed."""
+        """The outputs other than the first, in the order in which they are computed."""
         return self.operator.outputs[1:]
 
     def shape_of(self, output: str) -> tuple[int, ...]:
-        """Return the shape of an output, by its form. Raise ShapeError for a size that nothing says."""
+        """Return the shape of an output, by its form. Raise ShapeError for an unknown size."""
         sizes = {"hidden_size": self.sizes["input_size"], **self.sizes} if "input_size" in self.sizes else self.sizes
         return shape_of(self.operator.tensors[output], sizes, self.layout)
 
     @abstractmethod
     def bounded(self, accuracy: str, observed: Mapping[str, NDArray[Any]]) -> dict[str, Bounded]:
-        """Return all outputs by name, with how far a right implementation may be from each number.
+        """Return all outputs by name, with how far a correct implementation may be from each number.
 
         observed
-            What a target returned: each step starts from what it reported of the step before. Of an output that is
-            missing nothing is known, so that its steps start from what is computed.
+            The outputs of a target: each step starts from the reported state of the step before, or from the computed
+            one if the output is missing.
         """
 
     def plain(self, observed: Mapping[str, NDArray[Any]] | None = None) -> Outputs:
@@ -147,13 +147,13 @@ class Computed(ABC):
         return sizes.index("num_directions")
 
     def with_input(self, name: str, altered: Any) -> Any:
-        """This computation, with one input as another one has it."""
+        """Return this computation with one input taken from another computation."""
         changed: Any = replace(self, **{name: getattr(altered, name)})  # type: ignore[type-var]
         return changed
 
 
 def output_type(computation: Any, output: str) -> np.dtype[Any]:
-    """Return the type of an output's array: that of all tensors, where a computation does not say another one."""
+    """Return the type of an output's array: that of all tensors, unless the computation defines ``dtype_of``."""
     dtype: np.dtype[Any] = getattr(computation, "dtype_of", lambda output: computation.format.dtype)(output)
     return dtype
 
@@ -168,18 +168,20 @@ def answered(
     memory: dict[str, Any] | None = None,
     known: Known | None = None,
 ) -> Outputs:
-    """Return the outputs that a node asks for, as an implementation with these faults computes them, the first one
-    innermost: rounded to the type of its tensors, except for what a fault gives in another one than float64. What
-    faults leave out is missing.
+    """Return the outputs of a node as an implementation with these faults computes them; the first fault is innermost.
+
+    Outputs are rounded to the type of their tensors, unless a fault returns another type than float64. Outputs that
+    faults leave out are missing.
 
     fed
-        The arrays that the caller hands over, which a fault may change.
+        The arrays of the caller, which a fault may change.
     observed
-        What a target reported, in the computation's own form. Then each step starts from its state of the step before.
+        The outputs that a target reported, in the computation's own form. Each step then starts from its previous
+        state.
     memory
-        What the implementation keeps from one run of a session to the next: the same dictionary for each.
+        State that the implementation keeps between the runs of a session; pass the same dictionary to each run.
     known
-        What was computed before, from the same `observed`; it is added to.
+        Cache of computations with the same `observed`; new ones are added.
     """
     compute = Compute(observed, fed, attributes=node.attributes)
     if known is not None:
@@ -193,13 +195,12 @@ def answered(
 
 
 class Answering:
-    """:func:`answered` of one computation for many implementations, which mostly compute what others do: that is
-    computed once."""
+    """:func:`answered` of one computation for many implementations; common computations are evaluated once."""
 
     def __init__(
         self, computation: Computable, node: Node, together: Callable[[Sequence[Fault]], Sequence[Fault]]
     ) -> None:
-        """`together`: see :meth:`..operators.operator.Operator.together`."""
+        """`together` is :meth:`..operators.operator.Operator.together`."""
         self._computation, self._node, self._together = computation, node, together
         self._known: Known = []
 
@@ -212,7 +213,7 @@ class Answering:
 
 
 class _Awaited(UserDict[str, NDArray[Any]]):
-    """The outputs of a computation, worked out as soon as somebody looks at them."""
+    """Outputs of a computation that are computed on first access."""
 
     def __init__(self, computation: Computable, observed: Any) -> None:
         self.computation, self._observed, self.seen = computation, observed, False
@@ -227,7 +228,7 @@ class _Awaited(UserDict[str, NDArray[Any]]):
 
 
 class _Awaiting(Compute):
-    """The conforming computation, which waits for somebody to look at its outputs."""
+    """Conforming computation whose outputs are computed on first access."""
 
     def __call__(self, computation: Any) -> Outputs:
         outputs: Any = _Awaited(computation, self.observed)
@@ -242,9 +243,11 @@ def left_alone(
     fed: Mapping[str, NDArray[Any]],
     memory: dict[str, Any],
 ) -> bool:
-    """Return whether faults make of a computation that same one and do not look at its outputs, so that an
-    implementation that has them computes what is right: most faults leave most cases as they are. Nothing is computed
-    for that, unless a fault asks for outputs. Arguments are those of :func:`answered`."""
+    """Return whether faults leave a computation unchanged without reading its outputs.
+
+    An implementation with such faults computes correct results; most faults leave most cases unchanged. Nothing is
+    computed, unless a fault reads outputs. Arguments are those of :func:`answered`.
+    """
     with np.errstate(all="ignore"):
         outputs: Any = layered(_Awaiting(None, fed, attributes=node.attributes), faults, memory)(computation)
     if not isinstance(outputs, _Awaited) or outputs.seen:
@@ -260,17 +263,17 @@ def expected(
     observed: Any,
     fed: Mapping[str, NDArray[Any]],
 ) -> dict[str, Bounded]:
-    """Return the outputs of an implementation with these faults, with bounds; in doubt where nothing is known."""
+    """Return the outputs of an implementation with these faults, with bounds; undefined where there is no bound."""
     faults = tuple(faults)
     if not faults:
         numbers = computation.bounded(accuracy, observed)
         if isinstance(computation, Computed):
             _require_forms(computation, numbers, node)
         return numbers
-    given: dict[str, Any] = {"observed": observed, "fed": fed, "attributes": node.attributes}
-    values = BoundedPass(**given, bounded=lambda altered: altered.bounded(accuracy, observed))
+    arguments: dict[str, Any] = {"observed": observed, "fed": fed, "attributes": node.attributes}
+    values = BoundedPass(**arguments, bounded=lambda altered: altered.bounded(accuracy, observed))
     predicted = layered(values, faults, {})(computation)
-    edges = layered(BoundedPass(**given, numbers=values.numbers, edge=True), faults, {})(computation)
+    edges = layered(BoundedPass(**arguments, numbers=values.numbers, edge=True), faults, {})(computation)
     allowed = budget("standard", computation.format.name)
     numbers = {}
     for name, value in predicted.items():
@@ -280,7 +283,8 @@ def expected(
 
 
 def _require_forms(computation: Computed, numbers: Mapping[str, Bounded], node: Node) -> None:
-    """Raise ValueError for numbers that would be compared with others than their own, or within no bounds."""
+    """Raise ValueError for outputs of bounded() that are missing, unknown, or of a wrong shape, or have invalid
+    radii."""
     if missing := [name for name in node.outputs if name and name not in numbers]:
         raise ValueError(f"bounded() gives no {missing[0]}")
     for name, number in numbers.items():
@@ -306,8 +310,10 @@ def run_recurrent_fault(
     fed: Mapping[str, NDArray[Any]] | None = None,
     memory: dict[str, Any] | None = None,
 ) -> Outputs:
-    """:func:`answered` of one fault, by a node whose operator has a cell; `observed` is a target's Y, in the node's
-    layout and any type. Raises IllegalNode."""
+    """Return :func:`answered` for one fault and a node whose operator has a cell.
+
+    `observed` is a target's Y, in the node's layout and any type. Raise IllegalNode.
+    """
     computation = computation_of(node, inputs, interpretations)
     if observed is not None:
         observed = observed.astype(np.float64)

@@ -1,7 +1,7 @@
-"""Faults that follow from the form of a described operator: of each input, output and enumerated attribute, of
-sessions, and of models that break the form.
+"""Faults derived from the form of a described operator.
 
-The clause that one breaks is that of the name (``bias`` of ``conv.bias``), where the table has one.
+There are faults of each input, output and enumerated attribute, of sessions, and of invalid models. A fault violates
+the clause with the name of the tensor or attribute (``bias`` of ``conv.bias``), if the table has one.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _ACCEPTED = {
     "shapes": "inputs of invalid shapes",
     "types": "types that the document does not allow, or several at once",
 }
-"""By topic what a runtime accepts that takes models which break it, in words."""
+"""For each topic, a description of the invalid models that a runtime accepts."""
 
 _ANOTHER_TYPE = {"float16": np.float32, "bfloat16": np.float32, "float32": np.float16}
 
 
 def in_ids(name: str) -> str:
-    """Return a name as ids of clauses, faults and features have it."""
+    """Return a name in the form of ids of clauses, faults and features."""
     return name.lower().replace("_", "-")
 
 
 def await_derived(document: Document) -> None:
-    """Register the derived faults of an operator as soon as faults are asked for."""
+    """Register the derived faults of an operator as soon as faults are needed."""
     FAULTS.await_tables(partial(_derive, document))
 
 
 def _derive(document: Document) -> None:
     if document.key not in {d for name in operator_names() for d in [_key(name)]}:
-        return  # it was made unknown again
+        return  # the operator was unregistered
     for function in (_of_inputs, _of_outputs, _of_attributes, _of_models):
         function(document)
 
@@ -64,14 +64,14 @@ def _topics(op: str) -> frozenset[str]:
 
 
 def operator_prefix(op: str) -> str:
-    """Return the beginning of the ids of an operator's clauses."""
+    """Return the prefix of the ids of an operator's clauses."""
     return op.lower().replace("::", ".")
 
 
 def topic_of_name(op: str, name: str, otherwise: str) -> str:
     """Return the topic of the clause on an input, output or attribute; `otherwise` where the table has none."""
-    own = in_ids(name)
-    return own if own in _topics(op) else otherwise
+    topic = in_ids(name)
+    return topic if topic in _topics(op) else otherwise
 
 
 def _newest(document: Document) -> OperatorVersion:
@@ -79,14 +79,13 @@ def _newest(document: Document) -> OperatorVersion:
 
 
 def _own(document: Document, names: Collection[str]) -> Iterator[str]:
-    """Return names that the operator which this one extends does not have: what breaks others, that one's faults
-    break."""
+    """Return the names that the extended operator, if any, does not have; it already has the faults of the others."""
     base = base_of(document.name)
-    known: set[str] = set()
+    inherited: set[str] = set()
     if base is not None:
         version = operator_version(*base)
-        known = {*version.inputs, *version.outputs, *version.attributes}
-    return (name for name in names if name not in known)
+        inherited = {*version.inputs, *version.outputs, *version.attributes}
+    return (name for name in names if name not in inherited)
 
 
 def _of_inputs(document: Document) -> None:
@@ -154,7 +153,7 @@ def _of_outputs(document: Document) -> None:
         topic = topic_of_name(op, name, "equations")
         for end, (words, change) in rows.items():
             if end == "shifted" and not version.tensors[name].shapes[0][-1].size:
-                continue  # an axis of one number
+                continue  # an axis of length 1
             id = f"{prefix}.{in_ids(name)}.{end}"
             fault_of_run(id, topic, words.format(name), _changing(name, change), operators=(op,))
         id, words = f"{prefix}.{in_ids(name)}.of-another-type", f"Returns {name} in another type than its own."
@@ -196,8 +195,8 @@ def _of_attributes(document: Document) -> None:
 
 def _can_be_taken(version: OperatorVersion, name: str, value: str, taken: str) -> bool:
     """Return whether a node with one value of an attribute has all inputs that another value needs."""
-    needed = (each for each in version.rules.needed.values() if each.attribute == name)
-    return all(value in each.values or taken not in each.values for each in needed)
+    needed = (rule for rule in version.rules.needed.values() if rule.attribute == name)
+    return all(value in rule.values or taken not in rule.values for rule in needed)
 
 
 def _taking(name: str, value: str, taken: str, c: Any) -> Any:

@@ -1,9 +1,9 @@
 """Faults: the reference with one change each, which violates a clause.
 
-Faults prove the suite (each must be caught) and diagnose targets (which fault explains this failure?). Most faults
-change a computation (:mod:`.computing`; of a cell, :class:`~.recurrence.Computation`), its inputs or its equations, and
-are rows: :func:`fault`. A fault that changes outputs, or depends on attributes or memory, is a function of the
-conforming :class:`Compute` and a computation: :func:`fault_of_run`.
+Faults prove the suite (cases must catch each fault) and diagnose targets (which fault explains this failure?). Most
+faults change a computation (:mod:`.computing`; of a cell, :class:`~.recurrence.Computation`), its inputs or its
+equations, and are rows: :func:`fault`. A fault that changes outputs, or depends on attributes or memory, is a function
+of the conforming :class:`Compute` and a computation: :func:`fault_of_run`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .memory import Memory
 
 Outputs = dict[str, NDArray[Any]]
 
-# Types in which a fault can show: in the others, roundings may be as large.
+# Types in which a fault can be detected: in the others, roundings may be as large.
 WIDE = ("float32", "float64")
 ALL_BUT_BFLOAT16 = (*WIDE, "float16")
 
-# The value of memory that a faulty implementation never wrote: the same on every machine, and not a likely result.
+# Value of memory that a faulty implementation never wrote: the same on every machine, and unlikely as a result.
 UNINITIALIZED = 0.5 + 2.0**-40
 
 LAYERS = ("arithmetic", "operands", "computation", "levels", "form")
@@ -36,8 +36,11 @@ LAYERS = ("arithmetic", "operands", "computation", "levels", "form")
 (inputs, equations, outputs); the conversion between numbers and quantized levels; the form of the outputs."""
 
 KINDS = ("structural", "small", "rounding", "bias", "accepts")
-"""How a fault shows. structural: it changes values. small: by about one error bound, or one level. rounding: it hides
-in roundings. bias: only the mean error over a run shows it. accepts: it computes an illegal model."""
+"""How a fault is visible.
+
+structural: it changes values. small: by about one error bound, or one level. rounding: it is as small as roundings.
+bias: only the mean error over a run shows it. accepts: it computes an illegal model.
+"""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-([a-z0-9]+|[A-Z]))*)+")
 
@@ -48,7 +51,7 @@ class FaultError(ValueError):
 
 @dataclass
 class Compute:
-    """The conforming computation of all outputs (call it with a computation), and the data that an implementation can
+    """Conforming computation of all outputs (call it with a computation), and the data that an implementation can
     access.
 
     observed
@@ -59,7 +62,7 @@ class Compute:
     memory
         State that the implementation keeps between the runs of a session.
     attributes
-        The attributes that the node has; absent ones are missing, because faults may take another default.
+        The attributes that the node has; absent ones are missing, because faults may use another default.
     """
 
     observed: Any = None
@@ -74,7 +77,7 @@ class Compute:
 
     @property
     def refused(self) -> bool:
-        """Return whether the session has refused inputs before."""
+        """Whether the session has refused inputs before."""
         return isinstance(self.memory, Memory) and self.memory.refused
 
     @property
@@ -149,17 +152,19 @@ class Fault:
 
     @property
     def accepts(self) -> bool:
-        """Return whether the fault is to compute an illegal model."""
+        """Whether the fault is to compute an illegal model."""
         return self.kind == "accepts"
 
     @property
     def structural(self) -> bool:
-        """Return whether it changes values by more than a level. Other faults hide in roundings."""
+        """Whether it changes values by more than a level. Other faults are as small as roundings."""
         return self.kind in ("structural", "accepts") or (self.kind == "small" and self.layer != "levels")
 
     def applies(self, op_type: str, since_version: int, type_name: str | None = None) -> bool:
-        """Return whether an implementation of that operator version can have this fault and show it in that type. An
-        operator that extends another one has its faults too, if it has the clause."""
+        """Return whether an implementation of that operator version can have this fault and show it in that type.
+
+        An operator that extends another one has the other's faults too, if it has the clause.
+        """
         if op_type not in self.operators:
             base = base_of(op_type)
             if base is None or not self.applies(*base, type_name):
@@ -181,8 +186,11 @@ class Fault:
 
 
 class FaultTable(MutableMapping[str, Fault]):
-    """Faults by id, in order of registration. The tables of this package are loaded at first use, because a run
-    without failures needs none, and loading them takes a quarter of its start."""
+    """Faults by id, in order of registration.
+
+    The tables of this package are loaded at first use, because a run without failures needs none, and loading them
+    takes a quarter of its start.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, Fault] = {}
@@ -281,9 +289,9 @@ def family(
     register = fault_of_run if of_run else fault
 
     def register_all(change: F) -> F:
-        for place, number in enumerate(numbers):
+        for position, number in enumerate(numbers):
             chosen = id.format(str(number).replace(".", "-"))
-            first = proved and place == 0
+            first = proved and position == 0
             register(
                 chosen, clause, words.format(number), _numbered(change, number), proved=first, varies=True, **fields
             )
@@ -336,14 +344,14 @@ def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
             raise FaultError(f"{place}: there is no operator {op_type!r}; one of {', '.join(operator_names())}")
         if fault.clause(op_type) not in {c.id for c in clauses_of(op_type)}:
             raise FaultError(f"{place}: there is no clause {fault.clause(op_type)}")
-    own = id_owner(fault.id)
-    if own is not None and fault.operators != (own,):
-        raise FaultError(f"{place}: an id that begins so is about {own} alone")
-    known = {v for op_type in fault.operators for v in versions_of(op_type)}
-    if unknown := set(fault.versions or ()) - known:
+    owner = id_owner(fault.id)
+    if owner is not None and fault.operators != (owner,):
+        raise FaultError(f"{place}: an id that begins so is about {owner} alone")
+    existing = {v for op_type in fault.operators for v in versions_of(op_type)}
+    if unknown := set(fault.versions or ()) - existing:
         raise FaultError(f"{place}: there is no version {', '.join(map(str, sorted(unknown)))}")
-    if strange := [name for name in fault.types if name not in FORMATS]:
-        raise FaultError(f"{place}: there is no type {', '.join(strange)}; one of {', '.join(FORMATS)}")
+    if unknown_types := [name for name in fault.types if name not in FORMATS]:
+        raise FaultError(f"{place}: there is no type {', '.join(unknown_types)}; one of {', '.join(FORMATS)}")
     if not fault.summary:
         raise FaultError(f"{place}: words must say the fault")
     for name, value, known_values in (("layer", fault.layer, LAYERS), ("kind", fault.kind, KINDS)):
@@ -374,7 +382,9 @@ def faults_of(op_type: str, since_version: int, type_name: str | None = None) ->
 
 
 def variants_of(op_type: str, since_version: int, type_name: str | None = None) -> Iterator[Fault]:
-    """Yield the faults with a number that apply to an operator version and, if a type is given, can show in it; those
-    of FAULTS come last."""
-    several = (*VARIANTS.values(), *(d for d in FAULTS.values() if d.varies))
-    return (d for d in several if d.applies(op_type, since_version, type_name))
+    """Yield the faults with a number that apply to an operator version and, if a type is given, can show in it.
+
+    Those of FAULTS come last.
+    """
+    candidates = (*VARIANTS.values(), *(d for d in FAULTS.values() if d.varies))
+    return (d for d in candidates if d.applies(op_type, since_version, type_name))

@@ -1,11 +1,12 @@
-"""Hypotheses: does a target that makes these faults return these numbers?
+"""Hypotheses: whether a target with given faults returns the observed numbers.
 
-A hypothesis is some faults at once. What it predicts is compared with what a target returned, step-local where the
-target reported Y, and by the numbers' own radii: the faults compute with bounded numbers, as the conforming reference
-does. So "it explains the result" means what "the result is right" means, for another document.
+A hypothesis is one or more faults together. Its prediction is compared with the target's outputs, step-local where the
+target reported Y, and by the numbers' own radii: faults are computed with bounded numbers, like the conforming
+reference. So "the hypothesis explains the result" has the same meaning as "the result is right", for a changed
+document.
 
-Nobody is accused by it: that a result is wrong is settled before. But many hypotheses are tried on few numbers, and
-some fit by chance, so each says how much speaks for it: the :attr:`Fit.evidence`.
+A hypothesis does not decide that a result is wrong; that is decided before. But many hypotheses are tried on few
+numbers, and some fit by chance. So each fit has an amount of evidence: :attr:`Fit.evidence`.
 """
 
 from __future__ import annotations
@@ -31,48 +32,47 @@ __all__ = ["MOST", "Fit", "RecurrentObservation", "Run", "layered"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# Equations of some faults have no radii of their own. They get those of the conforming numbers, this
-# many times over: a rough measure, but what a structural fault changes is far larger.
+# Equations of some faults have no radii of their own. Their radii are those of the conforming numbers times this
+# factor: a rough measure, but a structural fault changes numbers by far more.
 ROUGH = 16.0
 
-# A fault of that sort beside equations of kind "bias".
+# A fault with the same rough radii as equations of kind "bias".
 _PLAIN = "gru.reset-gate.on-bias"
 
-# Numbers that are further off than so many of the largest conforming radius are not computed with radii at all.
+# Numbers that differ by more than this multiple of the largest conforming radius are not computed with radii.
 _GROSS = 256.0
 
 _ATTRIBUTE = FORMATS["float32"]
 
-# The part of a radius that is used: radii are for the worst of all kernels, and real ones are off by a quarter of them
-# at most. Slips of precision are other kernels still, whose own roundings are not foreseen.
+# The part of a radius that is used. Radii are for the worst of all kernels; errors of real ones are at most a quarter
+# of them. For faults of precision this does not hold, because their own roundings are not predicted.
 _USED = 0.5
 
-# The most that one element speaks for a hypothesis, in bits; and what one does that is wrong just where the fault
-# leaves memory as it was, or is not finite just where by the fault anything may be.
+# Greatest evidence of one element, in bits; and the evidence of an element that is wrong exactly where the fault leaves
+# memory unwritten, or not finite exactly where the fault makes the value arbitrary.
 MOST, _UNPREDICTED = 20.0, 4.0
 
-# A hypothesis costs what is worked out for it, in small cases; in others, one more for so many multiplications. What is
-# known already costs next to nothing, and a comparison with radii as much as several without.
+# Costs in small cases: multiplications that cost as much as one small case, the fixed cost of a trial, and the cost of
+# a comparison with radii. Cached results cost almost nothing.
 _PRODUCTS, _TRIAL, _EXACT = 50_000, 0.05, 4.0
 
-# Bits of each element that are not counted where they may all be wrong alike.
+# Bits of each element that are not counted in Fit.least, because all elements may be wrong for one reason.
 _COMMON = 2.0
 
-# Bits that are not counted of an element whose bounds hold 0: for many reasons numbers are that much smaller.
+# Bits that are not counted for an element whose bounds contain 0: there are many reasons for small numbers.
 _SMALL = 8.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a session: all inputs of the node by formal name, those of them that were fed, and what the target
-    returned.
+    """One run of a session: the node's inputs by formal name, the fed ones among them, and the target's outputs.
 
     session
-        Its number, where several are alive.
+        Number of the session, if several are alive.
     refused
         Whether the session has refused inputs before.
     overridden
-        The values that the model holds for those that are constants of it and were fed all the same.
+        The model's own values of constants that were fed.
     """
 
     inputs: Arrays
@@ -83,23 +83,23 @@ class Run:
     overridden: Arrays = field(default_factory=dict)
 
     def memory(self, sessions: Sessions) -> Memory:
-        """Memory that its session has kept by now."""
+        """Return the memory that its session has kept until this run."""
         memory = sessions[self.session]
         memory.refused, memory.overridden = self.refused, self.overridden
         return memory
 
 
 class Fit(Struct, frozen=True):
-    """The verdict that a hypothesis explains what was returned.
+    """Result that a hypothesis explains the outputs.
 
     evidence
-        How much speaks for it, in bits: over all elements that are not what a conforming target returns, log2 of how
-        much nearer the prediction is than the conforming number. A wide radius, or an element of which nothing is
-        predicted, is no evidence.
+        Evidence in bits: the sum, over all elements that no conforming target returns, of log2 of how much nearer the
+        prediction is than the conforming number. A wide radius, or an element without prediction, is no evidence.
     least
-        The same with less for each element: one wide radius may hold all of them, which then are wrong alike.
+        The same with less for each element, because one wide radius may contain all of them if they are wrong for one
+        reason.
     vague
-        What of it comes from elements of which nothing is predicted but that anything may stand there.
+        The part of the evidence from elements for which the prediction allows any number.
     """
 
     evidence: float
@@ -111,12 +111,12 @@ class Fit(Struct, frozen=True):
 
 
 class RecurrentObservation:
-    """The outputs of a target in one case, to try hypotheses on.
+    """Outputs of a target in one case, on which hypotheses are tried.
 
     work
-        What the hypotheses that were tried have cost, in those of small cases.
+        Cost of the hypotheses tried so far, in units of small cases.
 
-    Raises IllegalNode where the document does not allow the node.
+    Raise IllegalNode where the document does not allow the node.
     """
 
     def __init__(self, node: Node, runs: tuple[Run, ...], accuracy: str = "standard") -> None:
@@ -124,7 +124,7 @@ class RecurrentObservation:
         self.work = 0.0
         self._scenes: dict[tuple[int, Interpretations | None, bool, str], Scene | None] = {}
         self._plain: dict[tuple[int, bool], Remembering] = {}
-        # Faults are asked about several times: whether they change anything, whether they fit, alone and beside others.
+        # Cached, because each fault is asked about several times: changes, fit, alone and with others.
         self._fits: dict[tuple[tuple[Fault, ...], Interpretations | None, str], Fit | None] = {}
         self._nearness: dict[tuple[str, Interpretations | None], float] = {}
         self._partly: set[tuple[str, Interpretations | None]] = set()
@@ -133,7 +133,7 @@ class RecurrentObservation:
 
     @cached_property
     def size(self) -> int:
-        """Multiplications of all runs, more or less."""
+        """Approximate number of multiplications of all runs."""
         total = 0
         for run in self.runs:
             (_, rows, H), X = run.inputs["R"].shape, run.inputs["X"]
@@ -143,17 +143,17 @@ class RecurrentObservation:
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
     ) -> Fit | None:
-        """Return the fit of what was returned to a target with these faults; None where it does not.
+        """Return the fit of the outputs to a target with these faults; None where they do not fit.
 
         accuracy
-            The accuracy class of the target's arithmetic, where that is another one than it is judged by.
+            The accuracy class of the target's arithmetic, where it differs from the declared one.
         """
         together = made_together(faults)
         if together is None:
             return None
         accuracy = self.accuracy if accuracy is None else accuracy
         if len(together) > 1:
-            # Changes of results are made with lengths and sizes as the kernel has them, wrong ones too: innermost.
+            # Changes of outputs are innermost: they use the kernel's lengths and sizes, including wrong ones.
             inner = [self._alters_outputs(fault, interpretations) for fault in together]
             ordered = sorted(
                 zip(together, inner, strict=True), key=lambda each: (LAYERS.index(each[0].layer), not each[1])
@@ -167,20 +167,19 @@ class RecurrentObservation:
         return self._fits[key]
 
     def _alters_outputs(self, fault: Fault, interpretations: Interpretations | None) -> bool:
-        """Return whether a fault alters what was computed, and not only what is computed from."""
+        """Return whether a fault alters computed outputs, not only the operands."""
         self.changes(fault, interpretations)
         return self._alters.get((fault.id, interpretations), False)
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Return whether a target with that fault would return other numbers than a conforming one: in any run, to any
-        output, however little."""
+        """Return whether a target with that fault would return any other number than a conforming one, in any run."""
         if (fault.id, interpretations) not in self._nearness:
             self.fit((fault,), interpretations)
         return self._nearness[fault.id, interpretations] >= 0
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
-        """Return the outputs where by a fault anything may stand, as memory happened to be."""
-        shown: list[NDArray[Any]] = []
+        """Return the outputs where the fault leaves memory unwritten, so that any number is possible."""
+        values: list[NDArray[Any]] = []
         sessions = Sessions()
         with np.errstate(all="ignore"):
             for number, run in enumerate(self.runs):
@@ -189,12 +188,15 @@ class RecurrentObservation:
                 for name, want in predicted.items():
                     got = run.outputs.get(name)
                     if got is not None and got.shape == want.shape:
-                        shown.append(got[want == UNINITIALIZED])
-        return shown
+                        values.append(got[want == UNINITIALIZED])
+        return values
 
     def misses(self, interpretations: Interpretations | None = None, accuracy: str | None = None) -> list[Arrays]:
-        """By run and output the numbers that no conforming target returns, each step judged from the state that was
-        reported before, as far as Y was: Y as (T, D, N, H), states as (D, N, H)."""
+        """Return, by run and output, masks of the numbers that no conforming target returns.
+
+        Each step is judged from the state reported before, where Y was reported. Y is (T, D, N, H), states are (D, N,
+        H).
+        """
         accuracy = self.accuracy if accuracy is None else accuracy
         with np.errstate(all="ignore"):
             return [self._misses(number, interpretations, accuracy) for number in range(len(self.runs))]
@@ -208,21 +210,20 @@ class RecurrentObservation:
         for name, got in self.runs[number].outputs.items():
             right, reach = scene.conforming[0][name], scene.conforming[1][name]
             if got.shape == right.shape:
-                shown = got.astype(np.float64)
-                near = np.abs(shown - right) <= reach + 2 * (w.unit * np.abs(right) + w.floor)
-                off = np.isfinite(reach) & ~near & (shown != right) & ~(np.isnan(shown) & np.isnan(right))
+                returned = got.astype(np.float64)
+                near = np.abs(returned - right) <= reach + 2 * (w.unit * np.abs(right) + w.floor)
+                off = np.isfinite(reach) & ~near & (returned != right) & ~(np.isnan(returned) & np.isnan(right))
                 turned = off.transpose(1, 2, 0, 3) if name == "Y" else off.swapaxes(0, 1)
                 masks[name] = turned if batch_first else off
         return masks
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
-        """Return the share of what was returned that is about what a target with that fault returns; below 0 for a
-        fault that changes nothing."""
+        """Return the share of outputs that are near those of a target with that fault; below 0 if the fault changes
+        nothing."""
         return self._nearness[fault.id, interpretations] if self.changes(fault, interpretations) else -1.0
 
     def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Return whether each number that was returned is about what is right, or about what a target with that fault
-        returns."""
+        """Return whether each output number is near the correct one or near that of a target with that fault."""
         return self.changes(fault, interpretations) and (fault.id, interpretations) in self._partly
 
     def _fit(self, faults: Sequence[Fault], interpretations: Interpretations | None, accuracy: str) -> Fit | None:
@@ -231,7 +232,7 @@ class RecurrentObservation:
             if not scenes or None in scenes:
                 continue
             if not faults:
-                # What is right, in another arithmetic.
+                # The correct equations, in another arithmetic.
                 return self._compared(faults, scenes, [scene.plain for scene in scenes if scene is not None])
             share, altered, partly, plain = self._likely(faults, scenes)
             if len(faults) == 1:
@@ -243,22 +244,22 @@ class RecurrentObservation:
             fit = self._compared(faults, scenes, plain) if share == 1.0 else None
             if fit is not None:
                 return fit
-            # A reported state is the one that the target went on with, unless it changed that afterwards.
+            # The target continued from the reported state, unless it changed the state afterwards.
             if steps and not altered:
                 return None
         return None
 
     def _scene(self, number: int, interpretations: Interpretations | None, steps: bool, accuracy: str) -> Scene | None:
-        """Return a run by these interpretations; None where steps are asked for that the target did not report."""
+        """Return a run by these interpretations; None for `steps` without a reported Y."""
         # A run that was repeated with the same results is the same run.
         number = next(n for n in range(number + 1) if _repeats(self.runs[number], self.runs[n]))
         key = number, interpretations, steps, accuracy
         if key not in self._scenes:
             run = self.runs[number]
-            known = (scene for (n, i, *_), scene in self._scenes.items() if (n, i) == key[:2] and scene is not None)
-            other = next(known, None)
+            scenes = (scene for (n, i, *_), scene in self._scenes.items() if (n, i) == key[:2] and scene is not None)
+            similar = next(scenes, None)
             computation = (
-                other.computation if other is not None else computation_of(self.node, run.inputs, interpretations)
+                similar.computation if similar is not None else computation_of(self.node, run.inputs, interpretations)
             )
             observed = _reported(computation, run) if steps else None
             plain = self._plain.setdefault((number, steps), Remembering(observed))
@@ -269,8 +270,10 @@ class RecurrentObservation:
     def expected(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None
     ) -> list[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
-        """(output, value, radius) of what an implementation with these faults returns in the first run, each step from
-        the state that was reported before; without it by a free run."""
+        """Return (output, value, radius) of an implementation with these faults in the first run.
+
+        Each step starts from the reported state; without Y it is a free run.
+        """
         stepwise = self._scene(0, interpretations, True, self.accuracy)
         scene = stepwise or self._scene(0, interpretations, False, self.accuracy)
         assert scene is not None
@@ -292,9 +295,12 @@ class RecurrentObservation:
     def _likely(
         self, faults: Sequence[Fault], scenes: Sequence[Scene | None]
     ) -> tuple[float, bool, bool, Sequence[Outputs]]:
-        """Return the share of what was returned that is anywhere near what plain numbers, which cost little, predict,
-        below 0 where the faults change none; whether they change what was computed, not only what is computed from;
-        whether all that was returned is near that, or near what is right; and these numbers, run by run."""
+        """Return a quick comparison of the outputs with plain numbers, which cost little.
+
+        The result is: the share of outputs near the prediction, below 0 where the faults change none; whether the
+        faults change computed outputs, not only operands; whether all outputs are near the prediction or near the
+        correct numbers; and the predicted numbers, run by run.
+        """
         sessions = Sessions()
         changed = altered = False
         shares: list[float] = []
@@ -335,13 +341,13 @@ class RecurrentObservation:
         return self._right_far[key]
 
     def _far(self, name: str, got: NDArray[Any], want: NDArray[Any], scene: Scene) -> NDArray[np.bool_]:
-        """Return the numbers of an output that are nowhere near what is predicted."""
+        """Return a mask of the numbers of an output that are far from the prediction."""
         reach, w = scene.conforming[1][name], scene.budget
         near = _GROSS * (float(reach.max(initial=0.0)) + w.unit * np.abs(want) + w.floor)
-        if w.tensor.precision > _ATTRIBUTE.precision:  # defaults that a fault brings in may be held in float32, or not
+        if w.tensor.precision > _ATTRIBUTE.precision:  # a fault's defaults may be held in float32 or not
             near = near + _GROSS * _ATTRIBUTE.unit * np.abs(want[np.isfinite(want)]).max(initial=0.0)
-        sure = np.isfinite(near) & (np.abs(want) < w.tensor.largest / 2) & (want != UNINITIALIZED)
-        off: NDArray[np.bool_] = sure & ~(np.abs(got.astype(np.float64) - want) <= near)
+        comparable = np.isfinite(near) & (np.abs(want) < w.tensor.largest / 2) & (want != UNINITIALIZED)
+        off: NDArray[np.bool_] = comparable & ~(np.abs(got.astype(np.float64) - want) <= near)
         return off
 
     def _given(self, scene: Scene, run: Run) -> dict[str, Any]:
@@ -350,7 +356,7 @@ class RecurrentObservation:
     def _compared(
         self, faults: Sequence[Fault], scenes: Sequence[Scene | None], plain: Sequence[Outputs]
     ) -> Fit | None:
-        """Return the fit of all numbers to these faults, of which plain numbers are known; None where one contradicts
+        """Return the fit of all numbers to these faults, given their plain numbers; None if a number contradicts
         them."""
         sessions = Sessions(), Sessions()
         total = Fit(0.0, 0.0)
@@ -358,7 +364,7 @@ class RecurrentObservation:
         for scene, run, plainly in zip(scenes, self.runs, plain, strict=True):
             assert scene is not None
             predicted = self._with_radii(faults, scene, run, sessions)
-            # In float64 nothing fits by chance, and defaults of coefficients have two right values.
+            # In float64 nothing fits by chance, and defaults of coefficients have two correct values.
             coarse = scene.budget.tensor.precision < FORMATS["float64"].precision
             used = _USED if coarse and any(d.structural for d in faults) else 1.0
             fits: dict[str, Fit] = {}
@@ -367,7 +373,7 @@ class RecurrentObservation:
                 if output_fit is None:
                     return None
                 fits[name] = output_fit
-            # The last state is the last of Y once more.
+            # The last state repeats the last step of Y, so it counts once.
             again = min((fits.get(name, Fit(0.0, 0.0)) for name in ("Y", "Y_h")), key=lambda fit: fit.evidence)
             for fit in fits.values():
                 total += fit if fit is not again else Fit(0.0, 0.0)
@@ -376,19 +382,19 @@ class RecurrentObservation:
     def _with_radii(
         self, faults: Sequence[Fault], scene: Scene, run: Run, sessions: tuple[Sessions, Sessions]
     ) -> tuple[Outputs, Outputs]:
-        """Return outputs of a target with these faults, and the same with its radii."""
-        given = self._given(scene, run)
+        """Return outputs of a target with these faults, and the same outputs plus their radii."""
+        arguments = self._given(scene, run)
         if any(map(_has_rough_bounds, faults)):
-            return self._roughly(faults, scene, given, run.memory(sessions[0]))
-        values = BoundedPass(**given, bounded=scene.bounded)
+            return self._roughly(faults, scene, arguments, run.memory(sessions[0]))
+        values = BoundedPass(**arguments, bounded=scene.bounded)
         predicted = layered(values, faults, run.memory(sessions[0]))(scene.computation)
-        edge = BoundedPass(**given, numbers=values.numbers, edge=True)
+        edge = BoundedPass(**arguments, numbers=values.numbers, edge=True)
         return predicted, layered(edge, faults, run.memory(sessions[1]))(scene.computation)
 
     def _roughly(
         self, faults: Sequence[Fault], scene: Scene, given: dict[str, Any], memory: Memory
     ) -> tuple[Outputs, Outputs]:
-        """Predictions by plain numbers, with radii like those of the conforming ones."""
+        """Return predictions by plain numbers, with radii derived from those of the conforming outputs."""
         predicted = layered(Compute(**given), faults, memory)(scene.computation)
         largest = {name: ROUGH * float(reach.max(initial=0.0)) for name, reach in scene.conforming[1].items()}
         unit = ROUGH * scene.budget.unit
@@ -396,19 +402,19 @@ class RecurrentObservation:
 
 
 def _has_rough_bounds(fault: Fault) -> bool:
-    """Return whether the equations of a fault compute with plain numbers alone."""
+    """Return whether the equations of a fault compute with plain numbers only."""
     return (fault.kind == "bias" and isinstance(fault.wrong, Changing)) or fault.id == _PLAIN
 
 
 def _shown(array: NDArray[Any], computed: NDArray[Any] | None, dtype: np.dtype[Any]) -> bool:
-    """Return whether an output is what was computed: itself, or as it is shown in the type of the tensors."""
+    """Return whether an output is the computed array, or its copy in the type of the tensors."""
     if array is computed or computed is None:
         return array is computed
     return array.dtype == dtype != computed.dtype and np.array_equal(array, computed.astype(dtype), equal_nan=True)
 
 
 def _repeats(run: Run, other: Run) -> bool:
-    """Return whether a run is another one once more, with the same results."""
+    """Return whether a run repeats another one with the same results."""
     if run is other:
         return True
     same = run.inputs is other.inputs and run.fed is other.fed and run.outputs.keys() == other.outputs.keys()
@@ -416,7 +422,7 @@ def _repeats(run: Run, other: Run) -> bool:
 
 
 def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
-    """Return the Y that the target reported, (T, D, N, H), where it has the right shape."""
+    """Return the Y that the target reported, as (T, D, N, H), if its shape is right."""
     c, Y = computation.configuration, run.outputs.get("Y")
     if Y is None or Y.ndim != 4:
         return None
@@ -426,7 +432,7 @@ def _reported(computation: Computation, run: Run) -> NDArray[np.float64] | None:
 
 
 Prediction = tuple[Outputs, Outputs]
-"""Values, and the same with their radii."""
+"""Values, and values plus radii."""
 
 
 def _fit_of(
@@ -437,11 +443,12 @@ def _fit_of(
     scene: Scene,
     used: float,
 ) -> Fit | None:
-    """Return the evidence of an output for the prediction; None where it is not within the used part of its radii and
-    the rounding of what is shown.
+    """Return the evidence of an output for the prediction; None if the output is outside the used part of its radii.
+
+    The rounding of the returned number is allowed too.
 
     plain
-        The prediction by plain numbers, which tells NaN from infinity where bounds tell nothing.
+        The prediction by plain numbers, which distinguishes NaN from infinity where there is no bound.
     """
     predicted, edges = prediction
     got, want = outputs.get(name), predicted.get(name)
@@ -451,35 +458,35 @@ def _fit_of(
         return None
     right, reach = scene.conforming[0][name], scene.conforming[1][name]
     w = scene.budget
-    if want.dtype not in (np.float64, w.tensor.dtype):  # the fault says in which type it answers
+    if want.dtype not in (np.float64, w.tensor.dtype):  # the fault determines the type of the output
         same = got.dtype == want.dtype and np.allclose(got, want, rtol=1e-2, equal_nan=True)
         return Fit(MOST, MOST) if same else None
     if got.dtype != w.tensor.dtype:
         return None
-    shown, want = got.astype(np.float64), want.astype(np.float64)
-    # Of memory that nobody has written to nothing is predicted.
+    returned, want = got.astype(np.float64), want.astype(np.float64)
+    # There is no prediction for unwritten memory.
     unknown = (want == UNINITIALIZED) & (edges[name] == UNINITIALIZED)
     radius = np.abs(edges[name] - want)
     radius = np.where(np.isnan(radius), np.where(np.isfinite(want), np.inf, 0.0), radius)
     radius = radius + 2 * (w.unit * np.abs(want) + w.floor)
-    off = np.abs(shown - want)
-    same = (shown == want) | (np.isnan(shown) & np.isnan(want))
-    large = (np.abs(want) + radius >= w.tensor.largest) & (np.abs(shown) >= w.tensor.largest)
-    open_ = unknown | np.isinf(radius)
-    explained = (off <= used * radius) | same | large | open_
+    off = np.abs(returned - want)
+    same = (returned == want) | (np.isnan(returned) & np.isnan(want))
+    large = (np.abs(want) + radius >= w.tensor.largest) & (np.abs(returned) >= w.tensor.largest)
+    unpredicted = unknown | np.isinf(radius)
+    explained = (off <= used * radius) | same | large | unpredicted
     if not explained.all():
         return None
     if right.shape != got.shape:
         return Fit(MOST, MOST)
-    away = np.abs(shown - right)
-    wrong = np.isfinite(reach) & ~(away <= reach + 2 * (w.unit * np.abs(right) + w.floor)) & (shown != right)
-    decided = wrong & ~open_
+    away = np.abs(returned - right)
+    wrong = np.isfinite(reach) & ~(away <= reach + 2 * (w.unit * np.abs(right) + w.floor)) & (returned != right)
+    decided = wrong & ~unpredicted
     nearer = np.log2(np.where(np.isfinite(away), away, w.tensor.largest)[decided] / radius[decided])
-    # What is so wide that it holds 0 says no more than that numbers are small: many a fault makes them so.
-    nearer = nearer - _SMALL * (~same & (radius >= np.maximum(np.abs(shown), np.abs(want))))[decided]
-    otherwise = ~np.isfinite(plain[name]) & (np.isnan(plain[name]) != np.isnan(shown))
-    expected = wrong & (unknown | (open_ & ~np.isfinite(shown) & ~otherwise))
-    # Where all of an output may be anything, its place says nothing either.
-    alike = 0.0 if unknown.all() else _UNPREDICTED * float(expected.sum())
+    # If the interval contains 0, the numbers are only known to be small, which many faults cause.
+    nearer = nearer - _SMALL * (~same & (radius >= np.maximum(np.abs(returned), np.abs(want))))[decided]
+    otherwise = ~np.isfinite(plain[name]) & (np.isnan(plain[name]) != np.isnan(returned))
+    expected = wrong & (unknown | (unpredicted & ~np.isfinite(returned) & ~otherwise))
+    # If all of an output is unpredicted, the positions of elements are no evidence.
+    vague = 0.0 if unknown.all() else _UNPREDICTED * float(expected.sum())
     bits, fewer = (float(np.clip(nearer - common, 0.0, MOST).sum()) for common in (0.0, _COMMON))
-    return Fit(bits + alike, fewer + alike, alike)
+    return Fit(bits + vague, fewer + vague, vague)

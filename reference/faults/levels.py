@@ -1,7 +1,7 @@
-"""Faults between DequantizeLinear and QuantizeLinear: of what levels stand for, and of how numbers become levels.
+"""Faults of nodes between DequantizeLinear and QuantizeLinear: of dequantizing and quantizing.
 
-Most are a right implementation of another node: one that has other codecs. So what they return is judged as what a
-right one returns, from the start and step by step.
+Most of them are a correct implementation of a node with other codecs. So their outputs are judged like those of a
+correct one, as a free run and step by step.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = ["STATE_CODEC", "AtLevels", "HalfAway", "Levels", "Truncating", "Wrapp
 Arrays = Mapping[str, NDArray[Any]]
 Codecs = Mapping[str, Codec]
 Levels = Callable[[Node, Arrays], tuple[Node, Arrays]]
-"""A function from a node and its inputs, levels among them, to those that an implementation with a fault computes
-rightly."""
+"""A function from a node and its inputs, levels included, to the node and inputs that a faulty implementation
+computes."""
 
 STATE_CODEC = "state"
-"""The name, among a node's codecs, of one that the state goes from step to step in."""
+"""Name, among a node's codecs, of the codec that quantizes the state between steps."""
 
 
 class AtLevels(Struct, frozen=True):
-    """A fault of a quantized node. A node of numbers is computed as it must be."""
+    """A fault of a quantized node; nodes without codecs are computed correctly."""
 
     change: Levels
 
@@ -43,14 +43,14 @@ class AtLevels(Struct, frozen=True):
 
 
 class Truncating(Affine):
-    """Cuts quotients off towards zero."""
+    """Codec that truncates quotients towards zero."""
 
     def nearest(self, quotient: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.trunc(quotient)
 
 
 class HalfAway(Affine):
-    """Rounds ties away from zero."""
+    """Codec that rounds ties away from zero."""
 
     def nearest(self, quotient: NDArray[np.float64]) -> NDArray[np.float64]:
         rounded: NDArray[np.float64] = np.copysign(np.floor(np.abs(quotient) + 0.5), quotient)
@@ -58,7 +58,7 @@ class HalfAway(Affine):
 
 
 class Wrapping(Affine):
-    """Goes on at the other end of the type."""
+    """Codec that wraps around at the ends of the type."""
 
     ordered = False
 
@@ -68,9 +68,9 @@ class Wrapping(Affine):
 
 
 def recoded(node: Node, codecs: Codecs) -> Node:
-    """Return a node with other codecs for some of its tensors; for those that have one."""
-    there = {name: codec for name, codec in codecs.items() if name in node.codecs or name == STATE_CODEC}
-    return replace(node, codecs={**node.codecs, **there})
+    """Return a node with other codecs for its quantized tensors; codecs of other tensors are ignored."""
+    replaced = {name: codec for name, codec in codecs.items() if name in node.codecs or name == STATE_CODEC}
+    return replace(node, codecs={**node.codecs, **replaced})
 
 
 def level_fault(
@@ -89,7 +89,7 @@ def level_fault(
 
 
 def each_channel(codec: Codec, change: Callable[[Affine], Affine]) -> Codec:
-    """Return a codec with every channel's changed."""
+    """Return a codec with the codec of every channel changed."""
     if isinstance(codec, Affine):
         return change(codec)
     return Channels(codec.axis, tuple(map(change, codec.each)))

@@ -1,4 +1,4 @@
-"""The memory of an implementation: what it keeps from one run to the next, of a session and of all of them."""
+"""Memory of an implementation between runs, for one session and for all sessions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["Memory", "Sessions"]
 
 
 class Memory(dict[str, Any]):
-    """Things that an implementation keeps from one run of a session to the next.
+    """State that an implementation keeps between the runs of a session.
 
     process
-        Those that it keeps for all sessions alike.
+        State that it keeps for all sessions together.
     refused
-        Whether the session has refused inputs by now.
+        Whether the session has refused inputs before.
     overridden
-        The values of the model's own for constants that this run is fed.
+        The model's own values of constants that are fed in this run.
     """
 
     def __init__(self, process: MutableMapping[str, Any]) -> None:
@@ -25,16 +25,16 @@ class Memory(dict[str, Any]):
         self.overridden: Mapping[str, Any] = {}
 
     def of(self, name: str) -> Memory:
-        """Return the part of it that one of several faults has for itself."""
+        """Return the part of the memory that belongs to one of several faults."""
         if name not in self:
             self[name] = Memory(self.process.setdefault(name, {}))
-        own: Memory = self[name]
-        own.refused, own.overridden = self.refused, self.overridden
-        return own
+        part: Memory = self[name]
+        part.refused, part.overridden = self.refused, self.overridden
+        return part
 
 
 class Sessions:
-    """The memories of sessions that are alive at the same time, by number."""
+    """Memories of sessions that are alive at the same time, by number."""
 
     def __init__(self) -> None:
         self._process: dict[str, Any] = {}
@@ -45,10 +45,10 @@ class Sessions:
 
     @property
     def empty(self) -> bool:
-        """Tell whether nothing was kept by now."""
+        """Whether nothing has been kept so far."""
         return not (_holds(self._process) or any(map(_holds, self._known.values())))
 
 
 def _holds(kept: Mapping[str, Any]) -> bool:
-    """Return whether something is kept, and not only places where it would be."""
-    return any(not isinstance(each, dict) or _holds(each) for each in kept.values())
+    """Return whether a value is kept, and not only empty dictionaries."""
+    return any(not isinstance(value, dict) or _holds(value) for value in kept.values())

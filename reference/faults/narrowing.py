@@ -1,4 +1,4 @@
-"""Narrowings: from a fault as it is made everywhere to the same fault, made in one place only."""
+"""Restrictions of faults: a fault made everywhere becomes the same fault in one place only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Narrowing = Callable[[Wrong], Wrong]
 
 @dataclass
 class _Between(Compute):
-    """A computation that stands between a fault and the one below, and hands on only some of what was altered."""
+    """Computation between a fault and the one below it, which passes on only a part of the alteration."""
 
     below: Compute = field(default_factory=Compute)
     handed: Callable[[Any], Any] = lambda altered: altered
@@ -40,7 +40,7 @@ def _between(compute: Compute, handed: Callable[[Any], Any]) -> Compute:
 
 
 def of_input(name: str) -> Narrowing:
-    """Narrow what is altered to that input."""
+    """Restrict a fault to its effect on one input."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Any) -> Outputs:
@@ -52,7 +52,7 @@ def of_input(name: str) -> Narrowing:
 
 
 def of_direction(direction: str) -> Narrowing:
-    """Return only what one direction returns is wrong."""
+    """Restrict a fault to the outputs of one direction."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Any) -> Outputs:
@@ -69,7 +69,7 @@ def of_direction(direction: str) -> Narrowing:
 
 
 def of_output(output: str) -> Narrowing:
-    """Return only that output is wrong."""
+    """Restrict a fault to one output."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Any) -> Outputs:
@@ -85,7 +85,7 @@ def of_output(output: str) -> Narrowing:
 
 
 def of_bias_half(half: int) -> Narrowing:
-    """Narrow what is altered to one half of B is: 0 for Wb, 1 for Rb."""
+    """Restrict a fault to its effect on one half of B: 0 for Wb, 1 for Rb."""
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
@@ -107,13 +107,15 @@ def of_bias_half(half: int) -> Narrowing:
     return narrow
 
 
-# Where a tensor has its units, several times over in those that hold blocks of gates.
+# The axis of units in each tensor; tensors with gate blocks repeat the units on it.
 _UNITS = {"W": 1, "R": 1, "B": 1, "P": 1, "initial_h": 2, "initial_c": 2}
 
 
 def of_unit_blocks(block: int) -> Narrowing:
-    """Return only units behind the last whole block of so many are wrong, all of them where there is no whole one: what
-    a loop over vectors leaves to another one, in the tensors that it reads, in its functions and in what it returns."""
+    """Restrict a fault to the units after the last whole block; all units where there is no whole block.
+
+    A vectorized loop leaves these units to another loop. The restriction applies to tensors, functions and outputs.
+    """
 
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
@@ -172,7 +174,7 @@ def _other_equations(c: Computation, altered: Computation) -> bool:
 
 
 def _in_equations(c: Computation, altered: Computation, chosen: Array) -> Computation:
-    """Return the computation in which some units come out of altered equations: no equation has two units in it."""
+    """Return the computation in which some units use altered equations; no equation mixes two units."""
     own, other = c.configuration.cell, altered.configuration
 
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
@@ -184,7 +186,7 @@ def _in_equations(c: Computation, altered: Computation, chosen: Array) -> Comput
 
 
 def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float, float], Array]:
-    """Return the value of a function at an argument, clip included."""
+    """Return the function value(x, alpha, beta), clip included."""
 
     def value(x: Array, alpha: float, beta: float) -> Array:
         return function.kind.value(x if clip is None else np.clip(x, -clip, clip), alpha, beta)
@@ -193,8 +195,10 @@ def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float
 
 
 def _in_functions(c: Computation, altered: Computation, mix: Callable[[Array, Array], Array]) -> Computation:
-    """Return the computation whose functions give what `mix` makes of their own numbers and of altered ones; where clip
-    bounds an argument that is part of the function."""
+    """Return the computation whose functions return `mix` of their own values and the altered ones.
+
+    If clip bounds an argument, it becomes part of the function.
+    """
     own, others = c.configuration, altered.configuration
 
     def change(function: Activation, position: int, d: int) -> Activation:

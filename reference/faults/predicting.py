@@ -1,4 +1,4 @@
-"""The outputs of a target with faults in one run: by plain numbers, worked out once each, and with radii."""
+"""Outputs of a target with faults in one run: by plain numbers, computed once each, and with radii."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .memory import Memory
 
 __all__ = ["BoundedPass", "Known", "Remembering", "Scene", "layered", "same"]
 
-# Computations that are remembered of a case: most faults leave it as it is, or do what another did before.
+# Number of cached computations of a case: most faults leave it unchanged, or do the same as another fault.
 _REMEMBERED = 16
 
 Known = list[tuple[Any, Outputs]]
@@ -30,7 +30,7 @@ Known = list[tuple[Any, Outputs]]
 
 @dataclass
 class _Layer(Compute):
-    """A computation with one more fault: what its fault makes of the computation below."""
+    """A computation with one more fault, applied to the computation below."""
 
     below: Compute = field(default_factory=Compute)
     fault: Fault | None = None
@@ -43,13 +43,13 @@ class _Layer(Compute):
 
 @dataclass
 class BoundedPass(Compute):
-    """Bounded numbers, shown to faults as plain ones: once the values, then again values plus radii.
+    """Bounded numbers, passed to faults as plain ones: in the first pass values, in the second values plus radii.
 
-    Faults move numbers, replace some and leave others out; the difference between the two passes is then each
-    one's radius, wherever it went.
+    Faults move numbers, replace some and leave others out. The difference between the passes is the radius of each
+    number, wherever it moved.
 
     bounded
-        From a computation to its outputs with their bounds; asked in the first pass only.
+        Function from a computation to its outputs with their bounds; used in the first pass only.
     """
 
     bounded: Callable[[Any], dict[str, Bounded]] | None = None
@@ -62,7 +62,7 @@ class BoundedPass(Compute):
             assert self.bounded is not None
             self.numbers.append(self.bounded(computation))
             return {name: number.value for name, number in self.numbers[-1].items()}
-        # The same computations in the same order: faults are deterministic.
+        # The second pass has the same computations in the same order, because faults are deterministic.
         numbers = self.numbers[self._next]
         self._next += 1
         return {name: number.value + _reach(number) for name, number in numbers.items()}
@@ -70,14 +70,14 @@ class BoundedPass(Compute):
 
 @dataclass
 class Remembering(Compute):
-    """Plain numbers, worked out once for each computation: most faults leave most cases as they are.
+    """Plain numbers, computed once for each computation, because most faults leave most cases unchanged.
 
     known
-        What was worked out before.
+        Cached computations with their outputs.
     last
-        The outputs that were asked for last.
+        The outputs that were returned last.
     worked
-        How often something was worked out.
+        Number of computations that were evaluated.
     """
 
     known: Known = field(default_factory=list)
@@ -92,19 +92,19 @@ class Remembering(Compute):
         self.last = super().__call__(computation)
         self.worked += 1
         for array in self.last.values():
-            array.flags.writeable = False  # it may be asked for again
-        # The conforming one stands first, then what was asked for last: a run that is repeated asks for it again.
+            array.flags.writeable = False  # the cache may return it again
+        # The conforming one stays first, then the latest: a repeated run needs it again.
         self.known[1:1] = [(computation, self.last)]
         del self.known[_REMEMBERED:]
         return dict(self.last)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether two computations are of the same numbers by the same equations, as far as that can be seen."""
+    """Return whether two computations are known to have the same numbers and equations; False if this is not clear."""
     if one is other:
         return True
     if not type(one) is type(other) is Computation:
-        return False  # fields that another class has are not compared
+        return False  # fields of other classes are not compared
     a, b = one.configuration, other.configuration
     if a is not b and any(x is not y and not _equal(x, y) for x, y in zip(_FIELDS(a), _FIELDS(b), strict=True)):
         return False
@@ -132,7 +132,7 @@ class Scene(Struct, frozen=True, dict=True):
     """One run, resolved by some interpretations.
 
     observed
-        The reported Y, where each step starts from it.
+        The reported Y, if each step starts from it; else None.
     """
 
     computation: Computation
@@ -158,7 +158,7 @@ class Scene(Struct, frozen=True, dict=True):
 
     @cached_property
     def conforming(self) -> tuple[Outputs, Outputs]:
-        """Outputs of a conforming target, with radii."""
+        """Outputs of a conforming target, and their radii."""
         numbers = self.bounded(self.computation)
         return {n: b.value for n, b in numbers.items()}, {n: _reach(b) for n, b in numbers.items()}
 
@@ -169,11 +169,11 @@ class Scene(Struct, frozen=True, dict=True):
 
 
 def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, Any]) -> Compute:
-    """Return a computation with all of these faults, each with a memory of its own, the first one nearest to
+    """Return a computation with all of these faults, each with its own memory; the first one is nearest to
     `compute`."""
     for fault in faults:
-        kept = memory.of(fault.id) if isinstance(memory, Memory) else memory.setdefault(fault.id, {})
-        compute.memory = kept
-        given: dict[str, Any] = {"attributes": compute.attributes, "below": compute, "fault": fault}
-        compute = _Layer(compute.observed, compute.fed, kept, **given)
+        own_memory = memory.of(fault.id) if isinstance(memory, Memory) else memory.setdefault(fault.id, {})
+        compute.memory = own_memory
+        arguments: dict[str, Any] = {"attributes": compute.attributes, "below": compute, "fault": fault}
+        compute = _Layer(compute.observed, compute.fed, own_memory, **arguments)
     return compute

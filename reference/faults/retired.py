@@ -1,4 +1,4 @@
-"""Ids of faults that an earlier release named and this one does not: a list of known failures may still have them."""
+"""Ids of faults that only earlier releases have; a list of known failures may still contain them."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ _RETIRED = {
 
 
 def retirement(id: str) -> str | None:
-    """Return what to do about an id that is no fault's any more; None for any other id."""
+    """Return advice for the id of a retired fault; None for any other id."""
     return next((instead for pattern, instead in _RETIRED.items() if fnmatchcase(id, pattern)), None)

@@ -1,8 +1,8 @@
-"""Scopes: a fault that is made in one place only. With them the tables hold parts, and a search their combinations.
+"""Scopes: faults that are made in one place only, so that fault tables hold parts and a search combines them.
 
 Kernels have one code path for each direction and one line for each tensor, and mostly only one of them is wrong:
-``gru.gates.rzh@B`` reads the gate blocks of B, and of nothing else, in another order. What a fault alters is seen
-from outside, by what it computes from and what it returns, so each has every scope, and nobody writes them down.
+``gru.gates.rzh@B`` reads only the gate blocks of B in another order. The alteration of a fault is visible from outside,
+in its operands and outputs. So each fault has every scope without being written for it.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class Scope(Struct, frozen=True):
     """The place where a fault is made.
 
     id
-        What stands behind the mark in the id of a scoped fault.
+        The part after the mark in the id of a scoped fault.
     words
-        The same in a sentence: "in the reverse direction only".
+        The scope in a sentence: "in the reverse direction only".
     narrow
-        From the fault as it is made everywhere to the fault as it is made there.
+        Function from the fault made everywhere to the fault made in this scope.
     takes
-        Whether a fault can be made there and nowhere else.
+        Whether a fault can be made in this scope and nowhere else.
     among
-        Whether an operator has such a place.
+        Whether an operator has this scope.
     merges
-        Whether each number that is returned is what the fault makes of it, or what is right.
+        Whether each returned number is either the faulty or the correct one.
     wide
-        Whether any fault can be made there: `takes` then tells of which that is tried unasked.
+        Whether any fault can be made in this scope. Then `takes` selects the faults that are tried without evidence.
     """
 
     id: str
@@ -81,16 +81,16 @@ def _forms(op: str) -> dict[str, TensorForm]:
 
 @cache
 def _inputs(op: str) -> dict[str, TensorForm]:
-    """Return the inputs that hold numbers: lengths, scales and zero points are no such."""
+    """Return the inputs that hold numbers, without lengths, scales and zero points."""
     names = {name for version in versions_of(op) for name in operator_version(op, version).inputs}
     codecs = [form.codec for form in _forms(op).values()]
-    beside = {name for codec in codecs if isinstance(codec, Levels) for name in (codec.scale, codec.zero_point)}
-    return {n: form for n, form in _forms(op).items() if n in names - beside and form.kind != LENGTHS}
+    parameters = {name for codec in codecs if isinstance(codec, Levels) for name in (codec.scale, codec.zero_point)}
+    return {n: form for n, form in _forms(op).items() if n in names - parameters and form.kind != LENGTHS}
 
 
 @cache
 def _outputs(op: str) -> dict[str, TensorForm]:
-    """Return the outputs; none where there is but one."""
+    """Return the outputs; an empty dictionary if there is only one."""
     names = {name for version in versions_of(op) for name in operator_version(op, version).outputs}
     return {n: form for n, form in _forms(op).items() if n in names} if len(names) > 1 else {}
 
@@ -127,15 +127,15 @@ _OF_CELLS: dict[str, Scope] = {
 
 
 def scopes() -> dict[str, Scope]:
-    """Return all scopes, by id: of every operator that is known."""
+    """Return all scopes of all registered operators, by id."""
     return _scopes(operator_names())
 
 
 @cache
 def _scopes(operators: tuple[str, ...]) -> dict[str, Scope]:
-    """Directions, then the tensors of operators in the order of their documents, then what only cells have."""
+    """Return directions, then tensors of operators in the order of their documents, then scopes of cells."""
     inputs = {name: form for op in operators for name, form in _inputs(op).items()}
-    # Tensors that have rows are read for each of them.
+    # Tensors with rows are read once for each row, hence "for".
     words = {name: f"{'for' if form.rows else 'of'} {name} only" for name, form in inputs.items()}
     outputs = dict.fromkeys(name for op in operators for name in _outputs(op))
     of_inputs = {n: Scope(n, w, of_input(n), among=_among_forms(_inputs, n)) for n, w in words.items()}
@@ -146,13 +146,15 @@ def _scopes(operators: tuple[str, ...]) -> dict[str, Scope]:
 
 
 def merging() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of scopes that merge what a fault returns with what is right, and those of the others."""
-    known = scopes()
-    return tuple(id for id in known if known[id].merges), tuple(id for id in known if not known[id].merges)
+    """Return the ids of scopes that merge faulty with correct outputs, and the ids of the other scopes."""
+    all_scopes = scopes()
+    return tuple(id for id in all_scopes if all_scopes[id].merges), tuple(
+        id for id in all_scopes if not all_scopes[id].merges
+    )
 
 
 def _scoped(fault: Fault, scope: Scope) -> Fault:
-    """Return the fault, made there only."""
+    """Return the fault restricted to a scope."""
     operators = tuple(filter(scope.among, fault.operators))
     summary = _worded(fault.id, fault.summary, scope)
     return replace(
@@ -170,7 +172,7 @@ def _worded(id: str, summary: str, scope: Scope) -> str:
 
 
 def base_id(id: str) -> str:
-    """Return the id of a fault as it is made everywhere."""
+    """Return the id of the unscoped fault."""
     return id.partition(_MARK)[0]
 
 
@@ -181,18 +183,18 @@ def _scope(id: str) -> Scope | None:
 @cache
 def scoped_named(id: str) -> Fault | None:
     """Return the scoped fault of that id; None where there is none."""
-    inner, mark, place = id.rpartition(_MARK)
-    fault, scope = fault_named(inner) if mark else None, _scope(place)
+    inner, mark, scope_id = id.rpartition(_MARK)
+    fault, scope = fault_named(inner) if mark else None, _scope(scope_id)
     if fault is None or scope is None or not _goes(fault, scope):
         return None
     return _scoped(fault, scope)
 
 
 def scoped_of(faults: Iterator[Fault], places: Collection[str] = (), *, seen: bool = False) -> Iterator[Fault]:
-    """Yield every fault in every scope that it may have, or in those of some places, in the order of the table.
+    """Yield every fault in every scope that it may have, or in the scopes of `places`, in the order of the table.
 
     seen
-        Whether only these places were seen to be wrong, so that any fault may be made there.
+        Whether only these places were observed to be wrong, so that any fault may be made there.
     """
     for fault in faults:
         for place in places or scopes():
@@ -205,21 +207,24 @@ def scoped_of(faults: Iterator[Fault], places: Collection[str] = (), *, seen: bo
 
 
 def _tried(fault: Fault, scope: Scope) -> bool:
-    """Return whether a fault is tried in a scope though nothing points there."""
+    """Return whether a fault is tried in a scope without evidence for the scope."""
     return scope.takes(fault) and (_MARK not in fault.id or scope.id in _DIRECTIONS)
 
 
 def _goes(fault: Fault, scope: Scope) -> bool:
-    """Return whether a scope says something of a fault: what is about codecs, or about nothing but roundings, is made
-    everywhere or nowhere, and what a session keeps is kept of an input or in a direction."""
+    """Return whether a scope makes sense for a fault.
+
+    Faults of codecs or of roundings are made everywhere or nowhere. Session faults have the scope of an input or a
+    direction.
+    """
     if fault.layer == "levels" or not any(map(scope.among, fault.operators)):
         return False
     if fault.accepts or fault.kind == "bias" or not fault.structural:
         return False
-    base, mark, place = fault.id.rpartition(_MARK)
-    place = place if mark else ""
-    if place and (place in _DIRECTIONS or not (scope.id in _DIRECTIONS or (scope.wide and _MARK not in base))):
-        return False  # several places at once: some tensor, or some rows, of a direction
+    rest, mark, inner = fault.id.rpartition(_MARK)
+    inner = inner if mark else ""
+    if inner and (inner in _DIRECTIONS or not (scope.id in _DIRECTIONS or (scope.wide and _MARK not in rest))):
+        return False  # only a direction may be combined with another scope
     if fault.topic.startswith("session"):
         kept = any(scope.id in _inputs(op) for op in fault.operators)
         return fault.topic == "session.stateless" and fault.layer != "form" and (kept or scope.id in _DIRECTIONS)
@@ -227,7 +232,7 @@ def _goes(fault: Fault, scope: Scope) -> bool:
 
 
 def fault_named(id: str) -> Fault | None:
-    """Return the fault of that id, made everywhere or in one place only; None where there is none."""
+    """Return the fault of that id, with or without a scope; None where there is none."""
     return FAULTS.get(id) or VARIANTS.get(id) or scoped_named(id)
 
 
@@ -238,5 +243,5 @@ def _of_that_id(id: str) -> Fault:
     return fault
 
 
-# An id is all that another process needs to have the same fault.
+# Another process finds the same fault by its id.
 copyreg.pickle(Fault, lambda fault: (_of_that_id, (fault.id,)))

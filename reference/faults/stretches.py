@@ -1,4 +1,4 @@
-"""Stretches of things that are numbered from 0 (rows, units, steps, columns), by where they stand among all."""
+"""Stretches: predicates that select elements numbered from 0 (rows, units, steps, columns) by their position."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from collections.abc import Callable
 from typing import Any
 
 Stretch = Callable[[Any, Any], Any]
-"""A function from numbers, and from how many there are, to whether each belongs to it."""
+"""A function from (number, count) to whether the number belongs to the stretch."""
 
 
 def first(n: Any, size: Any) -> Any:
-    """Return the first one."""
+    """Select the first element."""
     return n == 0
 
 
 def last(most: int) -> Stretch:
-    """Return the last ones, so many."""
+    """Return the stretch of the last `most` elements."""
     return lambda n, size: n >= size - most
 
 
 def beyond(most: int) -> Stretch:
-    """Return all but the first ones, so many."""
+    """Return the stretch of all but the first `most` elements."""
     return lambda n, size: n >= most
 
 
 def left_over(block: int) -> Stretch:
-    """Return those behind the last whole block."""
+    """Return the stretch after the last whole block."""
     return lambda n, size: n >= size - size % block
 
 
 def in_whole(block: int) -> Stretch:
-    """Return those in whole blocks."""
+    """Return the stretch of whole blocks."""
     return lambda n, size: n < size - size % block
 
 
 def at(place: int, every: int) -> Stretch:
-    """Return those at one place of every so many."""
+    """Return the stretch of every `every`-th element, starting at `place`."""
     return lambda n, size: n % every == place
