@@ -84,8 +84,8 @@ def _inputs(op: str) -> dict[str, TensorForm]:
     """Return the inputs that hold numbers, without lengths, scales and zero points."""
     names = {name for version in versions_of(op) for name in operator_version(op, version).inputs}
     codecs = [form.codec for form in _forms(op).values()]
-    parameters = {name for codec in codecs if isinstance(codec, Levels) for name in (codec.scale, codec.zero_point)}
-    return {n: form for n, form in _forms(op).items() if n in names - parameters and form.kind != LENGTHS}
+    auxiliary = {name for codec in codecs if isinstance(codec, Levels) for name in (codec.scale, codec.zero_point)}
+    return {n: form for n, form in _forms(op).items() if n in names - auxiliary and form.kind != LENGTHS}
 
 
 @cache
