@@ -1,9 +1,9 @@
 """Proofs that no conforming implementation rounds a number.
 
-A number m * 2^e is held exactly by every format with enough digits. Where all terms of a sum are multiples of 2^e and
-their absolute values add up to no more than 2^(p + e), every partial sum in every order is such a number too, so a
-format of p digits rounds nothing: not in the sum, and not where parts of it are stored. Dyadic data with
-piecewise-linear activations stays in that state for some steps; as long as it does, the tolerance is zero.
+A format with enough digits holds a number m * 2^e exactly. Let all terms of a sum be multiples of 2^e whose absolute
+values add up to no more than 2^(p + e). Then every partial sum in every order is such a number too. So a format of p
+digits rounds nothing: neither the sum, nor parts of it that are stored. Dyadic data with piecewise-linear activations
+keeps this property for some steps; as long as it does, the tolerance is zero.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from onnxspec.reference.numbers.activations import Activation
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Activations that compute nothing but a product, a sum and a choice.
+# Activations that compute only a product, a sum and a choice.
 LINEAR = frozenset({"Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "HardSigmoid"})
 
-# The place of the last digit of zero: it is a multiple of everything.
+# The place of the last digit of zero, which is a multiple of every number.
 _NOWHERE = 1 << 12
 
 
@@ -36,7 +36,7 @@ def provable(activations: tuple[tuple[Activation, ...], ...]) -> bool:
 
 
 def _last_digit(x: Array) -> NDArray[np.int64]:
-    """The exponent of the last binary digit of each number that is finite and not zero."""
+    """Return the exponent of the last binary digit of each number that is finite and not zero."""
     fraction, exponent = np.frexp(np.where(np.isfinite(x), x, 0.0))
     digits = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
     _, lowest = np.frexp((digits & -digits).astype(np.float64))  # one place above the lowest digit
@@ -44,8 +44,8 @@ def _last_digit(x: Array) -> NDArray[np.int64]:
 
 
 def _fits(magnitude: Array, digit: NDArray[np.int64], form: Format) -> Mask:
-    """The elements for which a format has the digits for every partial sum of terms whose absolute values add up to
-    `magnitude` and whose last digit is at `digit`."""
+    """Return the elements where a format has enough digits for every partial sum of terms, whose absolute values add up
+    to `magnitude` and whose last digit is at `digit`."""
     last = np.maximum(digit, -2000).astype(np.float64)
     fits = magnitude <= np.exp2(np.minimum(form.precision + last, 1000.0))
     within: Mask = (magnitude <= form.largest) & (digit >= np.log2(form.least_subnormal))
@@ -53,14 +53,14 @@ def _fits(magnitude: Array, digit: NDArray[np.int64], form: Format) -> Mask:
 
 
 class Dyadic(Struct, frozen=True):
-    """Numbers, or sums of terms still apart, with the proof that they are exact.
+    """Numbers, or sums whose terms are not yet added, with the proof that they are exact.
 
     exact
         Where every conforming implementation holds exactly this value.
     magnitude, digit
         Of a sum: the sum of its terms' absolute values, and the exponent of their last digit.
     single
-        Whether these are numbers, exact as far as the format has the digits for them: they settle to themselves.
+        Whether these are numbers, exact as far as the format has the digits for them; `settled` returns them unchanged.
     """
 
     value: Array
@@ -72,13 +72,13 @@ class Dyadic(Struct, frozen=True):
 
     @staticmethod
     def of(value: Array, exact: Mask, form: Format) -> Dyadic:
-        """Single numbers: exact as far as said, and as far as the format has the digits for them."""
+        """Return single numbers, exact where `exact` says so and the format has the digits for them."""
         magnitude, digit = np.abs(value), _last_digit(value)
         exact = exact & np.isfinite(value) & _fits(magnitude, digit, form)
         return Dyadic(value, exact, magnitude, digit, form, True)
 
     def settled(self) -> Dyadic:
-        """The sum as a number, exact where no partial sum needs more digits than there are."""
+        """Return the sum as a number, exact where no partial sum needs more digits than the format has."""
         if self.single:
             return self
         exact = self.exact & _fits(self.magnitude, self.digit, self.form)
@@ -113,7 +113,7 @@ class Dyadic(Struct, frozen=True):
             return NotImplemented
         first, second = self.settled(), other.settled()
         value = first.value * second.value
-        # Of a sum, also where it is multiplied out: what is in it is then rounded product by product.
+        # Also valid if a kernel multiplies the sum out: it then rounds product by product.
         return Dyadic(
             value,
             first.exact & second.exact & np.isfinite(value),
@@ -131,7 +131,7 @@ class Dyadic(Struct, frozen=True):
 
 
 class Proving:
-    """The arithmetic of proofs, for one tensor type."""
+    """Arithmetic of proofs, for one tensor type."""
 
     def __init__(self, form: Format) -> None:
         self.form = form
@@ -140,7 +140,7 @@ class Proving:
         return Dyadic.of(value, np.ones(value.shape, bool), self.form)
 
     def feedback(self, hidden: Dyadic) -> Dyadic:
-        """The hidden state as it goes into the next step of a free run."""
+        """Return the hidden state as the next step of a free run uses it."""
         return self.carry_state(hidden)
 
     def carry_state(self, state: Dyadic) -> Dyadic:
@@ -150,7 +150,8 @@ class Proving:
         return self.exact(matrix.T)
 
     def product(self, x: Dyadic, weights: Dyadic) -> Dyadic:
-        """x (..., columns) times the transposed weight matrix: (..., rows); all terms at once."""
+        """Return x (..., columns) times the transposed weight matrix: (..., rows), with all terms of each sum at
+        once."""
         x = x.settled()
         digit = (x.digit[..., np.newaxis] + weights.digit).min(axis=-2)
         whole = x.exact.all(axis=-1, keepdims=True) & weights.exact.all(axis=0)
@@ -168,8 +169,8 @@ class Proving:
             product = Dyadic.of(activation.alpha.value * x.value, x.exact, self.form)
             whole = (product + self.exact(np.asarray(activation.beta.value))).settled()
             return Dyadic.of(activation(x.value), whole.exact, self.form)
-        # Relu and ThresholdedRelu choose between numbers; all others were never to get here. A threshold that the
-        # format does not hold is another one in its rounded copy.
+        # Relu and ThresholdedRelu choose between numbers; no other functions are exact. If the format does not hold the
+        # threshold, its rounded copy is another threshold.
         chosen = x.exact & (activation.name in LINEAR)
         if activation.name == "ThresholdedRelu":
             chosen = chosen & self.exact(np.asarray(activation.alpha.value)).exact
@@ -199,7 +200,7 @@ class Proving:
         )
 
     def interpolation(self, share: Dyadic, new: Dyadic, old: Dyadic) -> Dyadic:
-        """(1 - z) * h + z * H, exact where it is so in each of the ways in which kernels compute it."""
+        """Return (1 - z) * h + z * H, exact where every form that kernels compute is exact."""
         z, h, H = share.settled(), new.settled(), old.settled()
         rest = 1.0 - z
 
@@ -214,7 +215,7 @@ class Proving:
         return Dyadic.of(proofs[0].value, np.logical_and.reduce([proof.exact for proof in proofs]), self.form)
 
     def recurrence(self, factor: Dyadic, term: Dyadic, start: Dyadic) -> Dyadic:
-        """All C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
+        """Return all C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
         steps = []
         for t in range(len(term)):
             start = (factor[t] * start + term[t].settled()).settled()

@@ -1,4 +1,4 @@
-"""Nodes with inputs for tests of radii, and the judgement of outputs over every interpretation that a node touches."""
+"""Nodes with inputs for tests of radii, and judgement of outputs over every interpretation that a node touches."""
 
 from __future__ import annotations
 
@@ -24,30 +24,31 @@ from onnxspec.reference import (
 Arrays = Mapping[str, NDArray[Any]]
 OPERATORS = tuple(CELLS)
 FINE_AND_COARSE = ("float32", "float16")
-# Of what all types go through a plain pytest takes one that rounds finely and one that rounds coarsely.
+# Tests that take every type run in a plain pytest with one type that rounds finely and one that rounds coarsely.
 TWO_TYPES = [pytest.param(kind, marks=() if kind in FINE_AND_COARSE else pytest.mark.long) for kind in FORMATS]
-# Of LSTM; of others see `outputs_of`.
+# Of LSTM; for other operators use `outputs_of`.
 OUTPUTS = ("Y", "Y_h", "Y_c")
 
 
 def outputs_of(op: str) -> tuple[str, ...]:
-    """All outputs of an operator."""
+    """Return all outputs of an operator."""
     return ("Y", "Y_h", *(f"Y_{name}" for name in CELLS[op].inner))
 
 
 def optional_of(op: str) -> tuple[str, ...]:
-    """All optional inputs of an operator but sequence_lens."""
+    """Return all optional inputs of an operator except sequence_lens."""
     return tuple(name for name in operator_version(op, 22).inputs if name not in ("X", "W", "R", "sequence_lens"))
 
 
 def functions_of(op: str, *names: str) -> list[str]:
-    """As many of the names as a direction of the operator has activations; the last is repeated where they are few."""
+    """Return as many of the names as a direction of the operator has activations; the last is repeated if there are too
+    few."""
     count = len(CELLS[op].activations)
     return [*names, *names[-1:] * count][:count]
 
 
 def variants_of(op: str) -> list[dict[str, Any]]:
-    """The attributes by which an operator's equations vary, the first of them without any."""
+    """Return the attributes by which an operator's equations vary; the first entry has none."""
     return {"LSTM": [{}, {"input_forget": 1}], "GRU": [{}, {"linear_before_reset": 1}], "RNN": [{}]}[op]
 
 
@@ -63,9 +64,10 @@ def inputs_for(
     scale: float = 1.0,
     seed: int = 0,
 ) -> dict[str, NDArray[Any]]:
-    """Uniform numbers in (-scale, scale), R's shrunk with the size so that sums are about as large as one.
+    """Return uniform numbers in (-scale, scale). Those of W and R are scaled down with the size, so that sums are about
+    1.
 
-    Of the optional inputs that are named those are made that the operator has.
+    Optional inputs that the operator does not have are left out.
     """
     T, N, I, H = sizes
     rows, peepholes = len(CELLS[op].gates) * H, len(CELLS[op].peepholes) * H
@@ -100,14 +102,15 @@ def agreements(
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
 ) -> list[Agreement]:
-    """How the outputs agree with all that clauses, conventions aside, say of them."""
+    """Return the agreement of the outputs with each clause, except the convention on padding."""
     expectations = expect(node, inputs, outputs, accuracy, interpretations)
     assert not any(np.isnan(e.number.radius).any() for e in expectations)
     return [compare(e, outputs[e.output]) for e in expectations if not e.clause.endswith("padding.zero")]
 
 
 def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
-    """The largest |error|/radius under the interpretation that explains the outputs best; infinity for other shapes."""
+    """Return the largest |error|/radius under the interpretation that explains the outputs best; infinity for other
+    shapes."""
     worst = []
     for interpretations in Interpretations().alternatives(configure(node, inputs).touched):
         expectations = expect(node, inputs, outputs, accuracy, interpretations)
@@ -121,6 +124,6 @@ def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "st
 
 
 def judged_share(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
-    """The part of all elements that could be judged, by bounds however wide."""
+    """Return the share of all elements that can be judged, with bounds of any width."""
     compared = agreements(node, inputs, outputs, accuracy)
     return sum(a.judged + a.vague for a in compared) / sum(a.elements for a in compared)

@@ -1,4 +1,4 @@
-"""The clause tables: loaded, checked, and refused with their place where they say what cannot be."""
+"""Tests of the clause tables: they load and are checked, and an error names the place of an invalid entry."""
 
 import re
 from importlib import resources
@@ -79,7 +79,8 @@ def test_an_id_stands_once() -> None:
 
 def test_every_interpretation_is_some_clauses() -> None:
     told = {c.interpretation for op in operator_names() for c in clauses_of(op)} - {None}
-    # How a state is kept between quantized steps is a question of nodes put together, of which no one document speaks.
+    # How a state is kept between quantized steps is a question of several nodes together, which no single document
+    # covers.
     assert told == set(QUESTIONS) - {"quantized_state"}
 
 
@@ -92,7 +93,7 @@ def test_every_fault_breaks_a_clause(op: str) -> None:
 
 @pytest.mark.parametrize("op", OPERATORS)
 def test_clauses_that_verdicts_name_are_there(op: str) -> None:
-    """`expect` names these for what is not within its radii."""
+    """`expect` names these clauses for values outside their radii."""
     for topic in ("equations", "padding.zero", "outputs.last-hidden", "empty-sequence"):
         assert clause_named(f"{op.lower()}.{topic}").versions == versions_of(op)
 
@@ -231,7 +232,7 @@ def test_no_refusal_is_without_a_topic_of_its_own() -> None:
     source = "\n".join(folder.joinpath(module).read_text(encoding="utf-8") for module in modules)
     named = set(re.findall(r"""(?:illegal\(|clause_of\(\w+, )"([a-z-]+)\"""", source))
     assert named - {*ILLEGAL_TOPICS} == set()
-    assert {*ILLEGAL_TOPICS} - named == {"activation-alpha", "activation-beta"}  # made from the attribute's name
+    assert {*ILLEGAL_TOPICS} - named == {"activation-alpha", "activation-beta"}  # built from the attribute's name
 
 
 def test_legal_cases_exercise_no_refusal_and_illegal_ones_nothing_else() -> None:

@@ -1,4 +1,4 @@
-"""Errata: each is really registered so by the onnx at hand, and corrects what its document says."""
+"""Tests of errata: the installed onnx registers each of them, and each corrects a statement of its document."""
 
 from __future__ import annotations
 

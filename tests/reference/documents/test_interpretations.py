@@ -1,4 +1,4 @@
-"""Interpretations: every combination that the document leaves open is right, also where one opens another."""
+"""Tests of interpretations: every combination that the document leaves open is right, also if one opens another."""
 
 import itertools
 from dataclasses import fields
@@ -27,7 +27,7 @@ built = lru_cache(maxsize=None)(build_case)
 
 
 def opened(op: str, version: int) -> list[tuple[CaseSpec, frozenset[str]]]:
-    """The legal cases of core that touch an interpretation, each with those that it touches."""
+    """Return the legal cases of core that touch an interpretation, each with those that it touches."""
     specs = [spec for spec in profile("core", op, version) if not spec.illegal]
     pairs = ((spec, interpretations_touched(spec.node, built(spec).trial.feeds[0].inputs)) for spec in specs)
     return [(spec, touched) for spec, touched in pairs if touched]
@@ -37,7 +37,7 @@ OPEN = opened("LSTM", 14)
 
 
 def test_a_interpretation_that_only_another_one_opens_is_touched() -> None:
-    """By position ScaledTanh, third, finds neither an alpha nor a beta; by use it finds both."""
+    """By position, ScaledTanh is third and gets neither an alpha nor a beta; by use it gets both."""
     names = ("Sigmoid", "LeakyRelu", "ScaledTanh")
     spec = CaseSpec("LSTM", 14, T=2, N=2, I=2, H=2, activations=names, alpha=(-0.5, -1.5), beta=(0.625,))
     assert interpretations_touched(spec.node, build_case(spec).trial.feeds[0].inputs) == {"coefficients", "defaults"}
@@ -45,7 +45,8 @@ def test_a_interpretation_that_only_another_one_opens_is_touched() -> None:
 
 @pytest.mark.parametrize(("op", "version"), [("LSTM", 14), ("GRU", 14), ("RNN", 1), ("DynamicQuantizeLSTM", 1)])
 def test_interpretations_that_come_to_the_same_are_one_reading(op: str, version: int) -> None:
-    """By all that is resolved of a node: two readings differ in it, and each combination comes to one of them."""
+    """Readings differ in the resolved configuration of a node, and each combination has the configuration of one
+    reading."""
     named = [field.name for field in fields(Configuration) if field.name not in ("lengths", "touched")]
     saved = 0
     for spec, touched in opened(op, version)[::3]:
@@ -64,7 +65,7 @@ def test_interpretations_that_come_to_the_same_are_one_reading(op: str, version:
 
 
 def follow(spec: CaseSpec, interpretations: Interpretations) -> None:
-    """Whoever computes a case by these interpretations is right."""
+    """Check that a target that computes a case by these interpretations is right."""
 
     def follower(node, inputs):  # type: ignore[no-untyped-def]
         dtype = format_of(inputs["X"].dtype).dtype
@@ -88,7 +89,7 @@ def test_cases_of_core_open_every_question_of_lstm() -> None:
 
 @pytest.mark.parametrize(("first", "second"), TOGETHER)
 def test_whoever_follows_any_two_interpretations_is_right(first: str, second: str) -> None:
-    """What a case touches alone is looked at where a question meets itself."""
+    """A pair of a question with itself covers the cases that touch only that question."""
     pair = {first, second}
     both = [spec for spec, touched in OPEN if pair <= touched]
     choices = itertools.product(QUESTIONS[first].options, QUESTIONS[second].options)
@@ -110,7 +111,7 @@ def test_whoever_follows_any_interpretations_of_a_case_is_right(op: str, version
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 def test_what_is_touched_is_the_same_by_every_combination(op: str) -> None:
-    """The short way asks for those alone that may open another one; the long way goes through all of them."""
+    """The fast way asks only for questions that may open another one; the slow way goes through all combinations."""
     for version in versions_of(op)[::2]:
         for spec in [spec for spec in profile("core", op, version) if not spec.illegal][::3]:
             inputs = build_case(spec).trial.feeds[0].inputs

@@ -1,4 +1,4 @@
-"""Operators of one name in several domains, and tables that extend another operator's."""
+"""Tests of operators with the same name in several domains, and of tables that extend another operator's."""
 
 from pathlib import Path
 

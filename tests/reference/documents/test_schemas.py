@@ -1,4 +1,4 @@
-"""Operators whose schemas ONNX registers: taken from there, or missing in one line."""
+"""Tests of operators whose schemas ONNX registers: they are used, or reported missing in one line."""
 
 from __future__ import annotations
 

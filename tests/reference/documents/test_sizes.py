@@ -1,4 +1,5 @@
-"""Sizes of a node, from the shapes of its inputs: affine extents, factors that attributes say, alternatives."""
+"""Tests of the sizes of a node, from the shapes of its inputs: affine extents, factors from attributes,
+alternatives."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from onnxspec.reference import ACTIVATIONS, cell_named
 
 
 class ActivationSet(Struct, frozen=True):
-    """f, g and h of one direction, and the coefficients that they are given: in order, for those that use them."""
+    """Functions f, g and h of one direction, and their coefficients: in order, for the functions that use them."""
 
     names: tuple[str, ...]
     alpha: tuple[float, ...] = ()
@@ -30,13 +30,13 @@ class ActivationSet(Struct, frozen=True):
         kinds = [ACTIVATIONS[next(n for n in ACTIVATIONS if n.lower() == name.lower())] for name in self.names]
         return ActivationSet(
             tuple(self.names[k] for k in kept),
-            left(self.alpha, [kind.uses_alpha for kind in kinds]),
-            left(self.beta, [kind.uses_beta for kind in kinds]),
+            left(self.alpha, [function.uses_alpha for function in kinds]),
+            left(self.beta, [function.uses_beta for function in kinds]),
         )
 
 
-# Functions with and without coefficients, all eleven among them. In `each` every function uses both lists, so that how
-# they are consumed is no question; `mixed` makes the order of consumption show; `usual` leaves all to defaults.
+# Functions with and without coefficients, all eleven among them. In `each` every function uses both lists, so there is
+# only one way to consume them. In `mixed` the order of consumption matters. In `usual` all coefficients are defaults.
 ACTIVATION_SETS: dict[str, ActivationSet] = {
     "default": ActivationSet(()),
     "named": ActivationSet(("Sigmoid", "Tanh", "Tanh")),
@@ -59,11 +59,12 @@ ACTIVATION_SETS: dict[str, ActivationSet] = {
     "curved": ActivationSet(("Softsign", "Sigmoid", "Elu")),
     "alpha-alone": ActivationSet(("HardSigmoid", "Softplus", "HardSigmoid"), (0.3125, 0.375)),
     "softplus": ActivationSet(("Sigmoid", "Softplus", "Softplus")),
-    # Functions that cost few roundings and stay in range for any number of steps: bounds of half types are tight there.
+    # Functions that cost few roundings and stay in range for any number of steps: bounds of half types are narrow for
+    # them.
     "tight": ActivationSet(("HardSigmoid", "LeakyRelu", "Softsign")),
 }
 
-# Functions of the backward direction in a bidirectional node: another set, so that the two show.
+# Functions of the backward direction in a bidirectional node: another set, so that swapped directions show.
 _BACKWARD = {
     "named": "named",
     "each": "steep",

@@ -1,4 +1,4 @@
-"""A few cases of every operator in which every fault shows in some, and how far it is beyond its radius there."""
+"""A few cases of every operator in which every fault shows at least once, and the size of its error in radii."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RICH: dict[str, Any] = {
 ALONE = {"weights": "input"}
 SHAPE = {"T": 4, "N": 3, "I": 5, "H": 9}
 
-# Rows of the space and other fields of a case, of the newest version; in an order in which most faults show early.
+# Rows of the space and other fields of a case of the newest version, in an order in which most faults show early.
 SITUATIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rich": (RICH, SHAPE),
     "each": ({**RICH, "activations": "each"}, SHAPE),
@@ -106,7 +106,8 @@ SITUATIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "weights-beyond": (ALONE, {**SHAPE, "extremes": "weights"}),
 }
 
-# The last function of each direction, those before it being the defaults, and what else such a case has.
+# By name, the last function of each direction (the functions before it are the defaults), and further fields of the
+# case.
 LAST_FUNCTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "leaky": (("LeakyRelu",), {"alpha": (1.5,)}),
     "hard-default": (("HardSigmoid",), {}),
@@ -131,7 +132,7 @@ def _with_last(op: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def situation(name: str, op: str, kind: str) -> Case | None:
-    """A case of the newest version, or of the oldest where the name says so; None where there is none."""
+    """Return a case of the newest version, or of the oldest if the name says so; None if there is none."""
     plain, _, seed = name.partition("#")
     seeds = {"seed": int(seed or 0), "weights_seed": int(seed or 0)}
     if plain in LAST_FUNCTIONS or plain == "taken":
@@ -142,9 +143,9 @@ def situation(name: str, op: str, kind: str) -> Case | None:
         more = {**SHAPE, **fields, **seeds}
         return build_case(CaseSpec(op, NEWEST, kind, **more, activations=functions))
     if plain == "long-sums":
-        each = len(CELLS[op].activations)
-        functions = ("HardSigmoid", "Relu", "Relu")[:each] if each > 1 else ("Relu",)
-        constant = {"alpha": (0.0,), "beta": (0.5,)} if each > 1 else {}
+        count = len(CELLS[op].activations)
+        functions = ("HardSigmoid", "Relu", "Relu")[:count] if count > 1 else ("Relu",)
+        constant = {"alpha": (0.0,), "beta": (0.5,)} if count > 1 else {}
         return build_case(CaseSpec(op, NEWEST, kind, **SUMS, **constant, activations=functions))
     row, extra = SITUATIONS[plain.removesuffix("-oldest")]
     version = OLDEST if plain.endswith("-oldest") else NEWEST
@@ -167,7 +168,8 @@ def situation(name: str, op: str, kind: str) -> Case | None:
 
 
 def names_of(op: str) -> list[str]:
-    """All situations, then again with other numbers: in coarse types not every draw shows what is small."""
+    """Return all situations, then all again with other numbers: in coarse types, some draws do not show a small
+    error."""
     names = [*SITUATIONS, *LAST_FUNCTIONS, "taken", "long-sums", "rich-oldest", "plain-oldest"]
     return [*names, *(f"{name}#{seed}" for seed in (1, 2, 3) for name in names)]
 
@@ -184,8 +186,8 @@ def conforming(name: str, op: str, kind: str) -> tuple[Outputs, ...]:
 
 
 def discrimination(fault: Fault, name: str, op: str, kind: str, *, conventions: bool = False) -> float:
-    """|what the fault gives - what must be| / (2 x radius) where that is largest, by the interpretation that explains
-    it best; infinity for what is no matter of numbers."""
+    """Return the largest |value with the fault - expected value| / (2 x radius), by the interpretation that explains it
+    best; infinity for errors that are not numeric."""
     case = situation(name, op, kind)
     assert case is not None
     memory: dict[str, Any] = {}

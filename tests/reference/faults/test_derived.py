@@ -1,4 +1,4 @@
-"""Faults that follow from the form of an operator."""
+"""Tests of faults that are derived from the form of an operator."""
 
 from __future__ import annotations
 

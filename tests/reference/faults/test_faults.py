@@ -1,4 +1,4 @@
-"""The registry of faults: what it refuses, what it says of each, and how faults are run."""
+"""Tests of the registry of faults: entries that it refuses, its description of each, and how faults are run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .fault_situations import situation
 
 @pytest.fixture
 def registry() -> Iterator[None]:
-    """The registry, put back as it was afterwards."""
+    """Yield the registry, and restore it afterwards."""
     known = dict(FAULTS)
     yield
     FAULTS.clear()

@@ -1,4 +1,5 @@
-"""Hypotheses: every fault can be tried; a bug in one surfaces; what does not go together predicts nothing."""
+"""Tests of hypotheses: every fault can be tried; a bug in one surfaces; faults that exclude each other predict
+nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from .fault_situations import names_of, situation
 
 
 def observed(fault: Fault, op: str, name: str) -> RecurrentObservation | None:
-    """What a target with a fault returns in a situation; None where the fault cannot be made, or changes nothing."""
+    """Return the outputs of a target with a fault in a situation; None if the fault cannot occur, or changes
+    nothing."""
     case = situation(name, op, "float32")
     if case is None or not fault.applies(op, case.spec.version, "float32"):
         return None
@@ -33,11 +35,11 @@ def observed(fault: Fault, op: str, name: str) -> RecurrentObservation | None:
 
 
 def tried() -> Iterator[Any]:
-    """Every fault with each operator that it is of: one of these in a plain pytest, which takes turns."""
+    """Yield every fault with each of its operators; a plain pytest takes one operator of each fault, in rotation."""
     for number, each in enumerate(fault for fault in FAULTS.values() if not fault.accepts):
         ops = [op for op in each.operators if op in OPERATORS]
-        for place, op in enumerate(ops):
-            marks = () if place == number % len(ops) else pytest.mark.long
+        for position, op in enumerate(ops):
+            marks = () if position == number % len(ops) else pytest.mark.long
             yield pytest.param(op, each, id=f"{op}-{each.id}", marks=marks)
 
 
@@ -45,11 +47,11 @@ def tried() -> Iterator[Any]:
 def test_every_fault_can_be_tried_alone(op: str, fault: Fault) -> None:
     observation = next((one for name in names_of(op) if (one := observed(fault, op, name)) is not None), None)
     if observation is not None:
-        observation.fit([fault])  # whether or not it fits: nothing is raised
+        observation.fit([fault])  # with or without a fit: it must not raise
 
 
 def buggy(error: Exception, late: bool = False) -> Fault:
-    """A fault with a bug, in all arithmetics or in that with bounds alone."""
+    """Return a fault with a bug, in all arithmetics or only in the one with bounds."""
 
     def wrong(compute: Compute, computation: Any) -> Any:
         if not late or type(compute) is not Compute:
@@ -61,7 +63,7 @@ def buggy(error: Exception, late: bool = False) -> Fault:
 
 @pytest.fixture
 def negated() -> RecurrentObservation:
-    """Outputs of the wrong sign."""
+    """Return outputs of the wrong sign."""
     case = situation("rich", "GRU", "float32")
     assert case is not None
     node, inputs = case.trial.node, case.trial.feeds[-1].inputs
@@ -94,7 +96,7 @@ def test_a_sum_that_owes_its_biases_goes_with_every_other_fault(op: str) -> None
         if other is owing or other.accepts or not other.applies(op, 14, "float32"):
             continue
         if pair := made_together((owing, other)):
-            observation.fit(pair)  # explains nothing here, and breaks nothing
+            observation.fit(pair)  # explains nothing here, and raises nothing
 
 
 def test_a_fault_that_plain_numbers_alone_can_make_explains_what_it_does() -> None:
@@ -106,7 +108,8 @@ def test_a_fault_that_plain_numbers_alone_can_make_explains_what_it_does() -> No
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 def test_what_gives_outputs_another_form_says_so(op: str) -> None:
-    """Nothing is made behind it, since nobody would know the outputs any more."""
+    """A fault that changes the form of outputs must be declared as such, because no other fault can be computed on top
+    of it."""
     specs = [s for s in profile("smoke", op, 14) if not s.illegal and s.T * s.N * s.H < 200]
     for spec in sorted(specs, key=lambda s: (s.layout, bool(s.reruns), s.T != s.N), reverse=True)[:3]:
         trial = build_case(spec).trial
@@ -124,7 +127,7 @@ def test_what_gives_outputs_another_form_says_so(op: str) -> None:
 
 @pytest.mark.parametrize(("returned", "speaks"), [(np.nan, True), (np.inf, False)], ids=["nan", "infinity"])
 def test_infinity_speaks_for_no_fault_that_gives_nan(returned: float, speaks: bool) -> None:
-    """Where numbers leave the range nothing is known of them with bounds, but plain ones are NaN or they are not."""
+    """Outside the range of the type, bounds tell nothing, but a value either is NaN or is not."""
     spec = CaseSpec("RNN", 14, T=1, N=3, I=2, H=5, data="huge")
     inputs = build_case(spec).trial.feeds[0].inputs
     Y = evaluate(spec.node, inputs)["Y"].astype(np.float32)

@@ -1,4 +1,5 @@
-"""What is wrong lies far outside the radius: every fault, in every operator and every type that it applies to."""
+"""Tests that wrong values lie far outside the radius: for every fault, in every operator and type that it applies
+to."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ from .fault_situations import SITUATIONS, discrimination, names_of, situation
 
 ENOUGH = 4.0
 CONVENTIONS = [d for d in FAULTS.values() if d.topic == "padding.zero"]
-# Drift only shows in the mean over a run, and what is accepted is not computed: tests/conformance/proof/test_staged.py.
-# Those of levels do nothing to numbers: tests/conformance/proof/test_quantized_proof.py.
+# Drift only shows in the mean over a run, and faults of kind "accepts" compute nothing:
+# tests/conformance/proof/test_staged.py. Faults of levels do not change numbers:
+# tests/conformance/proof/test_quantized_proof.py.
 JUDGED = [d for d in FAULTS.values() if not (d.kind in ("bias", "accepts") or d.layer == "levels" or d in CONVENTIONS)]
-# These take more than a run after another to show: other weights, another session, a refusal, many runs, outputs that
+# These need more than two runs in a row to show: other weights, another session, a refusal, many runs, or outputs that
 # are held. Only a staged session has that: tests/conformance/proof/test_staged.py.
 OF_SESSIONS = {
     "session.weights-kept",
@@ -35,7 +37,8 @@ OF_SESSIONS = {
 
 
 def _best(fault: Fault, op: str, kind: str, first: str | None) -> tuple[float, str | None]:
-    """The discrimination of the first situation in which it is enough, or else the largest; `first` is tried first."""
+    """Return the discrimination of the first situation in which it is enough, or else the largest, and the situation's
+    name. `first` is tried first."""
     best: tuple[float, str | None] = 0.0, None
     for name in [*([first] if first else []), *names_of(op)]:
         case = situation(name, op, kind)
@@ -50,19 +53,20 @@ def _best(fault: Fault, op: str, kind: str, first: str | None) -> tuple[float, s
 
 
 def _fine_and_coarse(fault: Fault) -> list[str]:
-    """Of the types of a fault one that rounds finely and one that rounds coarsely, where it has them."""
+    """Return one type of a fault that rounds finely and one that rounds coarsely, or all its types if it has
+    neither."""
     return [kind for kind in fault.types if kind in FINE_AND_COARSE] or list(fault.types)
 
 
 def _judged() -> Iterator[Any]:
-    """Every fault in each operator that it is of and all types (``long``), and in one of these operators, which take
-    turns, and two types."""
-    for number, each in enumerate(JUDGED):
-        ops = [op for op in each.operators if op in OPERATORS]
-        for place, op in enumerate(ops if each.id not in OF_SESSIONS else []):
-            yield pytest.param(op, each, True, id=f"{op}-{each.id}-all", marks=pytest.mark.long)
-            if place == number % len(ops):
-                yield pytest.param(op, each, False, id=f"{op}-{each.id}-two")
+    """Yield every fault in each of its operators with all types (``long``), and in one of these operators, in rotation,
+    with two types."""
+    for number, fault in enumerate(JUDGED):
+        ops = [op for op in fault.operators if op in OPERATORS]
+        for position, op in enumerate(ops if fault.id not in OF_SESSIONS else []):
+            yield pytest.param(op, fault, True, id=f"{op}-{fault.id}-all", marks=pytest.mark.long)
+            if position == number % len(ops):
+                yield pytest.param(op, fault, False, id=f"{op}-{fault.id}-two")
 
 
 @pytest.mark.parametrize(("op", "fault", "whole"), list(_judged()))

@@ -1,4 +1,4 @@
-"""Scopes: a fault that is made in one place only."""
+"""Tests of scopes: a fault that affects only one place."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_has_no_scope_has_no_name(id: str) -> None:
 
 
 def test_one_input_of_those_that_a_fault_alters() -> None:
-    """The biases of R and Z swapped: the blocks of B read in PyTorch's order, and of nothing else."""
+    """The biases of R and Z are swapped: only the blocks of B are in PyTorch's order."""
     case = situation("rich", "GRU", "float64")
     assert case is not None
     inputs = dict(case.trial.feeds[0].inputs)
@@ -117,7 +117,7 @@ def _equal(outputs: dict[str, Any], right: dict[str, Any]) -> None:
 
 
 def test_one_half_of_the_biases() -> None:
-    """The recurrent biases of R and Z swapped, those of the input right."""
+    """The recurrent biases of R and Z are swapped; those of the input are right."""
     node, inputs = _rich("GRU")
     swapped = inputs["B"].reshape(len(inputs["B"]), 2, 3, -1).copy()
     swapped[:, 1, [0, 1]] = swapped[:, 1, [1, 0]]
@@ -143,7 +143,8 @@ def test_outputs_of_units_that_whole_blocks_leave_over() -> None:
 
 
 def test_operators_without_a_cell_have_scopes() -> None:
-    """Of ExtendedLSTM one direction, and one tensor that is quantized wrongly; its one output is no scope."""
+    """ExtendedLSTM has scopes for one direction, and for one tensor that is quantized wrongly; its only output is no
+    scope."""
     spec = next(s for s in profile("core", "ExtendedLSTM", 1) if s.T > 1 and not s.illegal and s.w[1] != 32768)
     trial = build_case(spec).trial
     inputs = trial.feeds[0].inputs

@@ -1,4 +1,4 @@
-"""Faults that stand beside the table: each changes what it is about, and explains what a target with it returns."""
+"""Tests of faults outside the table: each changes its subject, and explains the outputs of a target with it."""
 
 from __future__ import annotations
 

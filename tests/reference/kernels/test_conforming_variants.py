@@ -1,4 +1,4 @@
-"""No conforming implementation is accused, whatever it computes and however it rounds."""
+"""Tests that no conforming implementation fails, with any structure and any way of rounding."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OTHERS = ["Elu", "Softplus", "Relu", "ThresholdedRelu", "Elu", "Relu"]
 
 
 class Wide(Kernel):
-    """A kernel that rounds each sum from float64."""
+    """Kernel that computes each sum in float64 and rounds it."""
 
     def __init__(self, style: Style, form: Format) -> None:
         super().__init__(style, form)
@@ -140,7 +140,7 @@ def test_large_coefficients(kind: str, op: str) -> None:
             assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, (style.name, functions)
 
 
-# GRU's own: where its gates are extreme, where states cancel, where they leave the range.
+# Situations of GRU: extreme gates, states that cancel, states that leave the range.
 
 EXTREMES: dict[str, dict[str, Any]] = {
     "update-open": {"z": 12.0},
@@ -163,7 +163,7 @@ def test_extreme_gates_and_states(extreme: str, state: str, kind: str) -> None:
         block = slice(start := "zrh".index(letter) * 5, start + 5)
         inputs["B"][:, block] = (inputs["B"][:, block].astype(float) + shift).astype(inputs["B"].dtype)
     h = evaluate(Node("GRU", 22, {**attributes, "clip": 0.0}), {**inputs, "initial_h": None})["Y"][0]
-    # Tanh of a sum that H hardly enters is about the candidate; beside it float16 is near the end of its range.
+    # Tanh of a sum that hardly depends on H tests the candidate; without it, float16 is near the end of its range.
     given = {"equal": h, "opposite": -h, "larger": 512 * h, "huge": 0 * h + FORMATS[kind].largest / 64, "none": 0 * h}
     inputs["initial_h"] = FORMATS[kind].nearest(given[state])
     inputs["R"] = (inputs["R"].astype(float) * 2.0**-4).astype(inputs["R"].dtype)
@@ -220,7 +220,7 @@ def test_whoever_follows_another_interpretation_is_right_too(kind: str, op: str)
             assert worst_ratio(node, inputs, outputs) <= 1, interpretations
 
 
-# Any legal node at all, its data from a seed.
+# Any legal node, with data from a seed.
 
 
 def numbers(least: float, most: float) -> SearchStrategy[float]:
@@ -250,7 +250,7 @@ styles = st.builds(
 
 @st.composite
 def situations(draw: DrawFn) -> tuple[Node, Arrays]:
-    """A legal node of version 22 with inputs."""
+    """Draw a legal node of version 22 with inputs."""
     kind, op = draw(st.sampled_from(TYPES)), draw(st.sampled_from(OPERATORS))
     directions, layout = draw(st.sampled_from([1, 2])), draw(st.sampled_from([0, 1]))
     most = st.tuples(st.integers(1, 6), st.integers(1, 3), st.integers(1, 9), st.sampled_from([1, 2, 5, 17]))
@@ -293,7 +293,7 @@ def situations(draw: DrawFn) -> tuple[Node, Arrays]:
 
 
 def _copy_of_clip() -> tuple[Node, Arrays]:
-    # A float16 copy of this threshold is a subnormal number, a third off.
+    # A float16 copy of this threshold is a subnormal number, with an error of a third.
     lines = {"activations": ["Affine"] * 3, "activation_alpha": [1.0] * 3, "activation_beta": [1.0, 0.0, 0.0]}
     return Node("LSTM", 22, {"clip": 1e-7, **lines}, OUTPUTS), inputs_for("float16", (1, 1, 2, 1))
 
@@ -308,7 +308,7 @@ def test_no_conforming_kernel_is_accused(situation: tuple[Node, Arrays], style: 
     assert worst_ratio(node, inputs, outputs, "flushing" if style.flushes else "standard") <= 1
 
 
-# The kernels themselves: what a test of honesty is worth depends on them.
+# The kernels themselves: a test of conforming kernels is only as good as they are.
 
 
 @pytest.mark.parametrize("op", OPERATORS)

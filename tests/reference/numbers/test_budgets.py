@@ -1,4 +1,4 @@
-"""What one operation may cost below the normal range, where half of the least float64 is no float64."""
+"""Tests of the cost of one operation below the normal range, where half of the least float64 is no float64."""
 
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ def test_a_rounding_costs_half_the_least_number_at_least(name: str, kind: str) -
 
 
 def test_a_right_leaky_relu_of_subnormal_numbers_lies_within_its_bound() -> None:
-    """Its alpha may be 0.01 in any width. The bound of one in float64 was half a number too tight."""
+    """Its alpha may be 0.01 in any width. The bound in float64 was once half of the least number too narrow."""
     leaky, alpha, w = ACTIVATIONS["LeakyRelu"], Coefficient.of(0.01), budget("standard", "float64")
     x = -LEAST * np.random.default_rng(1).integers(1, 2**50, 10_000).astype(np.float64)
     value = leaky.value(x, alpha.value, 0.0)

@@ -1,4 +1,5 @@
-"""Proofs of exactness hold: what is called exact, nobody rounds; what somebody rounds is not called exact."""
+"""Tests of proofs of exactness: no kernel rounds a number that is called exact, and a number that some kernel rounds is
+not called exact."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ HALF = FORMATS["float16"]
 small = st.lists(st.integers(-64, 64), min_size=1, max_size=6)
 
 
-@settings(deadline=None)  # another process may want the processor
+@settings(deadline=None)  # another process may occupy the processor
 @given(small, small, st.integers(-9, 0), st.permutations(range(6)))
 def test_a_sum_called_exact_is_exact_in_every_order(
     xs: list[int], ws: list[int], exponent: int, order: list[int]
@@ -39,7 +40,7 @@ def test_one_digit_too_many_is_no_longer_exact() -> None:
 
 
 def test_cancelling_sums_are_judged_by_their_partial_sums() -> None:
-    """1024 - 1024 + 2^-3 is 2^-3, but 1024 + 2^-3 is not representable on the way."""
+    """1024 - 1024 + 2^-3 is 2^-3, but the partial sum 1024 + 2^-3 is not representable."""
     proving = Proving(HALF)
     total = proving.exact(np.array([1024.0])) + proving.exact(np.array([2.0**-3])) + proving.exact(np.array([-1024.0]))
     assert not total.settled().exact[0]

@@ -1,4 +1,4 @@
-"""Formats: rounding once, against exact rational arithmetic."""
+"""Tests of formats: rounding once, against exact rational arithmetic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxspec.reference import FORMATS, Format
 
 
 def nearest(x: float, form: Format) -> float:
-    """x rounded to nearest, ties to even, by definition."""
+    """Return x rounded to nearest, ties to even, by definition."""
     if not np.isfinite(x):
         return x
     exponent = max(int(np.frexp(x)[1]), form.least_exponent + 1)
@@ -22,7 +22,7 @@ def nearest(x: float, form: Format) -> float:
 
 
 def telling(form: Format) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Numbers of all sizes, ties, what lies a hair beside them, and the ends of the range."""
+    """Return numbers of all sizes, ties, their nearest neighbours, and the ends of the range."""
     random = np.random.default_rng(7)
     least, greatest = form.least_exponent - form.precision - 3, int(np.frexp(form.largest)[1]) + 2
     spread = np.ldexp(random.uniform(-2, 2, 500), random.integers(max(least, -1070), min(greatest, 1023), 500))

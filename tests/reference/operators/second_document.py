@@ -1,9 +1,8 @@
-"""What the second derivations of LSTM, GRU and RNN have in common, as their documents have: functions, time,
-interpretations.
+"""Common parts of the second derivations of LSTM, GRU and RNN: functions, time, interpretations.
 
-Nothing of it is shared with the reference. It is scalar loops over mpmath numbers, and checks nothing: callers pass
-legal configurations. Where a document leaves a choice, :class:`Choices` names it; the defaults are those the suite
-takes by default.
+No code is shared with the reference. The derivation is scalar loops over mpmath numbers and checks nothing: callers
+pass legal configurations. Where a document leaves a choice, :class:`Choices` names it; the defaults are those of the
+suite.
 """
 
 from __future__ import annotations
@@ -39,20 +38,19 @@ ACTIVATIONS = (
 
 @dataclass(frozen=True)
 class Choices:
-    """What the documents leave open.
+    """Choices that the documents leave open.
 
     Attributes:
-        clip_cell_output: whether ``clip`` bounds the argument of h as it bounds those of f and g.
-        clip_zero_is_off: whether a threshold of 0 means no clip; otherwise it makes every argument 0.
-        coupled_keeps: with ``input_forget``, the gate that is computed ("i" or "f"); the other is 1 minus it.
-        alpha_per_user: whether only an activation that uses an alpha (beta) takes the next one; otherwise each
-            activation takes the next of both lists, whether it uses it or not.
-        defaults_of_the_lost: whether Affine is x and ScaledTanh is Tanh where no alpha and beta are given; otherwise
-            what is not given is 0. No operator of these names is left to take defaults from.
-        threshold_passes: the value of ThresholdedRelu at x == alpha: x as printed here, or 0 as the operator has it.
-        empty_keeps_state: whether a sequence of length 0 ends in its initial state; otherwise in zeros.
-        transpose_r: whether R is transposed in the equations: version 1 prints ``Ht-1*Ri``, later ones
-            ``Ht-1*(Ri^T)``; GRU-3 prints it like GRU-1.
+        clip_cell_output: whether ``clip`` bounds the argument of h as it bounds those of f and g. clip_zero_is_off:
+        whether a threshold of 0 means no clip; otherwise it makes every argument 0. coupled_keeps: with
+        ``input_forget``, the gate that is computed ("i" or "f"); the other is 1 minus it. alpha_per_user: whether only
+        an activation that uses an alpha (beta) takes the next one; otherwise each activation takes the next of both
+        lists, whether it uses it or not. defaults_of_the_lost: whether Affine is x and ScaledTanh is Tanh without alpha
+        and beta; otherwise a missing coefficient is 0. No operator of these names exists any more whose defaults would
+        apply. threshold_passes: the value of ThresholdedRelu at x == alpha: x as printed here, or 0 as the operator has
+        it. empty_keeps_state: whether a sequence of length 0 ends in its initial state; otherwise in zeros.
+        transpose_r: whether R is transposed in the equations: version 1 prints ``Ht-1*Ri``, later ones ``Ht-1*(Ri^T)``;
+        GRU-3 prints it like GRU-1.
     """
 
     clip_cell_output: bool = True
@@ -67,7 +65,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Activation:
-    """One activation with the alpha and beta it was given."""
+    """Activation with its alpha and beta."""
 
     name: str
     alpha: Any
@@ -75,7 +73,7 @@ class Activation:
     threshold_passes: bool
 
     def __call__(self, x: Any) -> Any:
-        """The activation's value at x, an mpmath number."""
+        """Return the activation's value at x, an mpmath number."""
         alpha, beta = self.alpha, self.beta
         if self.name == "Relu":
             return x if x > 0 else mpmath.mpf(0)
@@ -106,13 +104,12 @@ class Activation:
 def functions(
     attributes: Mapping[str, Any], usual: Sequence[str], choices: Choices, *, says_defaults: bool = True
 ) -> list[list[Activation]]:
-    """The functions of each direction, with their alpha and beta.
+    """Return the functions of each direction, with their alpha and beta.
 
     Args:
-        attributes: those of the node.
-        usual: the functions of one direction where the node names none.
-        choices: the interpretations to follow.
-        says_defaults: whether the document says where an alpha or beta comes from that is not given.
+        attributes: those of the node. usual: the functions of one direction where the node names none. choices: the
+        interpretations to follow. says_defaults: whether the document defines an alpha or beta that the node does not
+        have.
     """
     count = 2 if attributes.get("direction") == "bidirectional" else 1
     names: Sequence[str] = attributes.get("activations", list(usual) * count)
@@ -120,7 +117,8 @@ def functions(
     betas = [float(np.float32(value)) for value in attributes.get("activation_beta", ())]
 
     def take(name: str, given: list[float], defaults: Mapping[str, float]) -> Any:
-        """The alpha (beta) of an activation: the next one given, or its default, or None where it has none."""
+        """Return the alpha (beta) of an activation: the next one in the list, or its default, or None if it has
+        none."""
         value = defaults.get(name)
         if given and (value is not None or not choices.alpha_per_user):
             value = given.pop(0)
@@ -136,7 +134,7 @@ def functions(
 
 
 def clipped(value: Any, attributes: Mapping[str, Any], choices: Choices) -> Any:
-    """The argument of an activation, within the threshold of ``clip`` if there is one."""
+    """Return the argument of an activation, within the threshold of ``clip`` if there is one."""
     if "clip" not in attributes:
         return value
     threshold = mpmath.mpf(float(np.float32(attributes["clip"])))
@@ -146,7 +144,7 @@ def clipped(value: Any, attributes: Mapping[str, Any], choices: Choices) -> Any:
 
 
 def exact(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers as mpmath numbers: every float type in use converts to float64 without rounding."""
+    """Return the same numbers as mpmath numbers: every float type in use converts to float64 without rounding."""
     numbers = np.empty(array.shape, dtype=object)
     for index in np.ndindex(*array.shape):
         numbers[index] = mpmath.mpf(float(array[index]))
@@ -154,11 +152,12 @@ def exact(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def optional(inputs: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | None:
-    """An input as mpmath numbers, or None where it is not there."""
+    """Return an input as mpmath numbers, or None if it is absent."""
     return exact(inputs[name]) if name in inputs else None
 
 
-# Xt and the states before a step, in direction d, to the states after it; the first of them is the hidden one.
+# Function from Xt and the states before a step, in direction d, to the states after it; the first state is the hidden
+# one.
 Step = Callable[[int, Sequence[Any], list[list[Any]]], list[list[Any]]]
 
 
@@ -169,7 +168,7 @@ def through_time(
     states: Sequence[str],
     step: Step,
 ) -> dict[str, NDArray[np.float64]]:
-    """Every sequence of every direction, one step after the other.
+    """Return the results of every sequence in every direction, computed step by step.
 
     Returns:
         "Y" and "Y_" with each state's name, in the shapes the layout asks for. Past a sequence's length Y is 0; a

@@ -19,12 +19,11 @@ def second_gru(
     *,
     says_defaults: bool = True,
 ) -> dict[str, NDArray[np.float64]]:
-    """GRU by its document, at 50 digits, rounded once to float64 at the end.
+    """Return GRU by its document, computed at 50 digits and rounded once to float64 at the end.
 
     Args:
-        attributes, inputs, choices: as those of ``second_lstm``.
-        says_defaults: whether "Default values are the same as of corresponding ONNX operators" stands there: not in
-            the document of GRU-1.
+        attributes, inputs, choices: as those of ``second_lstm``. says_defaults: whether the document has the sentence
+        "Default values are the same as of corresponding ONNX operators", which GRU-1 lacks.
 
     Returns:
         "Y" and "Y_h".
@@ -39,21 +38,21 @@ def second_gru(
             return "zrh".index(gate) * len(units) + unit
 
         def from_x(d: int, gate: str, unit: int, xt: Sequence[Any]) -> Any:
-            """Xt*(W^T)"""
+            """Return Xt*(W^T)."""
             total = mpmath.mpf(0)
             for k, value in enumerate(xt):
                 total += value * w[d, row(gate, unit), k]
             return total
 
         def from_h(d: int, gate: str, unit: int, hidden: Sequence[Any]) -> Any:
-            """Ht-1*(R^T)"""
+            """Return Ht-1*(R^T)."""
             total = mpmath.mpf(0)
             for k, value in enumerate(hidden):
                 total += value * (r[d, row(gate, unit), k] if choices.transpose_r else r[d, row(gate, k), unit])
             return total
 
         def bias(d: int, half: str, gate: str, unit: int) -> Any:
-            """Wb or Rb: B is [Wb[zrh], Rb[zrh]]."""
+            """Return Wb or Rb: B is [Wb[zrh], Rb[zrh]]."""
             if b is None:
                 return mpmath.mpf(0)
             return b[d, (3 * len(units) if half == "R" else 0) + row(gate, unit)]

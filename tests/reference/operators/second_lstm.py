@@ -1,8 +1,8 @@
 """A second derivation of LSTM: scalar loops at 50 digits, written from the operator's document alone.
 
-It exists to accuse the reference, so it shares no code with it and no style either: no matrices, no broadcasting, no
-scan. Every element is one Python loop over mpmath numbers, and each loop body is a line of the document. It is slow and
-meant for sizes of a few units.
+Its purpose is to find errors of the reference, so it shares neither code nor style with it: no matrices, no
+broadcasting, no scan. Every element is one Python loop over mpmath numbers, and each loop body is a line of the
+document. It is slow and meant for sizes of a few units.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .second_document import DIGITS, Activation, Choices, clipped, exact, functi
 def second_lstm(
     attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]], choices: Choices | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """LSTM by its document, at 50 digits, rounded once to float64 at the end.
+    """Return LSTM by its document, computed at 50 digits and rounded once to float64 at the end.
 
     Args:
-        attributes: those of the node, by name; FLOAT attributes are rounded to binary32, as a node stores them.
-        inputs: by formal name; "X", "W" and "R" at least, an absent optional input is a missing key. Any float type.
-        choices: the interpretations to follow.
+        attributes: those of the node, by name; FLOAT attributes are rounded to binary32, as a node stores them. inputs:
+        by formal name; "X", "W" and "R" at least, an absent optional input is a missing key. Any float type. choices:
+        the interpretations to follow.
 
     Returns:
         "Y", "Y_h" and "Y_c" in the shapes the layout asks for. Past a sequence's length Y is 0; a sequence of length 0
@@ -57,7 +57,8 @@ class Parameters:
     transpose_r: bool
 
     def argument(self, gate: str, unit: int, xt: Sequence[Any], hidden: Sequence[Any]) -> Any:
-        """``Xt*(W^T) + Ht-1*(R^T) + Wb + Rb`` of one unit of a gate: W[iofc], R[iofc], B = [Wb[iofc], Rb[iofc]]."""
+        """Return ``Xt*(W^T) + Ht-1*(R^T) + Wb + Rb`` of one unit of a gate: W[iofc], R[iofc], B = [Wb[iofc],
+        Rb[iofc]]."""
         size, d = len(hidden), self.direction
         block = "iofc".index(gate) * size
         total = mpmath.mpf(0)
@@ -70,7 +71,7 @@ class Parameters:
         return total
 
     def peephole(self, gate: str, unit: int, state: Sequence[Any]) -> Any:
-        """``P (.) C`` of one unit of a gate: P[iof]."""
+        """Return ``P (.) C`` of one unit of a gate: P[iof]."""
         if self.p is None:
             return mpmath.mpf(0)
         return self.p[self.direction, "iof".index(gate) * len(state) + unit] * state[unit]
@@ -85,7 +86,7 @@ def _step(
     hidden: Sequence[Any],
     cell: Sequence[Any],
 ) -> tuple[list[Any], list[Any]]:
-    """Ht and Ct of one sequence in one direction, from Xt, Ht-1 and Ct-1."""
+    """Return Ht and Ct of one sequence in one direction, from Xt, Ht-1 and Ct-1."""
 
     def bounded(value: Any) -> Any:
         return clipped(value, attributes, choices)

@@ -15,7 +15,7 @@ from .second_document import DIGITS, Choices, clipped, exact, functions, optiona
 def second_rnn(
     attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]], choices: Choices | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """RNN by its document, at 50 digits, rounded once to float64 at the end.
+    """Return RNN by its document, computed at 50 digits and rounded once to float64 at the end.
 
     Args:
         attributes, inputs, choices: as those of ``second_lstm``.

@@ -1,4 +1,5 @@
-"""The reference against the second derivation, over random legal configurations of every version of every operator."""
+"""Tests of the reference against the second derivation, over random legal configurations of every version of every
+operator."""
 
 from __future__ import annotations
 
@@ -23,14 +24,11 @@ from .second_rnn import second_rnn
 
 @dataclass(frozen=True)
 class Facts:
-    """What tests must know of an operator, from its document.
+    """Facts about an operator that tests need, from its document.
 
     Attributes:
-        second: its second derivation.
-        gates: how many blocks W and R have.
-        functions: how many activations a direction has.
-        outputs: all of them.
-        unmarked: versions that print Ht-1*R without the mark of transposition.
+        second: its second derivation. gates: the number of blocks of W and R. functions: the number of activations of a
+        direction. outputs: all of them. unmarked: versions that print Ht-1*R without the mark of transposition.
     """
 
     second: Callable[..., dict[str, NDArray[np.float64]]]
@@ -51,8 +49,8 @@ OPERATORS = {
 RELATIVE = 1e-13
 
 
-# Each interpretation of the reference that departs from its own, and the choice of the second derivation that it
-# amounts to.
+# Each interpretation of the reference that differs from its default, and the equivalent choice of the second
+# derivation.
 INTERPRETATIONS: list[tuple[Interpretations, Choices]] = [
     (Interpretations(), Choices()),
     (Interpretations(cell_output_clip="unclipped"), Choices(clip_cell_output=False)),
@@ -68,7 +66,7 @@ INTERPRETATIONS: list[tuple[Interpretations, Choices]] = [
 
 @dataclass(frozen=True)
 class Configuration:
-    """One legal node with its inputs; frozen so that a failing example prints whole."""
+    """Legal node with its inputs; frozen so that a failing example prints whole."""
 
     op: str
     since_version: int
@@ -78,7 +76,7 @@ class Configuration:
 
 @st.composite
 def configurations(draw: st.DrawFn) -> Configuration:
-    """Legal configurations with T <= 4, N <= 3, I <= 3, H <= 3, shrinking towards ones and defaults."""
+    """Draw legal configurations with T <= 4, N <= 3, I <= 3, H <= 3, shrinking towards ones and defaults."""
     op = draw(st.sampled_from(sorted(OPERATORS)))
     facts = OPERATORS[op]
     version = draw(st.sampled_from(versions_of(op)))
@@ -106,7 +104,7 @@ def configurations(draw: st.DrawFn) -> Configuration:
 
     types: list[Any] = [np.float64, np.float32, np.float16] + ([ml_dtypes.bfloat16] if version >= 22 else [])
     element = draw(st.sampled_from(types))
-    # Shapes are drawn, numbers come from a seed: element by element they would cost a draw each and shrink to nothing.
+    # Shapes are drawn, numbers come from a seed: drawn numbers would cost a draw each and shrink to zero.
     generator = np.random.Generator(np.random.PCG64(draw(st.integers(0, 2**32 - 1))))
     dyadic = draw(st.booleans())
 
@@ -132,7 +130,7 @@ def configurations(draw: st.DrawFn) -> Configuration:
 
 @st.composite
 def activations(draw: st.DrawFn, count: int) -> dict[str, Any]:
-    """``activations`` with none, some or all of the alphas and betas that they can take."""
+    """Draw ``activations`` with none, some or all of the alphas and betas that they can take."""
     names = [draw(st.sampled_from(ACTIVATIONS)) for _ in range(count)]
     values = st.sampled_from([0.5, -0.25, 0.75, 1.25, 0.0])
     chosen: dict[str, Any] = {"activations": names}

@@ -1,4 +1,5 @@
-"""CausalConvWithState: values by hand, bounds that honest kernels keep, nodes that its document forbids."""
+"""Tests of CausalConvWithState: values by hand, bounds that conforming kernels keep, nodes that its document
+forbids."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def tensors(
 
 
 def by_loops(inputs: dict[str, Array], activation: str = "none") -> dict[str, Array]:
-    """The document, a number at a time."""
+    """Return the outputs by the document, one number at a time."""
     x, weight = (inputs[name].astype(np.float64) for name in ("input", "weight"))
     (N, C, L), k = x.shape, weight.shape[2]
     past = inputs.get("past_state", np.zeros((N, C, k - 1))).astype(np.float64)
@@ -60,7 +61,7 @@ def test_values_are_those_of_the_document(L: int, k: int, without: tuple[str, ..
 
 
 def honest(inputs: dict[str, Array], type: str, activation: str, *, backwards: bool, stored: bool) -> dict[str, Array]:
-    """A kernel in float32, which may add backwards, and may store sums in the tensors' type."""
+    """Return the outputs of a kernel in float32, which may add backwards, and may store sums in the tensors' type."""
     dtype = FORMATS[type].dtype
 
     def store(array: Array) -> Array:
@@ -91,7 +92,7 @@ def test_honest_kernels_are_within_the_bounds(type: str, activation: str) -> Non
                 for expectation in expect(node(activation=activation), inputs, got):
                     worst = max(worst, compare(expectation, got[expectation.output]).worst)
     assert worst <= 1
-    assert worst > 0.05  # bounds that nobody comes near to would show nothing
+    assert worst > 0.05  # bounds that no kernel comes near to would prove nothing
 
 
 def test_numbers_that_overflow_are_not_judged() -> None:

@@ -1,7 +1,7 @@
-"""The examples that the operators' documents print, as onnx ships them with their expected outputs.
+"""Tests of the examples in the operators' documents, with the expected outputs that onnx ships.
 
 The documents print the inputs and leave the outputs to a helper; ``onnx.backend.test`` runs that helper, in float32.
-Inputs are rebuilt here from the printed text, so that a change of the shipped data is seen too.
+Inputs are rebuilt here from the printed text, so that a change of the shipped data is detected too.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ MORE_STEPS = 8 * ONE_STEP
 
 
 def ones(scale: float, *shape: int) -> NDArray[np.float32]:
-    """``scale * np.ones(shape).astype(np.float32)``: the product is a float32 one."""
+    """Return ``scale * np.ones(shape).astype(np.float32)``: the product is in float32."""
     return np.float32(scale) * np.ones(shape, dtype=np.float32)
 
 
 def counting(*shape: int) -> NDArray[np.float32]:
-    """1, 2, 3 and so on, as all examples have it for X."""
+    """Return 1, 2, 3 and so on, X of all examples."""
     return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
 
 
@@ -88,7 +88,7 @@ def peepholes() -> Example:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A case of onnx's own, under formal names."""
+    """Test case of onnx, under formal names."""
 
     attributes: dict[str, Any]
     inputs: Arrays
@@ -113,7 +113,7 @@ EXAMPLES: dict[tuple[str, str], tuple[Example, float]] = {
 
 @cache
 def shipped(op: str) -> dict[str, Shipped]:
-    """onnx's own cases of an operator, by name: each is a function that ends in a call of ``expect``."""
+    """Return onnx's own cases of an operator, by name: each is a function that ends in a call of ``expect``."""
     module = importlib.import_module(f"onnx.backend.test.case.node.{op.lower()}")
     by_name: dict[str, Shipped] = {}
     operator = operator_version(op, 22)
@@ -130,7 +130,7 @@ def shipped(op: str) -> dict[str, Shipped]:
     with patch.object(module, "expect", record):
         for name, function in vars(getattr(module, op)).items():
             if name.startswith("export"):
-                np.random.seed(0)  # as onnx does before each
+                np.random.seed(0)  # onnx does the same before each
                 function.__func__()
     return by_name
 

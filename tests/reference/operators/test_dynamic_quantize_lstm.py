@@ -1,4 +1,5 @@
-"""DynamicQuantizeLSTM: its reference against a derivation of its own, step by step in float32 as kernels go."""
+"""Tests of DynamicQuantizeLSTM: its reference against an independent derivation, step by step in float32 like
+kernels."""
 
 from typing import Any
 
@@ -25,7 +26,7 @@ OP, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
 
 
 def drawn(seed: int, **given: Any) -> tuple[Node, dict[str, Array]]:
-    """A node and its inputs; `given` takes the place of what is drawn: D, N, T, kind, channels, mixed."""
+    """Return a node and its inputs. `given` replaces random choices: D, N, T, kind, channels, mixed."""
     random = np.random.default_rng(seed)
     T, N, I, H = (int(random.integers(low, 7)) for low in (2, 1, 1, 2))
     T, N, D = given.get("T", T), given.get("N", N), given.get("D", int(random.integers(1, 3)))
@@ -49,7 +50,8 @@ def drawn(seed: int, **given: Any) -> tuple[Node, dict[str, Array]]:
 
 
 def levels(number: Array, among: Array | None = None) -> Array:
-    """What DynamicQuantizeLinear and DequantizeLinear make of numbers, by the range of some, all in float32."""
+    """Return numbers after DynamicQuantizeLinear and DequantizeLinear, all in float32, with the range of `among` or
+    their own."""
     ranged = number if among is None else among
     low, high = np.minimum(ranged.min(initial=0), 0), np.maximum(ranged.max(initial=0), 0)
     scale = np.float32((high - low) / np.float32(255)) if high > low else np.float32(1)
@@ -60,8 +62,11 @@ def levels(number: Array, among: Array | None = None) -> Array:
 def by_hand(
     node: Node, inputs: dict[str, Array], input_range: str = "sequence", state_range: str = "batch", clock: bool = False
 ) -> dict[str, Array]:
-    """Step by step, all rows at once, with masks; of W and R what their levels stand for. Ranges as a kernel has them
-    that walks so: see the operator's questions. Reverse goes through X's steps by the clock, or through each row's."""
+    """Return outputs computed step by step, all rows at once, with masks; W and R are dequantized first.
+
+    The ranges are those of a kernel that computes in this order: see the operator's questions. With `clock`, reverse
+    goes through the steps of X backwards; otherwise through those of each row.
+    """
     X, lengths = inputs["X"], inputs["sequence_lens"]
     D, (T, N, _), H = len(inputs["W"]), X.shape, inputs["R"].shape[1]
     W, R = (
@@ -112,7 +117,7 @@ def test_a_kernel_in_float32_is_right_and_nearly_all_of_it_is_judged(seed: int) 
     assert all(agreement.worst <= 1 for agreement in agreements)
     assert sum(a.judged for a in agreements) >= 0.9 * sum(a.elements for a in agreements)
     values = evaluate(node, inputs)
-    assert np.abs(values["Y"] - outputs["Y"]).max() < 0.05  # a level may differ, and what follows from it
+    assert np.abs(values["Y"] - outputs["Y"]).max() < 0.05  # a level may differ, and its consequences
 
 
 WALKS = [
@@ -134,7 +139,7 @@ def test_a_kernel_that_takes_any_range_is_right_by_the_reading_that_it_follows(
     node, inputs = drawn(4, D=2, N=4, T=5)
     inputs["sequence_lens"] = np.array([3, 4, 1, 4], np.int32)
     inputs["initial_h"] *= 3
-    inputs["X"][4] *= 20  # past all rows, and past one of them: ranges that have part of it are others
+    inputs["X"][4] *= 20  # past all rows, and past one of them: ranges that include parts of them differ
     inputs["X"][3, 0] *= 9
     node = Node(OP, 1, node.attributes, asked, DOMAIN)
     assert interpretations_touched(node, inputs) >= {"input_range", "state_range", "reverse_pace"}

@@ -1,5 +1,4 @@
-"""ExtendedLSTM as documented: quantization, values, bounds that accuse no conforming implementation and accuse
-others."""
+"""Tests of ExtendedLSTM as documented: quantization, values, and bounds that accept conforming implementations only."""
 
 from __future__ import annotations
 
@@ -196,7 +195,7 @@ def test_states_as_computed_are_told_from_quantized_ones() -> None:
     assert outside == 6
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""GRU worked out by hand: one unit, one input, and numbers that a reader can check without running anything.
+"""Tests of GRU computed by hand: one unit, one input, and numbers that a reader can check without running anything.
 
 Most tests replace the functions by straight lines. Unless a test says otherwise
 
@@ -9,7 +9,7 @@ order, (z, r, h). Then, with linear_before_reset 0 and X = 0,
 
     h = 2 (r H0 Rh + Rbh + Wbh) + 1        H = (1 - z) h + z H0
 
-Both the reference and the second derivation are held to the numbers: they are expected of the operator, not of either.
+Both the reference and the second derivation are compared with these numbers.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def unit(
     h0: float | None = None,
     length: int | None = None,
 ) -> Arrays:
-    """Inputs of one sequence, one input and one unit; gates in the order z, r, h."""
+    """Return inputs of one sequence, one input and one unit; gates in the order z, r, h."""
     inputs: Arrays = {
         "X": np.array(x, dtype=np.float64).reshape(-1, 1, 1),
         "W": np.array(w, dtype=np.float64).reshape(1, 3, 1),
@@ -74,7 +74,7 @@ def unit(
 
 
 def expect(outputs: Arrays, *y: float, h: float | None = None) -> None:
-    """Compare Y of one unit and one sequence, and Y_h, which is the last Y unless `h` says otherwise."""
+    """Compare Y of one unit and one sequence, and Y_h, which is the last Y unless `h` is given."""
     assert outputs.keys() == {"Y", "Y_h"}
     np.testing.assert_allclose(outputs["Y"].reshape(-1), y, rtol=1e-14, atol=1e-16)
     np.testing.assert_allclose(outputs["Y_h"].reshape(-1), [y[-1] if h is None else h], rtol=1e-14, atol=1e-16)
@@ -368,7 +368,7 @@ def test_version_1_does_not_say_where_coefficients_come_from() -> None:
 
 @pytest.mark.parametrize("version", [1, 3])
 def test_a_kernel_may_know_the_defaults_of_some_functions(version: int) -> None:
-    """f = ScaledTanh at 0.75 for z, g = Elu at -1: alpha 1 in every version but where none has any in version 1."""
+    """f = ScaledTanh at 0.75 for z, g = Elu at -1: alpha is 1 in every version, except that version 1 may have none."""
     inputs = unit(wb=(0.75, 0, -1))
     node = Node("GRU", version, {"activations": ["ScaledTanh", "Elu"]}, ("Y_h",))
     elu, z = math.expm1(-1), math.tanh(0.75)

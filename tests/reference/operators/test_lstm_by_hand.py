@@ -1,16 +1,16 @@
-"""LSTM worked out by hand: one unit, one input, and numbers that a reader can check without running anything.
+"""Tests of LSTM computed by hand: one unit, one input, and numbers that a reader can check without running anything.
 
 Most tests replace the functions by straight lines, so that every number is an integer or a short fraction. Unless a
 test says otherwise
 
     f(x) = x        g(x) = x + 1        h(x) = 2x
 
-that is, Affine three times with activation_alpha (1, 1, 2) and activation_beta (0, 1, 0). g is not f, so that no two
-gates can trade places unseen. Gate values are written in the document's order, (i, o, f, c). Then
+that is, Affine three times with activation_alpha (1, 1, 2) and activation_beta (0, 1, 0). g differs from f, so that
+swapping any two gates changes the result. Gate values are written in the document's order, (i, o, f, c). Then
 
     C = f C0 + i (c + 1)        H = 2 o C
 
-Both the reference and the second derivation are held to the numbers: they are expected of the operator, not of either.
+Both the reference and the second derivation are compared with these numbers.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def expect_of_both(
     h: float,
     c: float,
 ) -> None:
-    """Expect H and C of the reference and of the second derivation, each told of the other interpretation in its own
-    words."""
+    """Check H and C of the reference and of the second derivation, each with its own name of the other
+    interpretation."""
     expect(run_reference(attributes, inputs, interpretations), h=h, c=c)
     expect(second_lstm(attributes, inputs, choices), h=h, c=c)
 
@@ -76,7 +76,8 @@ def unit(
     c0: float | None = None,
     length: int | None = None,
 ) -> Arrays:
-    """Inputs of one sequence, one input and one unit; gates in the order i, o, f, c, peepholes in the order i, o, f."""
+    """Return inputs of one sequence, one input and one unit; gates in the order i, o, f, c, peepholes in the order i,
+    o, f."""
     inputs: Arrays = {
         "X": np.array(x, dtype=np.float64).reshape(-1, 1, 1),
         "W": np.array(w, dtype=np.float64).reshape(1, 4, 1),

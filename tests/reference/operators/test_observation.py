@@ -1,4 +1,4 @@
-"""What speaks for a fault: elements that are judged, and no others."""
+"""Tests of the evidence for a fault: only elements that are judged count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ FAULT = next(iter(FAULTS.values()))
 
 
 def predicted(clause: str, returned: float) -> Predicted:
-    """One element that is 0 by the document and 1 with a fault, as a clause has it, of which this was returned."""
+    """Return the prediction for one element, which is 0 by the document and 1 with a fault according to `clause`, and
+    of which a target returned `returned`."""
 
     def expect(*given: Any) -> list[Expectation]:
         faults: tuple[Fault, ...] = given[5] if len(given) > 5 else ()

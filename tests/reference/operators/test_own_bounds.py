@@ -1,4 +1,5 @@
-"""Bounds that somebody's own operator gives: what cannot be one is refused, what is too wide proves nothing."""
+"""Tests of bounds from an operator that somebody else adds: invalid bounds are refused, and too wide bounds prove
+nothing."""
 
 from __future__ import annotations
 

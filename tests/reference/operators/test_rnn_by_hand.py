@@ -1,10 +1,10 @@
-"""RNN worked out by hand: one unit, one input, and numbers that a reader can check without running anything.
+"""Tests of RNN computed by hand: one unit, one input, and numbers that a reader can check without running anything.
 
 Most tests take f(x) = x + 1, that is Affine(1, 1), so that
 
     H = X Wi + H0 Ri + Wbi + Rbi + 1
 
-Both the reference and the second derivation are held to the numbers: they are expected of the operator, not of either.
+Both the reference and the second derivation are compared with these numbers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def unit(
     h0: float | None = None,
     length: int | None = None,
 ) -> Arrays:
-    """Inputs of one sequence, one input and one unit; b is (Wbi, Rbi)."""
+    """Return inputs of one sequence, one input and one unit; b is (Wbi, Rbi)."""
     inputs: Arrays = {
         "X": np.array(x, dtype=np.float64).reshape(-1, 1, 1),
         "W": np.full((1, 1, 1), float(w)),
@@ -62,7 +62,7 @@ def unit(
 
 
 def expect(outputs: Arrays, *y: float, h: float | None = None) -> None:
-    """Compare Y of one unit and one sequence, and Y_h, which is the last Y unless `h` says otherwise."""
+    """Compare Y of one unit and one sequence, and Y_h, which is the last Y unless `h` is given."""
     assert outputs.keys() == {"Y", "Y_h"}
     np.testing.assert_allclose(outputs["Y"].reshape(-1), y, rtol=1e-14, atol=0)
     np.testing.assert_allclose(outputs["Y_h"].reshape(-1), [y[-1] if h is None else h], rtol=1e-14, atol=0)

@@ -1,4 +1,4 @@
-"""Values alone: by a matrix library, and for files in one order of adding."""
+"""Tests of values without bounds: by a matrix library, and in one fixed order of addition for files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands inside the cell: gates by their letters, from the equations themselves."""
+"""Tests of the values inside the cell: gates by their letters, from the equations themselves."""
 
 from __future__ import annotations
 

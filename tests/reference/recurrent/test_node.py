@@ -1,4 +1,5 @@
-"""Nodes: what each version defines is accepted, everything else is refused, nothing is accepted and ignored."""
+"""Tests of nodes: what each version defines is accepted, all else is refused, and nothing is accepted and then
+ignored."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What radii promise: they cover every order, stored sum and image, are never NaN, and widen with the class."""
+"""Tests of radii: they cover every order, stored sum and image, are never NaN, and widen with the class."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ quiet = settings(derandomize=True, deadline=None, database=None)
 
 
 def trees(terms: list[Any]) -> Iterator[Any]:
-    """Every way to bracket a sum, as nested pairs."""
+    """Yield every way to bracket a sum, as nested pairs."""
     if len(terms) == 1:
         yield terms[0]
     for cut in range(1, len(terms)):
@@ -114,7 +114,7 @@ def test_a_gate_times_a_sum_covers_it_multiplied_out_and_not() -> None:
     close = random.random(4000) < 0.5
     HR[close] *= form.dtype.type(64)
     Rb[close] = -HR[close] + Rb[close]
-    # Stored at every turn: the parts themselves are rounded copies of what is given.
+    # Stored after every addition: the parts themselves are rounded copies of the terms.
     inner = product(HR) + number(Rb[:, np.newaxis])
     bound = (product(XW) + number(Wb[:, np.newaxis]) + number(r[:, np.newaxis]) * inner).settled()
     exact = [x.astype(float) for x in (r, XW, HR, Wb, Rb)]
@@ -132,7 +132,7 @@ def test_a_gate_times_a_sum_covers_it_multiplied_out_and_not() -> None:
 
 
 def ways(z: Any, h: Any, H: Any, one: Any, flush: Any) -> dict[str, Any]:
-    """(1 - z) h + z H in every order, every operation rounded by the arrays' own type."""
+    """Return (1 - z) h + z H in every order, with every operation rounded by the arrays' own type."""
     rest = flush(one - z)
     return {
         "complement": flush(flush(rest * h) + flush(z * H)),
@@ -321,7 +321,7 @@ def test_a_division_within_two_and_a_half_units_in_the_last_place_is_right_for_e
 ) -> None:
     form = FORMATS[kind]
     x = np.arange(1 << 16, dtype=np.uint16)
-    # float32 numbers of every exponent where these are the upper halves; with lower halves that are not zero.
+    # float32 numbers of every exponent whose upper halves these are; with lower halves that are not zero.
     values = x.view(form.dtype) if kind != "float32" else (x.astype(np.uint32) << 16 | 0x5A5B).view(np.float32)
     with np.errstate(invalid="ignore"):
         values = values[np.isfinite(values.astype(float))]
@@ -340,7 +340,7 @@ def test_softsign_may_lose_no_more_than_its_division_does(kind: str) -> None:
     x = np.array([2.0**-4, 0.5, 1.0, 7.0, 100.0])
     for accuracy, least in (("strict", 7), ("standard", 9)):
         centre, radius = Activation(ACTIVATIONS["Softsign"]).interval_image(x, x, x, budget(accuracy, kind))
-        share = 2 if kind == "float64" else 1  # where the oracle rounds as the target does
+        share = 2 if kind == "float64" else 1  # where the oracle rounds like the target
         assert (radius < least * 1.1 * share * unit * np.abs(centre)).all()
 
 
@@ -371,7 +371,7 @@ def test_the_oracle_itself_is_within_the_radius_for_float64(function: str) -> No
 
 # Whole nodes.
 
-# float16 has a smaller range than bfloat16, so the two are not to be compared.
+# float16 has a smaller range than bfloat16, so the two cannot be compared.
 WIDENING = [
     ("strict", "standard"), ("standard", "flushing"), ("standard", "tf32"), ("standard", "f16-math"),
     ("standard", "fast"), ("tf32", "f16-math"), ("tf32", "bf16-math"), ("bf16-math", "bf16-storage"),
@@ -400,7 +400,8 @@ def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str, op: str) 
 @pytest.mark.parametrize("kind", TWO_TYPES)
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 200.0, 1e-37])
 def test_any_of_several_classes_holds_all_that_one_of_them_does(scale: float, kind: str, op: str) -> None:
-    """So what it does not hold need not be asked of each of them: nowhere is a radius smaller, or less in doubt."""
+    """No radius is smaller, and no element less in doubt. So a violation of the union need not be tested against each
+    class."""
     names = WIDER_PRESETS[kind]
     inputs = inputs_for(kind, (3, 2, 5, 6), op=op, optional=optional_of(op), lengths=[3, 2], scale=scale)
     coefficients = {"activation_alpha": [0.7, -1.5, 0.1], "activation_beta": [0.4, 0.3, 1.5]}
@@ -428,7 +429,7 @@ def test_any_of_several_classes_holds_all_that_one_of_them_does(scale: float, ki
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_any_of_several_classes_costs_more_than_roundings_of_bounds(kind: str) -> None:
-    """Bounds themselves are rounded, each on its own way: so no cost is only as large."""
+    """Bounds themselves are rounded, each in its own way, so every cost must be larger, not only as large."""
     widest = budget(any_of(WIDER_PRESETS[kind]), kind)
     for name in WIDER_PRESETS[kind]:
         one = budget(name, kind)

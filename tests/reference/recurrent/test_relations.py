@@ -1,4 +1,5 @@
-"""What must hold between two evaluations of any legal node: of every operator and version, as strategies draw them."""
+"""Tests of relations between two evaluations of any legal node: of every operator and version, as strategies draw
+them."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ RELATIVE = 1e-9
 
 
 def evaluated(spec: CaseSpec, inputs: Arrays | None = None, **changes: Any) -> dict[str, NDArray[np.float64]]:
-    """The outputs of a case, or of a changed one on other inputs."""
+    """Return the outputs of a case, or of a changed one on other inputs."""
     return evaluate(replace(spec, **changes).node, inputs_of(spec) if inputs is None else inputs)
 
 
@@ -43,7 +44,8 @@ def assert_same(found: Arrays, expected: Arrays) -> None:
 
 
 def axes(name: str, layout: int) -> str:
-    """The axes of a tensor, by the documents' letters; D for num_directions, a dot for one of no interest here."""
+    """Return the axes of a tensor, by the documents' letters; D for num_directions, a dot for an axis that is not
+    needed here."""
     if name == "X":
         return ("TN.", "NT.")[layout]
     if name == "Y":
@@ -54,13 +56,13 @@ def axes(name: str, layout: int) -> str:
 
 
 def parts(arrays: Arrays, axis: str, layout: int, wanted: Sequence[int]) -> dict[str, NDArray[Any]]:
-    """Some positions along an axis, of all tensors that have it."""
+    """Return some positions along an axis, of all tensors that have it."""
     where = {name: axes(name, layout).find(axis) for name in arrays}
     return {n: array if where[n] < 0 else np.take(array, wanted, where[n]) for n, array in arrays.items()}
 
 
 def swapped(arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """From layout 0 to layout 1."""
+    """Return the arrays of layout 0 in layout 1."""
     moved = dict(arrays)
     for name, array in arrays.items():
         if len(axes(name, 0)) == array.ndim:
@@ -79,14 +81,14 @@ def test_layout_1_is_layout_0_with_the_batch_first(op: str, version: int) -> Non
 
 
 def halves(spec: CaseSpec) -> list[CaseSpec]:
-    """The two directions of a bidirectional case, with the functions and coefficients of each."""
-    each = len(CELLS[spec.op].activations)
+    """Return the two directions of a bidirectional case, with the functions and coefficients of each."""
+    count = len(CELLS[spec.op].activations)
     specs = []
     taken = {"alpha": 0, "beta": 0}
     for d, direction in enumerate(("forward", "reverse")):
         changes: dict[str, Any] = {"direction": direction}
         if spec.activations is not None:
-            names = spec.activations[d * each : (d + 1) * each]
+            names = spec.activations[d * count : (d + 1) * count]
             changes["activations"] = names
             for which in ("alpha", "beta"):
                 used = sum(getattr(ACTIVATIONS[name], f"uses_{which}") for name in names)
@@ -111,7 +113,7 @@ def test_bidirectional_is_both_directions_side_by_side(op: str, version: int) ->
 
 
 def flipped(spec: CaseSpec, name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """The steps of each row, as far as its length goes, in the opposite order."""
+    """Return the array with the steps of each row, up to its length, in the opposite order."""
     order = axes(name, spec.layout)
     rows = np.moveaxis(array, (order.index("N"), order.index("T")), (0, 1)).copy()
     lengths = inputs_of(spec).get("sequence_lens", np.full(spec.N, spec.T))
@@ -160,7 +162,7 @@ def test_versions_agree_on_what_they_share(op: str, version: int) -> None:
         for other in versions_of(op):
             defined, attributes = operator_version(op, other), dict(shared)
             if not attributes.keys() <= defined.attributes.keys():
-                continue  # it has no place for one of them
+                continue  # it lacks one of the attributes
             if "output_sequence" in defined.attributes:
                 attributes["output_sequence"] = 1
             outputs = tuple(dict.fromkeys((*spec.node.outputs, *defined.required_outputs)))

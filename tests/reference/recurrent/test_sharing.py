@@ -1,4 +1,5 @@
-"""Parts that interpretations and classes of one node have in common are worked out once, and change nothing."""
+"""Tests of sharing: parts that interpretations and classes of one node have in common are computed once, with the same
+results."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ..situations import OPERATORS, inputs_for, outputs_of, variants_of
 
 
 def bits(expectations):
-    """All that expectations say, to the last bit."""
+    """Return all fields of expectations as bytes, to compare them to the last bit."""
     parts = []
     for each in expectations:
         number = each.number

@@ -1,4 +1,5 @@
-"""Radii in float32, those of large nodes: wider than in float64 by what their roundings may come to, nowhere less."""
+"""Tests of radii in float32, those of large nodes: wider than in float64 by their rounding at most, and nowhere
+smaller."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ CLASSES = tuple(ACCURACY_CLASSES)
 
 
 def large_of(op: str, kind: str = "float32", **given: Any) -> Arrays:
-    """Inputs with some 32,768 numbers or more of a direction's gates."""
+    """Return inputs for which a direction's gates have about 32,768 numbers or more."""
     return inputs_for(kind, (260 if op == "RNN" else 80, 8, 16, 64), op=op, **{"optional": ("B",), **given})
 
 
 def returned(node: Node, inputs: Arrays) -> dict[str, np.ndarray]:
-    """Outputs of a target that computes in float64."""
+    """Return outputs of a target that computes in float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         return {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
 
@@ -35,7 +36,7 @@ def in_float64(monkeypatch: pytest.MonkeyPatch, *asked: Any) -> list[Expectation
 
 
 def pairs(monkeypatch: pytest.MonkeyPatch, *asked: Any) -> Iterator[tuple[Any, Any]]:
-    """Numbers with radii in float32 and in float64; without elements in doubt of the first."""
+    """Yield radii in float32 and in float64, without the elements that are in doubt in float32."""
     for narrow, wide in zip(expect(*asked), in_float64(monkeypatch, *asked), strict=True):
         one, other = narrow.number, wide.number
         assert (narrow.output, narrow.clause, one.budget) == (wide.output, wide.clause, other.budget)
@@ -48,7 +49,7 @@ def pairs(monkeypatch: pytest.MonkeyPatch, *asked: Any) -> Iterator[tuple[Any, A
 
 @pytest.fixture
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Radii in float32, and products of absolute values, for nodes of any size."""
+    """Use radii in float32, and products of absolute values, for nodes of any size."""
     monkeypatch.setattr(expectation, "is_large", lambda c: True)
     monkeypatch.setattr(expectation, "LEAST_SINGLE", 0)
 
@@ -60,7 +61,7 @@ def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_radius_is_smaller_and_none_much_larger(
     scale: float, accuracy: str, op: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a target returned for the states: also numbers near either end of the range, and none at all."""
+    """This holds for any states that a target returns: also near either end of the range, and NaN or infinity."""
     random = np.random.default_rng(3)
     optional = tuple(name for name in ("B", "initial_h", "initial_c") if name != "initial_c" or op == "LSTM")
     for attributes in variants_of(op):
@@ -93,7 +94,7 @@ def test_nor_are_those_of_large_nodes(accuracy: str, op: str, monkeypatch: pytes
 
 @pytest.mark.usefixtures("small_ones_too")
 def test_they_do_not_shrink_with_the_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget gates of 1, a class whose roundings are few: what each step's operations lose would add up."""
+    """With forget gates of 1 and a class of few roundings, the losses of each step's operations would add up."""
     T, H = 20_000, 3
     inputs = inputs_for("float32", (T, 1, 2, H), optional=("B",))
     inputs["B"][:, 2 * H : 3 * H] = 30.0

@@ -1,4 +1,4 @@
-"""Infinity, NaN, overflow, subnormals: nobody is accused for what is undefined, and nothing else escapes judgement."""
+"""Tests of infinity, NaN, overflow and subnormals: undefined results never fail, and all others are judged."""
 
 from __future__ import annotations
 
@@ -51,11 +51,12 @@ def test_a_spoilt_row_is_left_out_and_the_others_are_judged(name: str, value: fl
     assert Y.number.doubt is not None
     others = np.delete(Y.number.doubt, 1, axis=2)
     assert not others.any()
-    assert not Y.number.doubt[:2, 0].any()  # before the spoilt step forward, after it in reverse
+    assert not Y.number.doubt[:2, 0].any()  # before the corrupted step forward, after it in reverse
     assert not Y.number.doubt[3:, 1].any()
     assert Y.number.doubt[2, 0, 1].all()
     if op == "LSTM":
-        # The cell state is not reported. Without one the next step starts from what was: Tanh(inf) is a number.
+        # The cell state is not an output. Without its value, the next step starts from the returned state: Tanh(inf) is
+        # finite.
         assert Y.number.doubt[2:, 0, 1].all()
 
 
@@ -88,7 +89,7 @@ def test_tensors_of_gru_and_rnn_may_hold_what_is_not_finite(value: float, tensor
                 assert worst_ratio(node, inputs, outputs) <= 1
             (Y, *_) = expect(node, inputs, outputs)
             assert Y.number.doubt is not None
-            if tensor in ("W", "B"):  # at the first step only unit 0 has met it
+            if tensor in ("W", "B"):  # at the first step it has reached only unit 0
                 assert Y.number.doubt[0, :, :, 0].all()
                 assert not Y.number.doubt[0, :, :, 1:].any()
 
@@ -122,7 +123,7 @@ def test_every_tensor_may_hold_what_is_not_finite(value: float, tensor: str, kin
             assert worst_ratio(node, inputs, outputs) <= 1
         (Y, *_) = expect(node, inputs, outputs)
         assert Y.number.doubt is not None
-        if tensor in ("W", "B", "P", "initial_c"):  # at the first step only unit 0 has met it
+        if tensor in ("W", "B", "P", "initial_c"):  # at the first step it has reached only unit 0
             assert not Y.number.doubt[0, :, :, 1:].any()
 
 
@@ -165,7 +166,8 @@ def test_chains_of_relu_may_overflow(op: str, style: Style, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])  # no state is wider than float64
 def test_a_state_shown_saturated_may_be_carried_on_beyond_it(kind: str) -> None:
-    # H_1 is beyond the largest number; the kernel shows that one and goes on with its wide state, which R makes small.
+    # H_1 is beyond the largest number; the kernel returns that one and continues with its wide state, which R makes
+    # small.
     dtype, largest = FORMATS[kind].dtype, FORMATS[kind].largest
     tiny = 2.0 ** -int(np.log2(largest))
     node = Node("LSTM", 22, RELU, OUTPUTS)
@@ -211,7 +213,7 @@ def test_nan_through_relu_and_clip_is_a_interpretation(op: str) -> None:
 
 
 def spoilt_inputs(op: str, name: str, kind: str = "float32") -> Arrays:
-    """Inputs with a NaN in one of them, or in none of that name."""
+    """Return inputs with a NaN in one of them, or in none if there is none of that name."""
     optional = tuple(n for n in ("B", "P", "initial_h", "initial_c") if n in Node(op, 22).operator.inputs)
     inputs = inputs_for(kind, (3, 2, 3, 4), op=op, optional=optional, lengths=[3, 2], directions=2)
     inputs[name].reshape(-1)[0] = np.nan
@@ -336,11 +338,11 @@ def test_what_flushes_is_accused_by_the_standard_class_and_not_by_its_own() -> N
     assert worst_ratio(node, inputs, outputs, "flushing") <= 1
 
 
-# What a coefficient becomes in a kernel of a half type.
+# Coefficients in a kernel of a half type.
 
 
 def one_unit(kind: str, attributes: dict[str, Any], x: float) -> tuple[Node, Arrays]:
-    """One step of one unit, whose C is x: the input gate is open, the forget gate closed, g is Relu."""
+    """Return one step of one unit, whose C is x: the input gate is open, the forget gate closed, g is Relu."""
     dtype = FORMATS[kind].dtype
     weights, bias = np.zeros((1, 4, 1), dtype), np.zeros((1, 8), dtype)
     weights[0, 3, 0] = 1

@@ -1,4 +1,4 @@
-"""Runs that are judged side by side are judged as each of them is alone."""
+"""Tests that runs which are judged together get the same judgement as alone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from onnxspec.reference.recurrent.expectation import Expectation, expect
 
 
 def returned(node, inputs, seed):
-    """What a target returns: numbers that are right, nearly right and far off, in most runs NaN and infinity among
-    them."""
+    """Return outputs of a target: numbers that are right, nearly right or far off, with NaN and infinity among them
+    unless `seed` is 0."""
     dtype = inputs["X"].dtype
     rng = np.random.default_rng(seed)
     outputs = {}
@@ -33,12 +33,12 @@ def returned(node, inputs, seed):
 
 
 def assert_alike(one: Expectation, other: Expectation) -> None:
-    """Equal, but for the order in which a matrix library adds."""
+    """Check that two expectations are equal, except for the order in which a matrix library adds."""
     assert (one.output, one.clause) == (other.output, other.clause)
     shape = other.number.value.shape
     assert (one.about is None) == (other.about is None)
     for mask, known in ((one.about, other.about), (one.weak, other.weak)):
-        # Elements that are too wide are looked for in all runs at once.
+        # Elements that are too wide are found for all runs at once.
         mask, known = (np.zeros(shape, bool) if m is None else m for m in (mask, known))
         np.testing.assert_array_equal(mask, known)
     doubt, known = (np.zeros(shape, bool) if n.doubt is None else n.doubt for n in (one.number, other.number))
@@ -100,7 +100,7 @@ def test_comparing_leaves_the_state_of_floating_point_as_it_was():
     trial = build_case(CaseSpec("RNN", 14, T=2, N=1, I=2, H=3)).trial
     node, inputs = trial.node, trial.feeds[-1].inputs
     whole = returned(node, inputs, 0)
-    spoilt = {name: np.full_like(array, np.nan) for name, array in whole.items()}  # which is compared by itself
+    spoilt = {name: np.full_like(array, np.nan) for name, array in whole.items()}  # it is compared by itself
     with np.errstate(all="warn"):
         for expects in operator_for(node).expecting_each(node, inputs, [whole, spoilt]):
             expects.agreements("standard", None)

@@ -1,7 +1,8 @@
-"""Conforming implementations of LinearAttention, as kernels compute it: float32 inside, each in an order of its own.
+"""Conforming implementations of LinearAttention in the style of kernels: float32 inside, each with its own order of
+operations.
 
-A kernel takes a node and returns both outputs, rounded to their types. All numbers are of one head at a time where that
-is what a kernel does, so nothing is shared with the reference but the meaning of the operands.
+A kernel takes a node and returns both outputs, rounded to their types. Kernels that work on one head at a time do so
+here as well, so they share only the meaning of the operands with the reference.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ LOG2_E = f32(1.4426950408889634)
 
 
 class Head:
-    """The numbers of one sequence and one key-value head in float32: q (G, T, d_k), k, g (T, d_k), v (T, d_v), b (T,),
-    the state S (d_k, d_v), and where the results go."""
+    """Numbers of one sequence and one key-value head in float32: q (G, T, d_k), k, g (T, d_k), v (T, d_v), b (T,), the
+    state S (d_k, d_v), and the arrays of the results."""
 
     def __init__(self, node: Attention, row: int, head: int, outputs: Outputs) -> None:
         d_k, d_v, G = node.d_k, node.d_v, node.reads // node.kv_num_heads
@@ -61,7 +62,7 @@ class Head:
 
 
 def kernel(compute: Callable[[Head], None]) -> Callable[[Attention], Outputs]:
-    """A kernel of a function that computes one head."""
+    """Return the kernel of a function that computes one head."""
 
     def run(node: Attention) -> Outputs:
         B, T, _ = node.query.shape
@@ -83,7 +84,7 @@ def kernel(compute: Callable[[Head], None]) -> Callable[[Attention], Outputs]:
 
 
 def _sequential(h: Head, order: Callable[[int], Iterator[int]] = lambda n: iter(range(n))) -> None:
-    """Step by step, products added up one by one."""
+    """Compute step by step, adding up products one by one."""
     for t in range(h.T):
         if h.g.any():
             h.S = np.exp(h.g[t])[:, None] * h.S
@@ -102,7 +103,7 @@ def _sequential(h: Head, order: Callable[[int], Iterator[int]] = lambda n: iter(
 
 
 def _fused(h: Head) -> None:
-    """Reads the state before it writes, with queries that are scaled first, and adds the difference."""
+    """Read the state before writing it, with queries that are scaled first, and add the difference."""
     for t in range(h.T):
         d = np.exp(h.g[t])
         w = h.v[t]
@@ -115,7 +116,8 @@ def _fused(h: Head) -> None:
 
 
 def _lanes(h: Head, width: int = 8) -> None:
-    """Step by step, the state transposed, sums in lanes, exponentials to base 2, beta multiplied into both sides."""
+    """Compute step by step with the state transposed, sums in lanes, exponentials to base 2, and beta multiplied into
+    both sides."""
     state = h.S.T.copy()
     padded = -(-h.d_k // width) * width
 
@@ -142,8 +144,8 @@ def _lanes(h: Head, width: int = 8) -> None:
 
 
 def _decode(h: Head, tile: int = 4) -> None:
-    """Fused decode: d_v in tiles as a grid of blocks has it, a state that is read and written once a step, and outputs
-    that come of partial sums over parts of d_k."""
+    """Compute a fused decode: d_v in tiles like a grid of blocks, a state that is read and written once a step, and
+    outputs from partial sums over parts of d_k."""
     for at in range(0, h.d_v, tile):
         part = slice(at, at + tile)
         S = h.S[:, part].copy()
@@ -160,7 +162,7 @@ def _decode(h: Head, tile: int = 4) -> None:
 
 
 def solve_rows(A: Array, rhs: Array, rounding: Rounding) -> Array:
-    """(I + A) w = rhs for a strictly lower A, by substitution."""
+    """Return w of (I + A) w = rhs for a strictly lower A, by substitution."""
     w = np.zeros_like(rhs)
     for t in range(len(A)):
         w[t] = rhs[t] - A[t, :t] @ w[:t]
@@ -168,7 +170,7 @@ def solve_rows(A: Array, rhs: Array, rounding: Rounding) -> Array:
 
 
 def inverse_rows(A: Array) -> Array:
-    """(I + A)^-1 row by row."""
+    """Return (I + A)^-1, computed row by row."""
     n = len(A)
     inverse = np.eye(n, dtype=f32)
     for t in range(1, n):
@@ -177,7 +179,7 @@ def inverse_rows(A: Array) -> Array:
 
 
 def inverse_blocks(A: Array, block: int = 16) -> Array:
-    """(I + A)^-1 of blocks on the diagonal row by row, and of two blocks beside each other by products."""
+    """Return (I + A)^-1: diagonal blocks row by row, and pairs of blocks beside each other by products."""
     n = len(A)
     if n <= block:
         return inverse_rows(A)
@@ -190,7 +192,7 @@ def inverse_blocks(A: Array, block: int = 16) -> Array:
 
 
 def by_inverse(A: Array, rhs: Array, rounding: Rounding, invert: Callable[[Array], Array] = inverse_rows) -> Array:
-    """(I + A)^-1 rhs, the inverse made first."""
+    """Return (I + A)^-1 rhs, with the inverse computed first."""
     return rounding(invert(A)) @ rounding(rhs)
 
 
@@ -198,7 +200,7 @@ Decayed = Callable[[Head, Array, slice], tuple[Array, Array]]
 
 
 def pairs(h: Head, G: Array, chunk: slice) -> tuple[Array, Array]:
-    """k_t' Gamma(t, s) k_s and q_t' Gamma(t, s) k_s of a chunk, with a decay of their own for every pair."""
+    """Return k_t' Gamma(t, s) k_s and q_t' Gamma(t, s) k_s of a chunk, with a separate decay for every pair."""
     difference = np.exp(np.minimum(G[:, None] - G[None], 0 if (h.g <= 0).all() else 80))
     return np.einsum("ti,si,tsi->ts", h.k[chunk], h.k[chunk], difference), np.einsum(
         "gti,si,tsi->gts", h.q[:, chunk], h.k[chunk], difference
@@ -206,7 +208,7 @@ def pairs(h: Head, G: Array, chunk: slice) -> tuple[Array, Array]:
 
 
 def split(h: Head, G: Array, chunk: slice) -> tuple[Array, Array]:
-    """The same with the decay divided among both factors, about the middle of the chunk."""
+    """Return the same as `pairs`, with the decay divided between both factors, about the middle of the chunk."""
     middle = G[len(G) // 2]
     k, q = h.k[chunk] * np.exp(G - middle), h.q[:, chunk] * np.exp(G - middle)
     other = (h.k[chunk] * np.exp(middle - G)).T
@@ -222,7 +224,7 @@ def _chunked(
     two_solutions: bool = False,
     base: Callable[[Array], Array] = np.exp,
 ) -> None:
-    """Chunk by chunk, in the WY form. `rounding` is made of every operand of a matrix product."""
+    """Compute chunk by chunk, in the WY form. `rounding` is applied to every operand of a matrix product."""
     r = rounding
     for begin in range(0, h.T, length):
         chunk = slice(begin, min(begin + length, h.T))
@@ -250,12 +252,12 @@ def _chunked(
 
 
 def base_two(x: Array) -> Array:
-    """exp(x) as 2^(x log2 e)."""
+    """Return exp(x) as 2^(x log2 e)."""
     return np.exp2(x * LOG2_E)
 
 
 def to_type(name: str) -> Rounding:
-    """Rounding to a type, back to float32."""
+    """Return the function that rounds to a type and back to float32."""
     return lambda x: x.astype(FORMATS[name].dtype).astype(f32)
 
 
@@ -289,10 +291,10 @@ KERNELS: dict[str, Callable[[Attention], Outputs]] = {
         )
     ),
 }
-"""Right in class `standard`."""
+"""Kernels that are right in class `standard`."""
 
 
 def tensor_cores(type: str) -> Callable[[Attention], Outputs]:
-    """Chunked for tensor cores: operands of matrix products rounded to a half type."""
+    """Return a chunked kernel for tensor cores: operands of matrix products are rounded to a half type."""
     solve = partial(by_inverse, invert=inverse_blocks)
     return kernel(partial(_chunked, solve=solve, rounding=to_type(type), two_solutions=True))

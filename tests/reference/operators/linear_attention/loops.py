@@ -1,4 +1,4 @@
-"""LinearAttention once more, by scalar loops over the printed equations: a second derivation of every number."""
+"""Second derivation of LinearAttention: scalar loops over the printed equations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 def by_loops(node: Attention) -> tuple[Array, Array]:
-    """Both outputs, for q_num_heads a multiple of kv_num_heads."""
+    """Return both outputs, for q_num_heads a multiple of kv_num_heads."""
     B, T, _ = node.query.shape
     Hq, H = node.q_num_heads, node.kv_num_heads
     d_k, d_v = node.query.shape[2] // Hq, node.value.shape[2] // H

@@ -17,7 +17,7 @@ KEYS = ("normal", "alike", "positive", "one-hot")
 
 
 def exponents(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Array:
-    """Exponents g of a kind."""
+    """Return exponents g of a kind."""
     uniform = random.uniform(0, 1, shape)
     return {
         "mild": -0.1 * uniform,
@@ -30,7 +30,7 @@ def exponents(random: np.random.Generator, kind: str, shape: tuple[int, ...]) ->
 
 
 def keys(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Array:
-    """Keys of norm 1, (B, T, H, d_k)."""
+    """Return keys of norm 1, (B, T, H, d_k)."""
     drawn = random.normal(size=shape)
     if kind == "alike":
         drawn = random.normal(size=(*shape[:1], 1, *shape[2:])) + 0.3 * drawn
@@ -42,7 +42,7 @@ def keys(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Arra
 
 
 def draw(seed: int, **fixed: Any) -> Attention:
-    """A node by its number."""
+    """Return a node by its number."""
     random = np.random.default_rng(seed)
 
     def one(name: str, values: Any) -> Any:
@@ -83,7 +83,7 @@ def draw(seed: int, **fixed: Any) -> Attention:
 
 
 def draw_exact(seed: int, rule: str = "delta", type: str = "float32") -> Attention:
-    """A node of small integers, in which nothing is rounded."""
+    """Return a node of small integers, in which nothing is rounded."""
     random = np.random.default_rng(seed)
     B, (Hq, H) = 2, ((1, 1), (4, 2), (3, 3))[seed % 3]
     T, d_k, d_v = (1, 3, 17, 64, 65, 200)[seed % 6], (4, 8, 5, 16)[seed % 4], 3

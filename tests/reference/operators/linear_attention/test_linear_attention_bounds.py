@@ -1,4 +1,4 @@
-"""Error bounds of LinearAttention hold for every honest kernel, and for no wrong one."""
+"""Tests of the error bounds of LinearAttention: they hold for every conforming kernel, and for no wrong one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TYPES = (
 
 
 def expected(node: Attention, accuracy: str = "standard") -> Mapping[str, Bounded]:
-    """Both outputs of a node, with bounds."""
+    """Return both outputs of a node, with bounds."""
     T = node.query.dtype.name
     S = T if node.past_state is None else node.past_state.dtype.name
     radii = bound(node, costs_of(accuracy, T))
@@ -49,7 +49,7 @@ def _number(value: Array, radius: Array, accuracy: str, type: str) -> Bounded:
 
 
 def ratio(number: Bounded, returned: Array) -> float:
-    """The greatest error as a share of the bound; of a bound of 0 an error is infinite."""
+    """Return the largest error as a share of the bound; with a bound of 0, any error is infinite."""
     error = np.abs(returned.astype(np.float64) - number.value)
     error = error if number.doubt is None else error[~number.doubt]
     radius = number.radius if number.doubt is None else number.radius[~number.doubt]
@@ -134,7 +134,7 @@ def test_data_that_round_are_not_exact(change: dict[str, Any]) -> None:
 
 
 def test_bounds_are_narrow() -> None:
-    """A bound beside the signal: rounding alone at one step, a ten-thousandth at 64 steps."""
+    """The bound relative to the signal is the rounding alone at one step, and a ten-thousandth at 64 steps."""
     for T, share in ((1, 1e-4), (64, 1e-3)):
         node = draw(3, T=T, keys="normal", rule="gated_delta", decay="mild", betas="unit", widths=(16, 8), past=True)
         number = expected(node)["output"]
@@ -152,7 +152,7 @@ def test_equations_are_the_documents(rule: str) -> None:
 
 
 def undecayed(step: Step) -> Written:
-    """The delta rule's difference from the state before its decay."""
+    """Return the delta rule's difference from the state before its decay."""
     made = advance(step._replace(decay=np.ones_like(step.decay)))
     return advance(step._replace(beta=None, value=made.written))
 
@@ -191,7 +191,7 @@ def test_a_flushing_device_may_take_small_inputs_for_zero() -> None:
 
 @pytest.mark.parametrize(("sizes", "seconds"), [((2, 5, 2, 8), 0.1), ((1, 65, 2, 64), 1.5)])
 def test_bounds_are_cheap(sizes: tuple[int, ...], seconds: float) -> None:
-    """Goals are 10 ms and 0.15 s; a loaded machine is given more."""
+    """The goals are 10 ms and 0.15 s; the limits are higher for a loaded machine."""
     B, T, H, d = sizes
     node = draw(9, B=B, T=T, heads=(H, H), widths=(d, d), rule="gated_delta", per_head=True, past=True)
     begin = time.thread_time()

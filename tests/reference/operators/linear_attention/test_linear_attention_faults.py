@@ -1,4 +1,4 @@
-"""Kernels of LinearAttention that are wrong by design are outside the bounds, and so is every fault."""
+"""Tests that kernels of LinearAttention with deliberate errors are outside the bounds, and so is every fault."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif("LinearAttention" not in operator_names(), reaso
 
 
 def as_node(attention: Attention) -> tuple[Node, dict[str, Array]]:
-    """The node of a drawn one, and its inputs."""
+    """Return the node of a drawn one, and its inputs."""
     attributes = {
         "q_num_heads": attention.q_num_heads,
         "kv_num_heads": attention.kv_num_heads,
@@ -56,7 +56,7 @@ def test_a_node_is_computed_and_bounded_by_the_operator() -> None:
 
 
 def _undecayed(h: Head) -> None:
-    """The delta rule corrects by the state before its decay."""
+    """Correct by the state before its decay in the delta rule."""
     for t in range(h.T):
         w = h.b[t] * (h.v[t] - h.k[t] @ h.S)
         h.S = np.exp(h.g[t])[:, None] * h.S + np.outer(h.k[t], w)
@@ -89,14 +89,14 @@ def test_wrong_kernels_are_outside_the_bounds(name: str, type: str) -> None:
 
 
 def _drawn(index: int) -> Attention:
-    """A node on which many faults show."""
+    """Return a node on which many faults show."""
     steps, heads = (1, 2, 5, 17, 66, 130)[index % 6], ((4, 2), (6, 3), (2, 2), (3, 1))[index % 4]
     widths = ((6, 6), (9, 10), (3, 5), (130, 5))[index % 4 if index % 7 else 3]
     return draw(index, B=2, T=steps, heads=heads, widths=widths, past=True)
 
 
 def test_every_fault_of_the_numbers_is_outside_the_bounds_somewhere() -> None:
-    """The few that need more than one run, or data of their own, are for `prove`."""
+    """`prove` covers the few that need more than one run, or special data."""
     faults = {
         fault.id: fault
         for fault in faults_of("LinearAttention", 27)
