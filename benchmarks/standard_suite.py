@@ -80,8 +80,8 @@ def found(specs: Sequence[Any]) -> set[str]:
     """Return the faults that cases find."""
     *_, proof = prove(specs, styles=(), processes=2)
     assert isinstance(proof, Proof)
-    if proof.mishaps:
-        raise SystemExit(proof.mishaps[0])
+    if proof.internal_errors:
+        raise SystemExit(proof.internal_errors[0])
     return {row.fault for row in proof.rows if row.cases}
 
 

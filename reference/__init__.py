@@ -23,7 +23,7 @@ from .operators.asking import (
     evaluate,
     evaluate_in_order,
     expect,
-    interpretations_touched,
+    open_questions_of,
     operator_for,
     resolve,
     run_fault,
@@ -34,7 +34,7 @@ from .recurrent.configuration import Configuration, configure
 from .recurrent.expectation import Expectation
 from .recurrent.node import IllegalNode, Node, cell_named
 from .recurrent.rnn import CELLS
-from .recurrent.special import LOSES_NAN, OVERFLOWS, SPECIAL, Departure
+from .recurrent.special import LOSES_NAN, OVERFLOWS, SPECIAL, SpecialValueMismatch
 
 __all__ = [
     "ACCURACY_CLASSES",
@@ -52,7 +52,6 @@ __all__ = [
     "Clause",
     "ClauseError",
     "Configuration",
-    "Departure",
     "Expectation",
     "Fault",
     "Format",
@@ -61,6 +60,7 @@ __all__ = [
     "Node",
     "Operator",
     "OperatorVersion",
+    "SpecialValueMismatch",
     "UnknownOperator",
     "budget",
     "cell_named",
@@ -80,7 +80,7 @@ __all__ = [
     "faults_of",
     "forget_operator",
     "format_of",
-    "interpretations_touched",
+    "open_questions_of",
     "operator_for",
     "operator_names",
     "operator_of",

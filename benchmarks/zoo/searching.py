@@ -10,7 +10,7 @@ from types import ModuleType
 from onnxspec.cases import operator_versions
 from onnxspec.conformance.fuzzing.database import FORMAT, Database
 from onnxspec.conformance.fuzzing.hunt import Hunt, Limits
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.reference import FORMATS
@@ -40,7 +40,7 @@ class _Seen(Exception):
 class _Sighting(Hunt):
     """A search that stops at the first failing case, without shrinking or naming it."""
 
-    def _found(self, one: Tried, deadline: float, known: bool) -> None:
+    def _found(self, one: CaseRun, deadline: float, known: bool) -> None:
         raise _Seen(one.probe.id)
 
 

@@ -183,15 +183,15 @@ ACTIVATIONS_AXIS = Axis(
         Feature(
             "coefficients-ambiguous",
             "coefficients that can be given to several functions",
-            lambda o: "coefficients" in o.configuration.touched,
+            lambda o: "coefficients" in o.configuration.open_questions,
         ),
         Feature("default-coefficient", "a coefficient left out", _coefficients_left_out),
         Feature(
             "default-unknown",
             "a coefficient left out that has no sure default",
-            lambda o: "defaults" in o.configuration.touched,
+            lambda o: "defaults" in o.configuration.open_questions,
         ),
-        Feature("thresholded-relu", "ThresholdedRelu", lambda o: "threshold" in o.configuration.touched),
+        Feature("thresholded-relu", "ThresholdedRelu", lambda o: "threshold" in o.configuration.open_questions),
         *map(_uses, ACTIVATIONS),
     ),
     marked="activations",

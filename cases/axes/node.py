@@ -242,7 +242,9 @@ OUTPUT_SEQUENCE = Axis(
             "old operator versions (attribute output_sequence)",
             lambda o: "output_sequence" in o.node.operator.attributes,
         ),
-        Feature("Y-unannounced", "Y without output_sequence", lambda o: "sequence_output" in o.configuration.touched),
+        Feature(
+            "Y-unannounced", "Y without output_sequence", lambda o: "sequence_output" in o.configuration.open_questions
+        ),
     ),
 )
 

@@ -106,7 +106,7 @@ def fairness_of(case: Case, data_sets: Sequence[DataSet], accuracy: str = "stand
                 largest, output = share, expectation.output
     clauses = (c for c in clauses_exercised(case.spec) if not c.may_fail)
     named = tuple(c.id for c in clauses if c.interpretation is None)
-    return Fairness(tuple(sorted(case.trial.touched)), named, largest, output, unknown)
+    return Fairness(tuple(sorted(case.trial.open_questions)), named, largest, output, unknown)
 
 
 def _share(expectation: Expectation, given: NDArray[Any]) -> tuple[float, int]:

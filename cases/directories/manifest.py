@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...reference.errors import UserError
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ..specs.case import Spec
 from ..specs.family import build_case, clauses_exercised
 from .directory import ATOL, RTOL, write_directory
@@ -97,7 +97,7 @@ def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool
             raise
         except Exception as error:  # an error of the suite or of an operator costs only this case
             shutil.rmtree(folder / folder_name(spec), ignore_errors=True)
-            entry = f"{NOT_BUILT}{told_mishap(error)}"
+            entry = f"{NOT_BUILT}{format_internal_error(error)}"
         if isinstance(entry, str):
             left_out.append({**identity, "reason": entry})
         else:

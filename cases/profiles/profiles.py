@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ..axes.quantized import BLOCK
 from ..specs.case import Spec
 from ..specs.family import family_of
@@ -35,7 +35,7 @@ class NotListed(ValueError):
     def __init__(self, op: str, version: int, error: Exception) -> None:
         super().__init__(
             f"the cases of {op}-{version} cannot be listed, which is the suite's fault or the operator's: "
-            f"{told_mishap(error)}"
+            f"{format_internal_error(error)}"
         )
 
 
@@ -99,7 +99,7 @@ def digest_of(specs: Iterable[Spec]) -> str:
             for part in family_of(spec.op).content(spec):
                 total.update(part)
         except Exception as error:  # an operator's own code may raise anything: its case cannot be built
-            total.update(told_mishap(error).encode())
+            total.update(format_internal_error(error).encode())
     return total.hexdigest()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from ...reference import (
     ACTIVATIONS,
     cell_named,
-    interpretations_touched,
+    open_questions_of,
     operator_names,
     operator_version,
     versions_of,
@@ -184,7 +184,7 @@ def _drawn(
     for _ in range(_REDRAWS):
         spec = kind(op, version, **{**legal, **_activations(op, version, legal, supported, choose)})
         inputs = inputs or inputs_of(spec)  # which do not depend on functions
-        if len(interpretations_touched(spec.node, inputs)) <= _OPEN:
+        if len(open_questions_of(spec.node, inputs)) <= _OPEN:
             return spec
     return kind(op, version, **legal)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...reference import Node, interpretations_touched, resolve
+from ...reference import Node, open_questions_of, resolve
 from ..axes.violation import Violation
 from .subject import Subject
 
@@ -175,10 +175,10 @@ class Trial:
         return replace(self, node=self.graph.showing(bound), feeds=feeds, graph=None)
 
     @cached_property
-    def touched(self) -> frozenset[str]:
+    def open_questions(self) -> frozenset[str]:
         """The interpretations on which some runs of its first node depend."""
         first = self.first
-        return frozenset().union(*(interpretations_touched(first.node, feed.inputs) for feed in first.feeds))
+        return frozenset().union(*(open_questions_of(first.node, feed.inputs) for feed in first.feeds))
 
     @cached_property
     def type(self) -> str:

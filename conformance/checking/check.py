@@ -9,7 +9,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from ...reference import Operator, OperatorVersion
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ...reference.operators.tables import UNJUDGED
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
@@ -89,8 +89,8 @@ def _checked(
             raise
         except Exception as error:  # whatever it is, it is ours or the operator's, and costs this node alone
             name = operator.document.title
-            broke = f"the suite's fault or the operator's: {told_mishap(error)}"
-            seen = CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, broke, mishap=True),))
+            broke = f"the suite's fault or the operator's: {format_internal_error(error)}"
+            seen = CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, broke, internal_error=True),))
         nodes.append((located.path, seen.operator))
         problems += seen.problems
         unchecked += seen.unchecked

@@ -86,7 +86,7 @@ def _plain_model(checked: Checked) -> dict[str, Any]:
     for entry in (*model["problems"], *model["unchecked"]):
         del entry["file"]
     for entry in model["unchecked"]:
-        del entry["mishap"]
+        del entry["internal_error"]
     return model
 
 

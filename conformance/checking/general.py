@@ -32,7 +32,7 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
         formal = {other: shape for other, shape in formal.items() if other != name}
         if isinstance(batch_of(subject), int):
             yield Broken("shapes", message, subject.inputs[name].type.certain)
-    yield from agreement(subject, formal, operator.sizes_said(subject))
+    yield from agreement(subject, formal, operator.stated_sizes(subject))
     yield from _lengths(subject, steps_of(subject))
 
 
@@ -50,7 +50,7 @@ def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
         rank = None if given is None or given.shape is None else len(given.shape)
         if name in forms:
             shapes[name] = forms[name].shape(layout, rank)
-    said = {size: given.value for size, given in operator_of_node(subject).sizes_said(subject).items()}
+    said = {size: given.value for size, given in operator_of_node(subject).stated_sizes(subject).items()}
     for name in [name for name in shapes if len(forms[name].shapes) > 1]:
         shapes[name] = _fitting(subject, name, shapes, said)
     return shapes

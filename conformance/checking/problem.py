@@ -57,8 +57,8 @@ class Problem:
 class Unchecked(Struct, frozen=True):
     """A rule that nobody can decide by looking at the model, and what is missing for it.
 
-    ``rule`` is empty where no rule of the node could be tried, and ``mishap`` is whether the suite's own code, or the
-    operator's, broke off in it.
+    ``rule`` is empty where no rule of the node could be tried, and ``internal_error`` is whether the suite's
+    own code, or the operator's, raised an exception.
     """
 
     rule: str
@@ -66,7 +66,7 @@ class Unchecked(Struct, frozen=True):
     node: str
     operator: str
     missing: str
-    mishap: bool = False
+    internal_error: bool = False
 
 
 @dataclass(frozen=True)

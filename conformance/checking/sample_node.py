@@ -75,7 +75,7 @@ def sample_node(subject: NodeSubject, operator: Operator) -> SampleNode | None:
         values["hidden_size"] = _SIZES["hidden_size"]
     named = {extent.size for form in version.tensors.values() for shape in form.shapes for extent in shape}
     sizes = dict.fromkeys(named, _OTHER_SIZE) | _SIZES
-    sizes |= {size: given.value for size, given in operator.sizes_said(subject).items()}
+    sizes |= {size: given.value for size, given in operator.stated_sizes(subject).items()}
     arrays: dict[str, NDArray[Any]] = {}
     formal = shapes_of(subject)
     for name, given in subject.inputs.items():

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...reference.documents.tensors import HIDDEN_SIZE, Extent, Shape, units_place
-from ...reference.operators.written import Said
+from ...reference.operators.written import StatedSize
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
 from .subject import Broken, Input, Missing, NodeSubject, Outcome
@@ -70,7 +70,7 @@ def _anonymous(extent: Dimension) -> bool:
 def agreement(
     subject: NodeSubject,
     formal: Mapping[str, Shape],
-    known: Mapping[str, Said],
+    known: Mapping[str, StatedSize],
 ) -> Iterator[Outcome]:
     """Yield contradictions between the shapes of a node's inputs, and what is not known of them.
 
@@ -81,7 +81,7 @@ def agreement(
     """
     place = units_place(subject.operator.tensors, formal)
     units = _units(subject, formal, place) if place is not None else None
-    if isinstance(units, Said):
+    if isinstance(units, StatedSize):
         known = {**known, HIDDEN_SIZE: units}
     elif units is not None:
         yield units
@@ -123,7 +123,9 @@ def agreement(
         yield from _compared(size, saying, known.get(size), formal)
 
 
-def _units(subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, int]) -> Said | Missing | Broken | None:
+def _units(
+    subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, int]
+) -> StatedSize | Missing | Broken | None:
     """Return what hidden_size and the input that has it come to; None where one of both is not there."""
     name, axis = place
     hidden_size, by = subject.given(HIDDEN_SIZE), subject.inputs.get(name)
@@ -134,12 +136,14 @@ def _units(subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, 
     if not isinstance(units, int):
         return Missing("hidden-size", f"how many {words} {name} has")
     if units == hidden_size:
-        return Said(units, f"hidden_size is {units}, as {name} has {words}")
+        return StatedSize(units, f"hidden_size is {units}, as {name} has {words}")
     what = f"hidden_size is {hidden_size}, but {name} has {units} {words}"
     return Broken("hidden-size", what, by.type.certain)
 
 
-def _others(formal: Mapping[str, Shape], size: str, but: str, subject: NodeSubject, known: Mapping[str, Said]) -> bool:
+def _others(
+    formal: Mapping[str, Shape], size: str, but: str, subject: NodeSubject, known: Mapping[str, StatedSize]
+) -> bool:
     """Tell whether anything else says what a size is: without that no value of it could be wrong."""
     return size in known or any(
         name != but and name in subject.inputs and any(extent.size == size for extent in shape)
@@ -147,7 +151,9 @@ def _others(formal: Mapping[str, Shape], size: str, but: str, subject: NodeSubje
     )
 
 
-def _compared(size: str, saying: list[_Evidence], known: Said | None, formal: Mapping[str, Shape]) -> Iterator[Outcome]:
+def _compared(
+    size: str, saying: list[_Evidence], known: StatedSize | None, formal: Mapping[str, Shape]
+) -> Iterator[Outcome]:
     votes = Counter(e.value for e in saying if isinstance(e.value, int) and e.input.type.certain)
     votes = votes or Counter(e.value for e in saying if isinstance(e.value, int))
     if known is not None:

@@ -66,14 +66,14 @@ class Command(typer.core.TyperCommand):
             return super().invoke(ctx)
         except Exception as error:
             from ...reference.errors import UserError
-            from ...reference.operators.mishap import told_mishap
+            from ...reference.operators.internal_error import format_internal_error
             from .terminal import fail
 
             if isinstance(error, UserError):
                 fail(str(error), error.code)
             if not _theirs(error):
                 raise
-            fail(f"broke off, by the fault of an operator's own code: {told_mishap(error)}", 1)
+            fail(f"broke off, by the fault of an operator's own code: {format_internal_error(error)}", 1)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return ``[OPTIONS] RUN...``."""
@@ -98,7 +98,7 @@ def _theirs(error: Exception) -> bool:
     """Tell whether an exception was raised in, or below, the code of an operator of another distribution."""
     from ...cases.specs.family import family_of
     from ...reference import OPERATORS
-    from ...reference.operators.mishap import packages_of
+    from ...reference.operators.internal_error import packages_of
 
     kinds: list[type[Any]] = [type(operator) for operator in OPERATORS.values()]
     for operator in OPERATORS.values():

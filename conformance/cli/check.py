@@ -93,7 +93,7 @@ def _exit_code(everything: Sequence[Checked], idle: bool, strict: bool) -> int:
     counted = [problem for checked in everything for problem in checked.counted]
     if any(problem.level is Level.ERROR for problem in counted):
         return 1
-    if any(unchecked.mishap for checked in everything for unchecked in checked.unchecked):
+    if any(unchecked.internal_error for checked in everything for unchecked in checked.unchecked):
         return 1
     left = counted or idle or any(checked.unchecked or checked.inconclusive for checked in everything)
     return 1 if strict and left else 0

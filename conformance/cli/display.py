@@ -163,8 +163,8 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
             if left_out:
                 text = f"{plural(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
                 _entry(console, Text(verdict.value.replace("-", " "), "bold red"), [Text(text)])
-        for mishap in target.mishaps:
-            text = f"{mishap}; that is the suite's fault or the operator's, and no word on the target"
+        for internal_error in target.internal_errors:
+            text = f"{internal_error}; that is the suite's fault or the operator's, and no word on the target"
             _entry(console, Text("broke off", "bold red"), [Text(text)])
         missing = target.missing(run.plan.require)
         if missing:
@@ -180,7 +180,9 @@ def _is_news(target: TargetRun, run: Run) -> bool:
     """Tell whether something about a target is not known already."""
     missing = target.missing(run.plan.require)
     missing = missing or target.special(run.plan.require_special)
-    return bool(target.unavailable or target.unexpected or target.stale or missing or target.unknown or target.mishaps)
+    return bool(
+        target.unavailable or target.unexpected or target.stale or missing or target.unknown or target.internal_errors
+    )
 
 
 def _show(target: TargetRun, summary: Summary, console: Console, *, only_new: bool) -> None:

@@ -19,7 +19,7 @@ from ..probes.directory import DirectoryProbe
 from ..probes.naming import expanded, is_portable
 from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, UnknownName, select_probes
-from ..probes.stream import Tried, tried
+from ..probes.stream import CaseRun, tried
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import slug
 from ..results.expected.entries import applying, expectations_of
@@ -80,7 +80,7 @@ def explain(
         else:
             fail(f"unknown form {emit!r} of --emit; there are: script, node-test")
         return
-    one: Tried | None = None
+    one: CaseRun | None = None
     diagnosis = Single()
     if chosen is not None:
         try:
@@ -136,7 +136,7 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
     )
 
 
-def _diagnosed(one: Tried, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:
+def _diagnosed(one: CaseRun, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:
     """Return the explanation of a case, from the target's list of known failures and from fresh cases."""
     listed = applying(expectations_of(target), description)
     return diagnosed(one, target, process, lambda probe: shlex.join(probe.repeat(target.name)), listed)

@@ -231,11 +231,11 @@ def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableTy
 def _interpretations(
     probe: Probe, prepared: Prepared, chosen: Interpretations, shown: frozenset[str]
 ) -> Iterator[RenderableType]:
-    touched = sorted(frozenset().union(*(trial.touched for trial in prepared.trials[:1])))
-    if not touched:
+    open_questions = sorted(frozenset().union(*(trial.open_questions for trial in prepared.trials[:1])))
+    if not open_questions:
         return
     yield _heading("Points that the document leaves open")
-    for name in touched:
+    for name in open_questions:
         options = " or ".join(QUESTIONS[name].options)
         clauses = ", ".join(id for id in probe.clauses if clause_named(id).interpretation == name)
         here = "here" if name in shown else "not shown here, computed with"

@@ -96,7 +96,7 @@ def fuzz(
     if broken is not None:
         raise broken
     unknown = [failure for failure in hunt.new if not hunt.reason(failure)]
-    raise typer.Exit(130 if interrupted else int(bool(unknown or hunt.mishaps)))
+    raise typer.Exit(130 if interrupted else int(bool(unknown or hunt.internal_errors)))
 
 
 def _joined(hunt: Hunt) -> Any:
@@ -160,8 +160,8 @@ def _tell(hunt: Hunt, out: Path, reports: list[str]) -> None:
         if reason:
             say(f"       Listed as known: {reason}")
         say(f"       {out / report}")
-    for mishap, times in hunt.mishaps.items():
-        say(f"broke off {times} times, by the suite's fault or the operator's: {mishap}")
+    for internal_error, times in hunt.internal_errors.items():
+        say(f"broke off {times} times, by the suite's fault or the operator's: {internal_error}")
     if hunt.new:
         listed = sum(bool(reason) for failure, _, reason in told if not failure.known)
         new = plural(len(hunt.new), "new failure")

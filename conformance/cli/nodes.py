@@ -55,8 +55,8 @@ def nodes_of_model(
     if not any(node.case for node in nodes):
         for node in nodes:
             warn(f"{node.node}  {node.operator}: {node.why}", "yellow")
-        mishap = any(node.mishap for node in nodes)
-        fail(f"{model} has no recurrent node that can be run", 1 if mishap else 2)
+        internal_error = any(node.internal_error for node in nodes)
+        fail(f"{model} has no recurrent node that can be run", 1 if internal_error else 2)
     return nodes
 
 

@@ -103,7 +103,10 @@ def _complaints(proof: Proof, *, whole: bool) -> list[str]:
         for row in proof.surviving
     ]
     complaints += [f"conforming variant {a.style} is accused by {a.case}: {a.message}" for a in proof.false_positives]
-    complaints += [f"broke off, by the suite's fault or the operator's: {mishap}" for mishap in proof.mishaps]
+    complaints += [
+        f"broke off, by the suite's fault or the operator's: {internal_error}"
+        for internal_error in proof.internal_errors
+    ]
     if whole:
         complaints += [f"no fault breaks {clause.id}" for clause in proof.without_fault]
         complaints += [f"no case exercises {clause.id}" for clause in proof.without_case]

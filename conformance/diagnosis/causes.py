@@ -19,7 +19,7 @@ from ...cases.specs.family import SIZES
 from ...reference import Fault, fault_named, versions_of
 from ..judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Verdict
 from ..probes.probe import Probe, SpecProbe
-from ..probes.stream import Tried, tried
+from ..probes.stream import CaseRun, tried
 from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
@@ -27,7 +27,7 @@ from ..workers.process import TargetProcess
 from .confirm import ENOUGH, FreshCases, confirm
 from .experiments import Budget, Shrunk, alike, shrink
 from .explainer import failing_case_of_tried, failing_cases_of
-from .failing_case import DIAGNOSED, FailingCase, Mishap, reraise
+from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, reraise
 from .findings import alone
 from .match import Matcher, ObservedCases
 from .needs import meeting
@@ -67,7 +67,7 @@ class DiagnosisContext:
         All of them.
     probes, kept
         What the results are of, by id, and what the target returned; both get the smallest cases too.
-    mishap
+    internal_error
         Called with an exception in the suite's own code or an operator's, which costs a finding its experiments.
     """
 
@@ -77,13 +77,13 @@ class DiagnosisContext:
     results: Sequence[Result]
     probes: dict[str, Probe]
     kept: Kept
-    mishap: Mishap = reraise
+    internal_error: ReportInternalError = reraise
 
     @cached_property
     def evidence(self) -> TargetEvidence:
         return TargetEvidence(self.accuracy, self.results, self.probes)
 
-    def run(self, probes: Sequence[SpecProbe], budget: Budget) -> Iterator[Tried]:
+    def run(self, probes: Sequence[SpecProbe], budget: Budget) -> Iterator[CaseRun]:
         """Run some cases, all of which are paid for."""
         for one in tried(self.process, probes, self.accuracy):
             budget.spend_on(one)
@@ -100,11 +100,11 @@ class DiagnosisContext:
 
     @cached_property
     def failing_cases(self) -> list[FailingCase]:
-        return failing_cases_of(self.results, self.probes, self.kept, self.mishap)
+        return failing_cases_of(self.results, self.probes, self.kept, self.internal_error)
 
     def matcher(self, known: Sequence[Fault], effort: float = 0.0) -> Matcher:
         """Return what tries known faults on failing cases, and with effort others, too."""
-        return Matcher(self.observed, effort, [*known], self.mishap)
+        return Matcher(self.observed, effort, [*known], self.internal_error)
 
     def amended(self, better: Mapping[str, Result]) -> DiagnosisContext:
         """Return the same with other results, by case, of which only what explains them differs."""
@@ -244,7 +244,7 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
 
 
 def _explains(
-    fault: Fault, others: Sequence[Fault], context: DiagnosisContext, one: Tried, *, needed: bool = False
+    fault: Fault, others: Sequence[Fault], context: DiagnosisContext, one: CaseRun, *, needed: bool = False
 ) -> bool:
     case = failing_case_of_tried(one)
     return case is not None and context.observed[case].explained_by(fault, others, needed=needed)
@@ -301,7 +301,7 @@ def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shru
     return shrunk
 
 
-def _why(finding: Finding, context: DiagnosisContext) -> Callable[[Tried], bool]:
+def _why(finding: Finding, context: DiagnosisContext) -> Callable[[CaseRun], bool]:
     """Return whether a case fails for the reason of a finding: its fault; or where it has none, nothing that explains
     other failures of the target."""
     fault = fault_named(finding["fault"]) if finding["fault"] else None
@@ -309,14 +309,14 @@ def _why(finding: Finding, context: DiagnosisContext) -> Callable[[Tried], bool]
     if fault is not None:
         return lambda one: _explains(fault, others, context, one, needed=True)
 
-    def unexplained(one: Tried) -> bool:
+    def unexplained(one: CaseRun) -> bool:
         case = failing_case_of_tried(one)
         return case is None or not any(context.observed[case].explained_by(other, others) for other in others)
 
     return unexplained
 
 
-def _repeated(probe: Probe, context: DiagnosisContext, budget: Budget) -> Iterator[Tried]:
+def _repeated(probe: Probe, context: DiagnosisContext, budget: Budget) -> Iterator[CaseRun]:
     for _ in range(_ASKED):
         for one in tried(context.process, [probe], context.accuracy):
             budget.spend_on(one)

@@ -22,7 +22,7 @@ from ...reference import FAULTS, FORMATS, Fault, operator_for, operator_version,
 from ...reference.faults.scope import base_id, scoped_of
 from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import Probe, SpecProbe
-from ..probes.stream import Tried
+from ..probes.stream import CaseRun
 from .conditions import would_show
 from .explainer import failing_case_of_tried
 from .failing_case import FailingCase
@@ -40,7 +40,7 @@ _TIMES = 4
 """How often so many are drawn until enough of them fail."""
 
 Array = NDArray[Any]
-Run = Callable[[Sequence[SpecProbe]], Iterator[Tried]]
+Run = Callable[[Sequence[SpecProbe]], Iterator[CaseRun]]
 """The results of the target on some cases."""
 
 
@@ -54,7 +54,7 @@ class FreshCases:
         The case without one thing, where it was seen to fail all the same: what explains that, too, is likelier.
     """
 
-    smallest: Tried
+    smallest: CaseRun
     run: Run
     fixed: Collection[str] = field(default=())
     without: Sequence[Any] = field(default=())
@@ -65,9 +65,9 @@ class FreshCases:
         return self.smallest.probe
 
     @cached_property
-    def answers(self) -> list[Tried]:
+    def answers(self) -> list[CaseRun]:
         """All of them; more where few fail, as with a clip that seldom bites."""
-        answers: list[Tried] = []
+        answers: list[CaseRun] = []
         for number in range(_TIMES):
             answers += self.tried(fresh_specs(self.probe.spec, self.fixed, number * FRESH))
             if sum(answer.judgement.verdict in FAILING for answer in answers) >= ENOUGH:
@@ -75,11 +75,11 @@ class FreshCases:
         return answers
 
     @cached_property
-    def richer(self) -> list[Tried]:
+    def richer(self) -> list[CaseRun]:
         """Cases with more in them, in which faults that look alike differ."""
         return self.tried([*_richer_specs(self.probe.spec), *self.without])
 
-    def tried(self, specs: Sequence[Any]) -> list[Tried]:
+    def tried(self, specs: Sequence[Any]) -> list[CaseRun]:
         """Run cases in the same surroundings, those of them that fit there."""
         probes: list[SpecProbe] = []
         for spec in specs:
@@ -88,7 +88,7 @@ class FreshCases:
         return list(self.run(probes))
 
     @property
-    def failing(self) -> list[Tried]:
+    def failing(self) -> list[CaseRun]:
         return [answer for answer in self.answers if answer.judgement.verdict in FAILING]
 
     @property
@@ -97,9 +97,9 @@ class FreshCases:
         return [probe for probe in right if isinstance(probe, SpecProbe)]
 
     @property
-    def kinds(self) -> list[list[Tried]]:
+    def kinds(self) -> list[list[CaseRun]]:
         """Those that fail, by what is larger in them: nothing, some sizes, or one on which the failure depends."""
-        kinds: dict[tuple[bool, bool], list[Tried]] = {}
+        kinds: dict[tuple[bool, bool], list[CaseRun]] = {}
         for answer in self.failing:
             larger = {name for name in _MORE if _size(answer.probe, name) != _size(self.probe, name)}
             kinds.setdefault((bool(larger), bool(larger & {*self.fixed})), []).append(answer)
@@ -236,21 +236,21 @@ class _Confirming:
         several = [a for a in (self._fresh.smallest, *failing, *self._fresh.richer) if len(_outputs(a)) > 1]
         return [d for d in right if not self._of_output(d) or any(self._explains(d, answer) for answer in several)]
 
-    def _observed(self, one: Tried) -> ObservedCase | None:
+    def _observed(self, one: CaseRun) -> ObservedCase | None:
         if id(one) not in self._cases:
             self._cases[id(one)] = failing_case_of_tried(one)
         case = self._cases[id(one)]
         return None if case is None else self._matcher.observed[case]
 
-    def _explains(self, fault: Fault, one: Tried) -> bool:
+    def _explains(self, fault: Fault, one: CaseRun) -> bool:
         observed = self._observed(one)
         return observed is not None and observed.explained_by(fault, self._matcher.known)
 
-    def _needed(self, fault: Fault, one: Tried) -> bool:
+    def _needed(self, fault: Fault, one: CaseRun) -> bool:
         observed = self._observed(one)
         return observed is not None and observed.explained_by(fault, self._matcher.known, needed=True)
 
-    def _contradicts(self, fault: Fault, one: Tried) -> bool:
+    def _contradicts(self, fault: Fault, one: CaseRun) -> bool:
         """Return whether a fault predicts something else than what the target returned in a case."""
         observed = self._observed(one)
         return observed is not None and observed.affected_by(fault) and observed.fit((fault,)) is None
@@ -272,7 +272,7 @@ class _Confirming:
     def _leaves_open(self, fault: Fault) -> bool:
         return any(array.size for array in self._open_elements(fault, (self._fresh.smallest,)))
 
-    def _open_elements(self, fault: Fault, answers: Iterable[Tried]) -> Iterator[Array]:
+    def _open_elements(self, fault: Fault, answers: Iterable[CaseRun]) -> Iterator[Array]:
         """Yield what was returned where by a fault anything may stand."""
         for observed in map(self._observed, answers):
             if observed is not None and observed.affected_by(fault):
@@ -292,7 +292,7 @@ class _Confirming:
         return fault.id.partition("@")[2] in operator_version(spec.op, spec.version).outputs
 
 
-def _outputs(answer: Tried) -> tuple[str, ...]:
+def _outputs(answer: CaseRun) -> tuple[str, ...]:
     return answer.prepared.trials[0].node.outputs if answer.prepared.trials else ()
 
 

@@ -16,7 +16,7 @@ from msgspec import structs
 from ...reference import Fault, fault_named
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
-from ..probes.stream import Tried
+from ..probes.stream import CaseRun
 from ..results.evidence import Kept
 from ..results.expected.entries import Entry
 from ..results.records import Finding
@@ -80,7 +80,7 @@ def _guarded_causes(finding: Finding, context: DiagnosisContext, budget: Budget)
     except (TargetUnavailable, OSError):
         raise
     except Exception as error:  # whatever it is, it is ours or the operator's, and costs this finding alone
-        context.mishap(f"experiments on {finding['smallest']}", error)
+        context.internal_error(f"experiments on {finding['smallest']}", error)
     return causes
 
 
@@ -170,7 +170,7 @@ class Single:
 
 
 def diagnosed(
-    one: Tried, target: Target, process: TargetProcess, repeat: Callable[[Probe], str], entries: Sequence[Entry] = ()
+    one: CaseRun, target: Target, process: TargetProcess, repeat: Callable[[Probe], str], entries: Sequence[Entry] = ()
 ) -> Single:
     """Return the explanation of a case, if it fails and anything does, as a run of that case alone finds it.
 

@@ -21,7 +21,7 @@ from ...cases.axes.axis import Axis
 from ...cases.specs.family import SIZES, Simpler, simpler_cases
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.probe import SpecProbe
-from ..probes.stream import Tried, tried
+from ..probes.stream import CaseRun, tried
 from ..workers.process import TargetProcess
 from .conditions import message_kind
 from .needs import Need, axis_of
@@ -68,7 +68,7 @@ class Budget:
         if self.within is not None:
             self.within.spend(cases)
 
-    def spend_on(self, one: Tried) -> None:
+    def spend_on(self, one: CaseRun) -> None:
         """Take away what a case has cost: after some the target must be started anew, or was waited for."""
         self.spend(_COST.get(one.judgement.verdict, 1.0))
 
@@ -95,7 +95,7 @@ class Shrunk:
         What must be absent: with it the failure went away.
     """
 
-    one: Tried
+    one: CaseRun
     needs: tuple[Need, ...]
     tries: int
     complete: bool
@@ -103,10 +103,10 @@ class Shrunk:
     absent: tuple[Need, ...] = ()
 
 
-Alike = Callable[[Tried], bool]
+Alike = Callable[[CaseRun], bool]
 
 
-def alike(first: Tried, explains: Callable[[Tried], bool] | None = None, wrong: bool = False) -> Alike:
+def alike(first: CaseRun, explains: Callable[[CaseRun], bool] | None = None, wrong: bool = False) -> Alike:
     """Tell whether another case fails in the same way as this one.
 
     explains
@@ -116,20 +116,20 @@ def alike(first: Tried, explains: Callable[[Tried], bool] | None = None, wrong: 
         Whether it is known to be wrong: that it is right by a wider class then is chance, in others too.
     """
 
-    def way(one: Tried) -> tuple[object, ...]:
+    def way(one: CaseRun) -> tuple[object, ...]:
         if wrong and one.judgement.verdict is Verdict.INACCURATE:
             one = replace(one, judgement=replace(one.judgement, verdict=Verdict.WRONG))
         return _way(one.judgement, one)
 
     key = way(first)
 
-    def same(other: Tried) -> bool:
+    def same(other: CaseRun) -> bool:
         return way(other) == key and (explains is None or explains(other))
 
     return same
 
 
-def _way(judgement: Judgement, one: Tried) -> tuple[object, ...]:
+def _way(judgement: Judgement, one: CaseRun) -> tuple[object, ...]:
     verdict = judgement.verdict
     if verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         outcome = next((o for o in one.outcomes if o.status == verdict.value), one.outcomes[0])
@@ -146,7 +146,7 @@ def _way(judgement: Judgement, one: Tried) -> tuple[object, ...]:
 
 def shrink(
     process: TargetProcess,
-    first: Tried,
+    first: CaseRun,
     same: Alike,
     accuracy: str,
     budget: Budget,
@@ -187,7 +187,7 @@ class _Search:
     def __init__(
         self,
         process: TargetProcess,
-        first: Tried,
+        first: CaseRun,
         same: Alike,
         accuracy: str,
         budget: Budget,
@@ -244,7 +244,7 @@ class _Search:
                 self.smallest = one
         return complete, needs
 
-    def _missed(self, results: Sequence[tuple[Simpler, Tried]]) -> list[tuple[Simpler, Tried]]:
+    def _missed(self, results: Sequence[tuple[Simpler, CaseRun]]) -> list[tuple[Simpler, CaseRun]]:
         """Those of some tries that fail as before after all, where a failure comes and goes: of many that are asked
         often enough to miss one rarely, some are missed."""
         changes = [change for change, _ in results]
@@ -287,16 +287,16 @@ class _Search:
             if len(results) == len(drawn) and all(_passes(one) for _, one in results):
                 yield Need(name, getattr(spec, name), (value,), Verdict.PASS, axis=axis)
 
-    def _alike(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
+    def _alike(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, CaseRun]]:
         """Changes, run in their order, with which a case fails as before."""
         return [(change, one) for change, one in self._run(changes) if self._same(one)]
 
-    def _run(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, Tried]]:
+    def _run(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, CaseRun]]:
         """Run some changes, in their order; of fewer where the budget is spent. One that changes nothing (its field has
         no name) is run all the same."""
         own = _probe(self.smallest)
         probes = [own.like(change.spec) for change in changes]
-        results: dict[str, Tried] = {}
+        results: dict[str, CaseRun] = {}
         if self._budget.left > 0 or (changes and not changes[0].field):
             self._try(probes, results)
             for _ in range(self._asked - 1):
@@ -311,7 +311,7 @@ class _Search:
         self.tries += len(outcomes)
         return outcomes
 
-    def _try(self, probes: Sequence[SpecProbe], results: dict[str, Tried]) -> None:
+    def _try(self, probes: Sequence[SpecProbe], results: dict[str, CaseRun]) -> None:
         """Run some cases once, into the results by id, until the target or the budget is at its end."""
         with contextlib.closing(tried(self._process, probes, self._accuracy)) as running:
             for one in running:
@@ -350,7 +350,7 @@ def _runs_before(own: SpecProbe, needs: Iterable[Need]) -> list[Simpler]:
     return []
 
 
-def _passes(one: Tried) -> bool:
+def _passes(one: CaseRun) -> bool:
     return one.judgement.verdict is Verdict.PASS
 
 
@@ -373,7 +373,7 @@ _CONTROLS, _CONTROL = 3, {"T": 3, "N": 3, "H": 5}
 show."""
 
 
-def _probe(one: Tried) -> SpecProbe:
+def _probe(one: CaseRun) -> SpecProbe:
     assert isinstance(one.probe, SpecProbe)
     return one.probe
 
@@ -418,7 +418,7 @@ def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, st
     return tuple((f.name, f.words) for f in own if f.case and f.case(spec) and not f.case(simpler))
 
 
-def _needs(spec: Any, results: Sequence[tuple[Simpler, Tried]], left: Container[str]) -> Iterator[Need]:
+def _needs(spec: Any, results: Sequence[tuple[Simpler, CaseRun]], left: Container[str]) -> Iterator[Need]:
     """The needs of a case, from what became of it without."""
     needs: dict[str, Need] = {}
     # Where of one of the things in its place nothing can be said, it is not shown that none of them will do.

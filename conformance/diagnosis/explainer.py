@@ -12,12 +12,12 @@ from ...reference import FAULTS, Fault, fault_named, faults_of
 from ..judging.judgement import UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ..judging.runs import view_of
 from ..probes.probe import Probe
-from ..probes.stream import Tried
+from ..probes.stream import CaseRun
 from ..results.evidence import Kept
 from ..results.expected.entries import Entry, listed_faults, suspects
 from ..results.result import Result
 from ..workers.process import Outcome
-from .failing_case import DIAGNOSED, FailingCase, Mishap, failing_case_of, reraise
+from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, failing_case_of, reraise
 from .match import Explanation, Matcher, ObservedCases
 from .target_evidence import TargetEvidence
 
@@ -43,7 +43,7 @@ def explained(
     kept: Kept,
     accuracy: str,
     entries: Sequence[Entry] = (),
-    mishap: Mishap = reraise,
+    internal_error: ReportInternalError = reraise,
 ) -> dict[str, tuple[str, ...]]:
     """Return the ids of the faults that explain all failing cases together, by case, as far as what the target
     returned is still at hand. A forbidden model that ran is explained by not looking at what it breaks.
@@ -54,7 +54,7 @@ def explained(
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
-    failing = failing_cases_of(results, probes, kept, mishap)
+    failing = failing_cases_of(results, probes, kept, internal_error)
     evidence = TargetEvidence(accuracy, results, probes)
     by_class = _by_class(evidence, {case.case: case for case in failing})
     failing = [case for case in failing if case.case not in by_class]
@@ -67,7 +67,7 @@ def explained(
         effort = per_case = max(effort, _TABLE * sum(costs))
     # Arithmetic that shows in some results is in those, too, where other faults hide it, or functions that saturate.
     shown = [d for id in sorted({*itertools.chain(*by_class.values())}) if (d := fault_named(id)) is not None]
-    matcher = Matcher(observed, effort, [*shown, *_suspected(suspects(entries))], mishap, per_case)
+    matcher = Matcher(observed, effort, [*shown, *_suspected(suspects(entries))], internal_error, per_case)
     return {**accepted, **by_class, **listed, **matcher.names(failing)}
 
 
@@ -116,7 +116,7 @@ def _by_class(evidence: TargetEvidence, failing_cases: Mapping[str, FailingCase]
 
 
 def failing_cases_of(
-    results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept, mishap: Mishap = reraise
+    results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept, internal_error: ReportInternalError = reraise
 ) -> list[FailingCase]:
     """Return the results that rest on what a target returned, as far as that is at hand."""
     failing = []
@@ -126,13 +126,13 @@ def failing_cases_of(
             try:
                 case = _failing_case(probes[result.case], *outcomes, result.verdict is Verdict.INACCURATE)
             except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case alone
-                mishap(f"diagnosis of {result.case}", error)
+                internal_error(f"diagnosis of {result.case}", error)
             else:
                 failing += [case] if case is not None else []
     return failing
 
 
-def failing_case_of_tried(one: Tried, slight: bool = False) -> FailingCase | None:
+def failing_case_of_tried(one: CaseRun, slight: bool = False) -> FailingCase | None:
     """Return the case with what the target returned; None where it returned nothing."""
     return _failing_case(one.probe, one.judgement, one.outcomes, slight)
 
@@ -159,7 +159,7 @@ class Explainer:
         self._matcher = Matcher(ObservedCases(TargetEvidence(accuracy)), effort, _suspected(suspects(entries)))
         self._entries, self._each = entries, each
 
-    def explain(self, one: Tried) -> tuple[str, ...]:
+    def explain(self, one: CaseRun) -> tuple[str, ...]:
         """Return the ids of the faults that explain a case together; none where it does not fail, or nothing does."""
         probe, judgement = one.probe, one.judgement
         if judgement.verdict is Verdict.NOT_REJECTED:

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from ...cases import Course, Feed, Trial
-from ...reference import ACCURACY_CLASSES, FORMATS, Fault, interpretations_touched, operator_for, resolve
+from ...reference import ACCURACY_CLASSES, FORMATS, Fault, open_questions_of, operator_for, resolve
 from ...reference.faults.hypothesis import Run
 from ...reference.operators.observation import Observation
 from ..judging.judgement import Verdict
 from ..judging.runs import malformed
 from ..workers.process import Outcome
 
-__all__ = ["DIAGNOSED", "FailingCase", "Mishap", "failing_case_of", "reraise"]
+__all__ = ["DIAGNOSED", "FailingCase", "ReportInternalError", "failing_case_of", "reraise"]
 
 Array = NDArray[Any]
 
-Mishap = Callable[[str, Exception], None]
+ReportInternalError = Callable[[str, Exception], None]
 """Called with what was under way, and the exception."""
 
 
@@ -75,7 +75,7 @@ class FailingCase:
     def misshapen(self) -> bool:
         """Tell whether outputs are missing, or have another shape or type than they must have."""
         node = self.trial.node
-        return any(malformed(node, run.inputs, run.outputs, self.touched) is not None for run in self.runs)
+        return any(malformed(node, run.inputs, run.outputs, self.open_questions) is not None for run in self.runs)
 
     def observation(self, accuracy: str) -> Observation:
         return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)
@@ -99,9 +99,9 @@ class FailingCase:
         return bool(np.mean(held) >= _HELD)
 
     @cached_property
-    def touched(self) -> frozenset[str]:
+    def open_questions(self) -> frozenset[str]:
         """The interpretations on which its results depend."""
-        return interpretations_touched(self.trial.node, self.runs[0].inputs)
+        return open_questions_of(self.trial.node, self.runs[0].inputs)
 
     @cached_property
     def telling(self) -> tuple[object, ...]:

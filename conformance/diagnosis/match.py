@@ -23,7 +23,7 @@ from ...reference.faults.hypothesis import Fit
 from ...reference.faults.scope import base_id, merging, scoped_of
 from ...reference.numbers.accuracy import budget
 from ...reference.operators.observation import Observation
-from .failing_case import FailingCase, Mishap, reraise
+from .failing_case import FailingCase, ReportInternalError, reraise
 from .target_evidence import TargetEvidence
 
 __all__ = ["Explanation", "Matcher", "ObservedCase", "ObservedCases"]
@@ -145,7 +145,7 @@ class ObservedCase:
 
 def _interpretations(case: FailingCase, followed: Mapping[str, str]) -> list[Interpretations]:
     usual = Interpretations(**followed)
-    asked = [name for name in case.touched if name not in followed or asked_anew(name)]
+    asked = [name for name in case.open_questions if name not in followed or asked_anew(name)]
 
     def changes(other: Interpretations) -> int:
         return sum(getattr(other, name) != getattr(usual, name) for name in asked)
@@ -188,7 +188,7 @@ class Matcher:
         In the order in which they became known.
     effort
         Hypotheses that may still be tried, in those of small cases.
-    mishap
+    internal_error
         Called with an exception in the suite's own code or an operator's, which costs a case its names.
     per_case
         Hypotheses that may be tried on one case; by default a tenth of the effort.
@@ -197,7 +197,7 @@ class Matcher:
     observed: ObservedCases
     effort: float
     known: list[Fault] = field(default_factory=list)
-    mishap: Mishap = reraise
+    internal_error: ReportInternalError = reraise
     per_case: float = 0.0
 
     def __post_init__(self) -> None:
@@ -238,7 +238,7 @@ class Matcher:
         try:
             return explain(case)
         except Exception as error:  # whatever it is, it is the suite's or the operator's, and costs this case alone
-            self.mishap(f"diagnosis of {case.case}", error)
+            self.internal_error(f"diagnosis of {case.case}", error)
             self._broken.add(case.case)
             return None
 

@@ -97,7 +97,7 @@ def looks_of(failing_case: FailingCase, evidence: TargetEvidence) -> list[Look]:
     observation: Any = failing_case.observation(evidence.accuracy)
     if failing_case.misshapen or not hasattr(observation, "misses"):
         return []
-    choices = itertools.islice(Interpretations().alternatives(failing_case.touched), _INTERPRETATIONS)
+    choices = itertools.islice(Interpretations().alternatives(failing_case.open_questions), _INTERPRETATIONS)
     several = [observation.misses(choice, accuracy) for choice in choices for accuracy in accuracies]
     counts = [sum(int(mask.sum()) for masks in runs for mask in masks.values()) for runs in several]
     some = [(count, number) for number, count in enumerate(counts) if count]

@@ -19,7 +19,7 @@ from ...cases.directories.graph_reading import read_node_graph
 from ...cases.directories.reading import NotOneNode
 from ...reference import IllegalNode, resolve
 from ...reference.errors import UserError
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ..checking.check import recurrent_nodes
 from ..judging.judgement import RANDOM_WEIGHTS
 from ..models.content import ModelError, read_content
@@ -49,7 +49,7 @@ class NodeCase(Struct, frozen=True):
         Where its numbers come from, in words.
     made_up
         Formal names of weights that are random numbers, as nobody knows them.
-    mishap
+    internal_error
         Whether the suite's own code, or the operator's, broke off there.
     members
         Paths of the nodes that it is about, where they are several that are run together.
@@ -60,7 +60,7 @@ class NodeCase(Struct, frozen=True):
     case: str = ""
     data: str = ""
     why: str = ""
-    mishap: bool = False
+    internal_error: bool = False
     members: tuple[str, ...] = ()
     made_up: tuple[str, ...] = ()
 
@@ -164,7 +164,9 @@ def _taken_out(located: Located) -> PortableNode | NodeCase:
 
 
 def _broken_off(path: str, operator: str, error: Exception) -> NodeCase:
-    return NodeCase(path, operator, why=f"the suite's fault or the operator's: {told_mishap(error)}", mishap=True)
+    return NodeCase(
+        path, operator, why=f"the suite's fault or the operator's: {format_internal_error(error)}", internal_error=True
+    )
 
 
 def read_nodes(folder: Path) -> list[NodeCase]:

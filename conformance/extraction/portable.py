@@ -124,7 +124,7 @@ def portable(located: Located) -> PortableNode:
             default = _default(subject, name)
             if default is not None and default.ndim == len(formal[name]):
                 defaults[name] = default
-    sizes = sizes_known(subject, formal, {n: s.value for n, s in operator.sizes_said(subject).items()})
+    sizes = sizes_known(subject, formal, {n: s.value for n, s in operator.stated_sizes(subject).items()})
     for name, array in (*constants.items(), *defaults.items()):
         for extent, actual in zip(formal[name], array.shape, strict=True):
             size = extent.solved(actual, sizes)

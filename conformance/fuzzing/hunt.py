@@ -19,7 +19,7 @@ from ...cases.portable import CaseTextError, case_from_json, case_text
 from ...cases.profiles.random_cases import random_stream
 from ...cases.specs.family import drawn_operators
 from ...reference import Fault, fault_named
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ..border.strict_json import MalformedJson, parse
 from ..diagnosis.confirm import FreshCases, confirm
 from ..diagnosis.experiments import Budget, Shrunk, alike, shrink
@@ -31,7 +31,7 @@ from ..diagnosis.needs import Need, needs_in_words
 from ..diagnosis.target_evidence import TargetEvidence
 from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..probes.probe import SpecProbe
-from ..probes.stream import Tried, tried
+from ..probes.stream import CaseRun, tried
 from ..probes.wrapped import wrapped_probes
 from ..results.expected.entries import Entry, Failure, matching
 from ..targets.target import Target
@@ -70,7 +70,7 @@ class Discovery:
         only consistent with the case.
     """
 
-    one: Tried
+    one: CaseRun
     needs: tuple[Need, ...]
     diagnosis: tuple[str, ...]
     drawn: Any
@@ -112,7 +112,7 @@ class Hunt:
         Failures of the database that no longer occur.
     listed
         Entries of the target's list of known failures for this runtime.
-    mishaps
+    internal_errors
         Exceptions in the code of onnxspec or of an operator, each with its number.
     """
 
@@ -130,7 +130,7 @@ class Hunt:
     verdicts: Counter[str] = field(default_factory=Counter)
     done: int = 0
     listed: Sequence[Entry] = field(default=(), init=False)
-    mishaps: Counter[str] = field(default_factory=Counter)
+    internal_errors: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)
@@ -181,10 +181,10 @@ class Hunt:
             try:
                 yield self._next()
             except Exception as error:  # any exception is a bug of onnxspec or the operator, and fails only this draw
-                self._mishap("drawing", error)
+                self._record_internal_error("drawing", error)
 
-    def _mishap(self, doing: str, error: Exception) -> None:
-        self.mishaps[f"{doing}: {told_mishap(error)}"] += 1
+    def _record_internal_error(self, doing: str, error: Exception) -> None:
+        self.internal_errors[f"{doing}: {format_internal_error(error)}"] += 1
         self.done += 1
 
     def _next(self) -> Any:
@@ -194,7 +194,7 @@ class Hunt:
             return spec
         return drawn(self._random, self.versions, self.types)
 
-    def _tried(self, specs: Sequence[Any]) -> Iterator[Tried]:
+    def _tried(self, specs: Sequence[Any]) -> Iterator[CaseRun]:
         probes: Sequence[SpecProbe] = [SpecProbe(spec, fresh=True, answers=False) for spec in specs]
         if self.target.wrap:
             probes = wrapped_probes(probes, self.target.wrap)
@@ -217,10 +217,10 @@ class Hunt:
                 self.gone.append(titles[text])
         self.near = [(0.0, spec) for spec in map(_spec, self.database.near) if spec is not None][:NEAR]
 
-    def _take(self, one: Tried, deadline: float) -> None:
+    def _take(self, one: CaseRun, deadline: float) -> None:
         verdict = one.judgement.verdict
         if verdict is Verdict.NOT_JUDGED:
-            self.mishaps[f"{one.judgement.reason}: {one.judgement.message}"] += 1
+            self.internal_errors[f"{one.judgement.reason}: {one.judgement.message}"] += 1
             self.verdicts[verdict.value] += 1
             self.done += 1
         if verdict in _PASSED_BY:
@@ -240,7 +240,7 @@ class Hunt:
         if len(self.near) < NEAR or worst > self.near[-1][0]:
             self.near = sorted([*self.near, (worst, spec)], key=lambda pair: -pair[0])[:NEAR]
 
-    def _same(self, failure: Discovery, one: Tried, spec: Any) -> bool:
+    def _same(self, failure: Discovery, one: CaseRun, spec: Any) -> bool:
         """Return whether a failing case repeats a failure that was found before."""
         if spec.illegal or failure.spec.illegal:
             return bool(spec.illegal == failure.spec.illegal)
@@ -254,7 +254,7 @@ class Hunt:
             return False
         return self._explain(faults, one) if named else alike(failure.one)(one)
 
-    def _several(self, one: Tried, spec: Any) -> bool:
+    def _several(self, one: CaseRun, spec: Any) -> bool:
         """Return whether faults that were found before together explain a failing case."""
         ids = dict.fromkeys(id for f in self.failures if f.spec.op == spec.op and f.foretold for id in f.diagnosis)
         faults = [m for m in map(fault_named, ids) if isinstance(m, Fault) and m.applies(spec.op, spec.version)]
@@ -262,7 +262,7 @@ class Hunt:
             return False
         return self._explain(faults, one)
 
-    def _explain(self, faults: Sequence[Fault], one: Tried) -> bool:
+    def _explain(self, faults: Sequence[Fault], one: CaseRun) -> bool:
         """Return whether faults together explain the target's result in a case."""
         case = failing_case_of_tried(one)
         return case is not None and self._observed()[case].fit(tuple(faults)) is not None
@@ -270,7 +270,7 @@ class Hunt:
     def _observed(self) -> ObservedCases:
         return ObservedCases(TargetEvidence(self.target.accuracy))
 
-    def _found(self, one: Tried, deadline: float, known: bool) -> None:
+    def _found(self, one: CaseRun, deadline: float, known: bool) -> None:
         assert isinstance(one.probe, SpecProbe)
         first = one.probe.spec
         shrunk = Shrunk(one, (), 0, False)
@@ -285,7 +285,7 @@ class Hunt:
         except (TargetUnavailable, OSError):
             raise
         except Exception as error:  # as above: it costs the failure its smallest case, or its name
-            self._mishap(f"naming {first.id}", error)
+            self._record_internal_error(f"naming {first.id}", error)
         finally:
             # Runs also after an interruption, or where the target no longer starts: keep the results so far.
             self._keep(failure)

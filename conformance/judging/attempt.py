@@ -82,7 +82,7 @@ class Attempt:
 
 @np.errstate(over="ignore", invalid="ignore")  # sums of a target's huge errors may overflow
 def attempt_at(
-    runs: list[NodeRun], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
+    runs: list[NodeRun], accuracy: str, interpretations: Interpretations, open_questions: frozenset[str]
 ) -> Attempt:
     worst: Agreement | None = None
     outside: _Unmet | None = None
@@ -118,13 +118,13 @@ def attempt_at(
                 worst = agreement
         if unmet and outside is None:
             outside = _Unmet(run, tuple(unmet), interpretations)
-    chosen = {name: getattr(interpretations, name) for name in sorted(touched)}
+    chosen = {name: getattr(interpretations, name) for name in sorted(open_questions)}
     outcome = judged, elements, failing, vague, telling, largest
     return Attempt(chosen, worst, outside, unconventional, *outcome, sums)
 
 
 def answered_by(
-    runs: list[NodeRun], accuracy: str, interpretations: Interpretations, touched: frozenset[str]
+    runs: list[NodeRun], accuracy: str, interpretations: Interpretations, open_questions: frozenset[str]
 ) -> dict[str, str]:
     """Return the interpretations that the numbers prove: with other options they do not hold.
 
@@ -132,13 +132,13 @@ def answered_by(
     reference's own option must fail.
     """
     answered = {}
-    entangled = operator_for(runs[0].node).entangled & touched
-    for name in sorted(touched):
+    joint_questions = operator_for(runs[0].node).joint_questions & open_questions
+    for name in sorted(open_questions):
         option = getattr(interpretations, name)
         default, *more = QUESTIONS[name].options
         rivals = [default] if option != default and asked_anew(name) else [default, *more]
         others = [interpretations.with_choices(**{name: rival}) for rival in rivals if rival != option]
-        joint = entangled - {name} if name in entangled else frozenset()
+        joint = joint_questions - {name} if name in joint_questions else frozenset()
         if not any(hold(runs, accuracy, candidate) for other in others for candidate in other.alternatives(joint)):
             answered[name] = option
     return answered

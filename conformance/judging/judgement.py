@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ..workers.process import Outcome
 
 __all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "OF_FORBIDDEN", "UNTRIED", "WITHOUT_RUN"]
@@ -141,7 +141,9 @@ def not_judged(error: Exception, doing: str) -> Judgement:
     doing
         The step that failed: ``building`` or ``judging``.
     """
-    return Judgement(Verdict.NOT_JUDGED, doing, message=f"the suite's fault or the operator's: {told_mishap(error)}")
+    return Judgement(
+        Verdict.NOT_JUDGED, doing, message=f"the suite's fault or the operator's: {format_internal_error(error)}"
+    )
 
 
 def _declined(outcome: Outcome) -> Judgement:

@@ -158,7 +158,7 @@ def _read(view: NodeView) -> ReadRuns | Judgement:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
     for feed, lists in zip(trial.feeds, returned, strict=True):
         for outputs in lists:
-            wrong_form = malformed(trial.node, feed.inputs, outputs, trial.touched)
+            wrong_form = malformed(trial.node, feed.inputs, outputs, trial.open_questions)
             if wrong_form is not None:
                 return wrong_form
     if outcome.changed:
@@ -180,7 +180,7 @@ def _read(view: NodeView) -> ReadRuns | Judgement:
                 runs.append(NodeRun(trial.node, feed.inputs, outputs, trial, view.name))
                 # For an operator's joint questions, the all-outputs run must be right, too, with the same answers.
                 # Other answers may differ there: a state is passed on as levels only where Y has levels.
-                if legal_trial is not None and operator_for(trial.node).entangled:
+                if legal_trial is not None and operator_for(trial.node).joint_questions:
                     runs += [NodeRun(legal_trial.node, feed.inputs, o, trial, view.name) for o in complete]
     flags = ["nondeterministic"] if any(len(lists) > 1 for lists in returned) else []
     if not same:
@@ -207,7 +207,7 @@ def _wrong_count(came: int, asked: int) -> Judgement:
 
 
 def malformed(
-    node: Node, inputs: Mapping[str, Array], outputs: Mapping[str, Any], touched: frozenset[str]
+    node: Node, inputs: Mapping[str, Array], outputs: Mapping[str, Any], open_questions: frozenset[str]
 ) -> Judgement | None:
     """Return a verdict on a wrong number, type or shape of outputs; None if they are right."""
     c = resolve(node, inputs)
@@ -216,7 +216,7 @@ def malformed(
     for name, array in outputs.items():
         where = {"output": name, "index": None, "step": None}
         if array is None:
-            if name == "Y" and "sequence_output" in touched:
+            if name == "Y" and "sequence_output" in open_questions:
                 continue
             return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
         if array.shape != c.shape_of(name):

@@ -120,9 +120,9 @@ def _together(judgements: Sequence[Judgement]) -> Judgement:
 def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: bool, answers: bool) -> Judgement:
     """Return the verdict on numbers of nodes of one operator."""
     trials = list({id(run.trial): run.trial for run in runs}.values())
-    touched = frozenset().union(*(trial.touched for trial in trials))
+    open_questions = frozenset().union(*(trial.open_questions for trial in trials))
     classes = _classes(trials[0], accuracy, wider)
-    judgement = _by_values(runs, touched, classes, answers)
+    judgement = _by_values(runs, open_questions, classes, answers)
     declared = ACCURACY_CLASSES.get(accuracy)  # None: an operator's own arithmetic
     if declared is not None and not declared.judges:
         return _graded(judgement, flags)
@@ -130,7 +130,7 @@ def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: boo
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
         judgement = replace(judgement, strict=hold(runs, "strict", interpretations))
     if judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE) and "nondeterministic" in flags:
-        alone = [_by_values([run], touched, Classes(classes.right), answers=False).verdict for run in runs]
+        alone = [_by_values([run], open_questions, Classes(classes.right), answers=False).verdict for run in runs]
         if any(v not in (Verdict.WRONG, Verdict.INACCURATE) for v in alone):
             message = f"repeated runs differ; one of them: {judgement.message}"
             judgement = replace(judgement, verdict=Verdict.UNSTABLE, message=message)
@@ -141,7 +141,7 @@ def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: boo
         remarks |= dict.fromkeys(operator_for(trial.node).remarks(trial.node, of_trial, answered or {}))
     if flags or remarks:
         judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
-    return with_special_values(judgement, runs, touched, accuracy)
+    return with_special_values(judgement, runs, open_questions, accuracy)
 
 
 def _graded(judgement: Judgement, flags: Sequence[str]) -> Judgement:
@@ -157,7 +157,7 @@ def _classes(trial: Trial, accuracy: str, wider: bool) -> Classes:
     return classes if wider else Classes(classes.right)
 
 
-def _by_values(runs: list[NodeRun], touched: frozenset[str], classes: Classes, answers: bool) -> Judgement:
+def _by_values(runs: list[NodeRun], open_questions: frozenset[str], classes: Classes, answers: bool) -> Judgement:
     """Return the verdict by numbers.
 
     In the right arithmetics, one interpretation is enough if it holds for all runs of the case. Then wider classes
@@ -167,19 +167,19 @@ def _by_values(runs: list[NodeRun], touched: frozenset[str], classes: Classes, a
     nodes = [(run.node, run.inputs) for run in runs]
     possible = cache(lambda interpretations: not classes.widest or hold(runs, classes.widest, interpretations))
     for name in (*classes.right, *classes.wider):
-        for interpretations in readings(nodes, touched):
+        for interpretations in readings(nodes, open_questions):
             if name not in classes.right and not (possible(interpretations) and hold(runs, name, interpretations)):
                 continue  # the error by this class is not reported
-            attempt = attempt_at(runs, name, interpretations, touched)
+            attempt = attempt_at(runs, name, interpretations, open_questions)
             if attempt.holds and name in classes.right:
-                if answers and touched:
-                    attempt = replace(attempt, interpretations=answered_by(runs, name, interpretations, touched))
+                if answers and open_questions:
+                    attempt = replace(attempt, interpretations=answered_by(runs, name, interpretations, open_questions))
                 return _accepted(attempt, name, classes, best)
             if attempt.holds and not (attempt.vague and classes.telling):
                 assert best is not None
                 if attempt.of_levels and attempt.interpretations != best.interpretations:
                     # Report the error by the interpretation that is nearest to the numbers.
-                    best = attempt_at(runs, classes.right[0], interpretations, touched)
+                    best = attempt_at(runs, classes.right[0], interpretations, open_questions)
                 wider = operator_for(runs[0].node).roundings(name)
                 compared = list(_beside(runs, classes.right[0], name, interpretations))
                 if not _rounds(compared, wider, interpretations):

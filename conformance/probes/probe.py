@@ -199,11 +199,11 @@ class SpecProbe:
         try:
             return what()
         except Exception as error:  # any error of the operator's code costs only this case
-            self._mishaps.append(error)
+            self._internal_errors.append(error)
             return otherwise
 
     @cached_property
-    def _mishaps(self) -> list[Exception]:
+    def _internal_errors(self) -> list[Exception]:
         return []
 
     @property
@@ -217,8 +217,8 @@ class SpecProbe:
     def prepare(self) -> Prepared:
         """Build the case's models and inputs. Raise whatever the operator's own code raises."""
         _ = self.features, self.groups, self.traits
-        if self._mishaps:
-            raise self._mishaps[0]
+        if self._internal_errors:
+            raise self._internal_errors[0]
         case = build_case(self.spec)
         return prepared_case(wrap(case, self.wrap) if self.wrap else case, self.answers)
 

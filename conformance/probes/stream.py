@@ -17,7 +17,7 @@ from .probe import Prepared, Probe
 
 
 @dataclass(frozen=True)
-class Tried:
+class CaseRun:
     """A probe that a target has run, the outcomes of its jobs, in their order, and the verdict."""
 
     probe: Probe
@@ -33,7 +33,7 @@ class Tried:
 
 def tried(
     process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
-) -> Generator[Tried, None, None]:
+) -> Generator[CaseRun, None, None]:
     """Run probes on a target and judge them. Yield them in order.
 
     Probes that the target's budget for hangs postpones come last; they are ``not-run`` if the budget is used up.
@@ -79,7 +79,7 @@ class _Answer(Struct, frozen=True):
 
 def _in_order(
     process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool
-) -> Generator[Tried, None, None]:
+) -> Generator[CaseRun, None, None]:
     """Yield every probe with its verdict, in order. The target runs some while others are judged."""
     running: deque[tuple[Probe, Prepared | Judgement]] = deque()
     judging: deque[tuple[Probe, Prepared, _Answer]] = deque()
@@ -117,7 +117,7 @@ def _in_order(
             if judgement.verdict is Verdict.NOT_JUDGED or judgement.reason == "memory":
                 # The other process may lack memory, or an operator that was registered in this one.
                 judgement = answer.judged()
-            yield Tried(probe, prepared, answer.outcomes, judgement)
+            yield CaseRun(probe, prepared, answer.outcomes, judgement)
 
 
 def made_ready(probe: Probe) -> Prepared | Judgement:

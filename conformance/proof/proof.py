@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, clauses_of, faults_of, operator_for, operator_names
 from ...reference.operators.asking import readings
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ..judging.judgement import FAILING, Judgement
 from ..judging.verdict import judge_each
 from ..probes.probe import SpecProbe
@@ -107,7 +107,7 @@ class Proof:
         Clauses that an implementation may violate and no fault violates.
     without_case
         Clauses that no case exercises.
-    mishaps
+    internal_errors
         Exceptions in the code of onnxspec or of an operator, a line each.
     """
 
@@ -115,7 +115,7 @@ class Proof:
     false_positives: tuple[FalsePositive, ...]
     without_fault: tuple[Clause, ...]
     without_case: tuple[Clause, ...]
-    mishaps: tuple[str, ...] = ()
+    internal_errors: tuple[str, ...] = ()
 
     @property
     def surviving(self) -> tuple[Row, ...]:
@@ -123,7 +123,9 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        return not (self.surviving or self.false_positives or self.without_fault or self.without_case or self.mishaps)
+        return not (
+            self.surviving or self.false_positives or self.without_fault or self.without_case or self.internal_errors
+        )
 
 
 def prove(
@@ -145,7 +147,7 @@ def prove(
     kills: list[Kill] = []
     false_positives: list[FalsePositive] = []
     drifts: list[Drift] = []
-    mishaps: list[str] = []
+    internal_errors: list[str] = []
     work = partial(_try, faults=named, styles=conforming_styles)
     done = 0
     with contextlib.closing(spread(work, pieces, processes)) as results:
@@ -153,11 +155,11 @@ def prove(
             kills += tried.kills
             false_positives += tried.false_positives
             drifts += tried.drifts
-            mishaps += tried.mishaps
+            internal_errors += tried.internal_errors
             done += len(piece)
             yield done
     proof = _proof(list(filter(_tells, specs)), named, [*kills, *_biased(drifts)], false_positives)
-    yield replace(proof, mishaps=tuple(dict.fromkeys(mishaps)))
+    yield replace(proof, internal_errors=tuple(dict.fromkeys(internal_errors)))
 
 
 def _tells(spec: Spec) -> bool:
@@ -176,7 +178,7 @@ class _Shown:
     kills: list[Kill] = field(default_factory=list)
     false_positives: list[FalsePositive] = field(default_factory=list)
     drifts: list[Drift] = field(default_factory=list)
-    mishaps: list[str] = field(default_factory=list)
+    internal_errors: list[str] = field(default_factory=list)
 
 
 def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[str] | None) -> _Shown:
@@ -185,7 +187,7 @@ def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[s
         try:
             _try_one(spec, faults, styles, shown)
         except Exception as error:  # any exception is a bug of onnxspec or the operator, and fails only this case
-            shown.mishaps.append(f"case {spec.id}: {told_mishap(error)}")
+            shown.internal_errors.append(f"case {spec.id}: {format_internal_error(error)}")
     return shown
 
 
@@ -202,7 +204,7 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
         try:
             outcomes = [stage.outcome(fault) for stage in stages]
         except Exception as error:  # it fails only this fault in this case
-            shown.mishaps.append(f"fault {fault.id} in {spec.id}: {told_mishap(error)}")
+            shown.internal_errors.append(f"fault {fault.id} in {spec.id}: {format_internal_error(error)}")
             continue
         # Judge only outputs that differ from those of a right implementation; most faults do not show in most cases.
         if [_content(outcome) for outcome in outcomes] != right:
@@ -257,7 +259,9 @@ def _together(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]]) -> 
     outputs = (array for outcomes in several for o in outcomes for lists in o.outputs for run in lists for array in run)
     numbers = sum(array.size for array in outputs if array is not None)
     first = trials[0].first
-    interpretation_count = sum(1 for _ in readings([(first.node, feed.inputs) for feed in first.feeds], first.touched))
+    interpretation_count = sum(
+        1 for _ in readings([(first.node, feed.inputs) for feed in first.feeds], first.open_questions)
+    )
     return max(_FEWEST_TOGETHER, len(several) * _EXPECTED // max(1, numbers * interpretation_count))
 
 
@@ -269,7 +273,7 @@ def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:
         return trial.violation is not None
     if fault.needs and fault.needs not in features_of(spec):
         return False
-    return operator_for(trial.node).worthwhile(fault, trial.first.node, trial.first.feeds[-1].inputs)
+    return operator_for(trial.node).in_mutation_test(fault, trial.first.node, trial.first.feeds[-1].inputs)
 
 
 def _quantized(spec: Spec) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec import structs
 
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ..diagnosis.explainer import Explainer
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
-from ..probes.stream import Tried
+from ..probes.stream import CaseRun
 from ..results.expected.entries import Entry, Failure, applying, matching, stale
 from ..results.result import Result
 from ..results.wording import failure_text
@@ -112,12 +112,12 @@ class Session:
         )
         return Judged(result, text)
 
-    def _explained(self, one: Tried, result: Result) -> Result:
+    def _explained(self, one: CaseRun, result: Result) -> Result:
         """Return the result with its diagnosis, which an entry may name."""
         try:
             diagnosis = self._explainer.explain(one)
         except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case its diagnosis
-            broke = f"its diagnosis broke off, by the suite's fault or the operator's: {told_mishap(error)}"
+            broke = f"its diagnosis broke off, by the suite's fault or the operator's: {format_internal_error(error)}"
             return structs.replace(result, message=f"{result.message}; {broke}")
         if not diagnosis:
             return result

@@ -22,7 +22,7 @@ from ...cases.directories.fairness import data_sets_of
 from ...reference import SPECIAL
 from ..judging.judgement import DECLINED, FAILING, Judgement, Verdict
 from ..probes.probe import Prepared, Probe, SpecProbe
-from ..probes.stream import Tried
+from ..probes.stream import CaseRun
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
 from ..workers.process import Outcome, TargetProcess
@@ -46,7 +46,7 @@ class Kept(Struct):
     fresh: set[str] = field(default_factory=set)
     _kept: dict[str, tuple[Judgement, tuple[Outcome, ...]]] = {}
 
-    def offer(self, one: Tried) -> None:
+    def offer(self, one: CaseRun) -> None:
         """Keep the outcomes of a case on which a finding may rest. ``fresh`` has all cases that were ever offered."""
         judgement = one.judgement
         self.fresh.add(one.probe.id)

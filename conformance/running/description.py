@@ -110,8 +110,8 @@ def _target_description(run: TargetRun) -> TargetRecord:
     }
     if run.unlisted:
         record["unlisted"] = list(run.unlisted)
-    if run.mishaps:
-        record["mishaps"] = list(run.mishaps)
+    if run.internal_errors:
+        record["mishaps"] = list(run.internal_errors)
     if levels := level_records(run.results):
         record["levels"] = levels
     if run.filling is not None:

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 from msgspec import Struct
 
 from ..probes.probe import Probe
-from ..probes.stream import Tried
+from ..probes.stream import CaseRun
 from ..results.lines import CasesAdded, Line, ResultUpdate, TargetStarted
 from ..results.result import Result
 from .run import Run, TargetRun
@@ -40,7 +40,7 @@ class CaseJudged(Struct, frozen=True):
     """A case has its verdict. ``one`` is None if there was no target to try it on."""
 
     result: Result
-    one: Tried | None = None
+    one: CaseRun | None = None
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -64,7 +64,7 @@ class SampleTried(Struct, frozen=True):
 
     lines: ClassVar[Sequence[Line]] = ()
     target: TargetRun
-    one: Tried
+    one: CaseRun
 
 
 class ResultsUpdated(Struct, frozen=True):

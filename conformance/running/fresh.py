@@ -15,7 +15,7 @@ from msgspec import structs
 
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.probe import Probe
-from ..probes.stream import Tried, tried
+from ..probes.stream import CaseRun, tried
 from ..results.folder import recorded_in
 from ..results.recorded import CASE, FRESH, MissingBits, bits_of, outcome_of
 from ..results.result import Result, place_of
@@ -61,7 +61,7 @@ class FreshSample:
         self._first: dict[str, tuple[Probe, str]] = {}
         self._again: dict[str, str] = {}
 
-    def offer(self, one: Tried) -> None:
+    def offer(self, one: CaseRun) -> None:
         """Remember what a case returned."""
         if self._enough and one.outcomes and answered(one.outcomes):
             self._first[one.probe.id] = one.probe, _digest(one.outcomes)
@@ -88,7 +88,7 @@ class FreshSample:
         target: Target,
         results: Mapping[str, Result],
         hangs: HangBudget,
-        observe: Callable[[Tried], None],
+        observe: Callable[[CaseRun], None],
         start: Callable[..., TargetProcess] = TargetProcess,
     ) -> list[Result]:
         """Run the sample, and return results of cases that return something else now: ``unstable`` if one of the two is

@@ -190,8 +190,8 @@ def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], No
     (one,) = finished.targets
     if one.unavailable and not one.description:
         raise TargetUnavailable(f"{target.name} cannot start: {one.unavailable}")
-    for mishap in one.mishaps:
-        warnings.warn(f"{mishap}; that is onnxspec's fault or the operator's", RuntimeWarning, stacklevel=3)
+    for internal_error in one.internal_errors:
+        warnings.warn(f"{internal_error}; that is onnxspec's fault or the operator's", RuntimeWarning, stacklevel=3)
     results, findings, folder = tuple(one.results), tuple(one.findings), Path(out) if out is not None else None
     return RunOutcome(target.name, one.description, results, findings, one.seconds, summary_on(one, finished), folder)
 

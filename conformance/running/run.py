@@ -14,7 +14,7 @@ from typing import Any
 from ...cases.directories.directory import DirectoryError
 from ...reference import SPECIAL
 from ...reference.errors import RecordError
-from ...reference.operators.mishap import told_mishap
+from ...reference.operators.internal_error import format_internal_error
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
@@ -139,7 +139,7 @@ class TargetRun:
         Cases of known failures with a confirmed cause that no entry of the list names.
     findings, filling
         As in run.json.
-    mishaps
+    internal_errors
         A line for each step after judging that an exception in the suite or in an operator's code ended.
     """
 
@@ -154,13 +154,13 @@ class TargetRun:
     filling: FillingRecord | None = None
     seconds: float = 0.0
     hangs: HangBudget = field(default_factory=HangBudget)
-    mishaps: list[str] = field(default_factory=list)
+    internal_errors: list[str] = field(default_factory=list)
 
-    def mishap(self, doing: str, error: Exception) -> None:
+    def internal_error(self, doing: str, error: Exception) -> None:
         """Note an exception, once if several cases raise it."""
-        line = f"{doing}: {told_mishap(error)}"
-        if line not in self.mishaps:
-            self.mishaps.append(line)
+        line = f"{doing}: {format_internal_error(error)}"
+        if line not in self.internal_errors:
+            self.internal_errors.append(line)
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
@@ -170,7 +170,7 @@ class TargetRun:
         except _SPEAKING:
             raise
         except Exception as error:  # whatever it is, it is ours or the operator's
-            self.mishap(doing, error)
+            self.internal_error(doing, error)
 
     @property
     def unknown(self) -> list[Result]:
@@ -242,7 +242,7 @@ class Run:
             return 3
         plan = self.plan
         fails = any(
-            t.unexpected or t.missing(plan.require) or t.special(plan.require_special) or t.unknown or t.mishaps
+            t.unexpected or t.missing(plan.require) or t.special(plan.require_special) or t.unknown or t.internal_errors
             for t in self.targets
         )
         wrong = not plan.excuses and any(

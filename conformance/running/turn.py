@@ -16,7 +16,7 @@ from ..diagnosis.failing_case import DIAGNOSED
 from ..diagnosis.findings import findings_of
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe
-from ..probes.stream import Tried, tried
+from ..probes.stream import CaseRun, tried
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of
@@ -154,7 +154,7 @@ class Turn:
 
     def _repeated(self) -> Events:
         """Run a sample of cases once more, in a fresh process."""
-        run, again = self._run, list[Tried]()
+        run, again = self._run, list[CaseRun]()
         results = {r.case: r for r in run.results}
         differing = self._sample.differing(self._target, results, run.hangs, again.append, self._plan.process)
         yield from (SampleTried(run, one) for one in again)
@@ -199,7 +199,7 @@ class Turn:
             with contextlib.suppress(TargetUnavailable), self._process() as process:
                 for one in tried(process, [self._probes[case] for case in unseen], accuracy):
                     kept.offer(one)
-        causes = explained(results, self._probes, kept, accuracy, self._entries, self._run.mishap)
+        causes = explained(results, self._probes, kept, accuracy, self._entries, self._run.internal_error)
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
     def _experiments(self) -> Events:
@@ -212,7 +212,7 @@ class Turn:
         better: list[Result] = []
         with contextlib.suppress(TargetUnavailable), self._process() as process:
             asked = process, accuracy, self._repeat, run.results, self._probes, self._kept
-            context = DiagnosisContext(*asked, run.mishap)
+            context = DiagnosisContext(*asked, run.internal_error)
             with run.guarded("experiments"):
                 run.findings, better = with_causes(run.findings, context, budget)
         yield from self._amend("experiments", better)

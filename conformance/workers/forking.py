@@ -45,7 +45,7 @@ class NotForked(Exception):
     """Error for a worker that cannot be forked: another is started instead."""
 
 
-class Zygote:
+class ForkServer:
     """Process that has loaded a target's runtime and forks its workers.
 
     Raises NotForked where it does not start, or finds that it must not fork.
@@ -166,7 +166,7 @@ class Reserve:
 
     def __init__(self) -> None:
         self.lost = False
-        self._zygote: Zygote | None = None
+        self._zygote: ForkServer | None = None
         self._may_fork = True
 
     def __enter__(self) -> Reserve:
@@ -175,11 +175,11 @@ class Reserve:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def zygote(self, target: Target) -> Zygote | None:
+    def zygote(self, target: Target) -> ForkServer | None:
         """Return the zygote; None if no worker was lost, or none can be forked."""
         if self.lost and self._zygote is None and self._may_fork:
             try:
-                self._zygote = Zygote(target)
+                self._zygote = ForkServer(target)
             except NotForked:
                 self._may_fork = False
         return self._zygote
@@ -193,7 +193,7 @@ class Reserve:
 class ForkedProcess:
     """A forked worker, with the interface of :class:`subprocess.Popen`."""
 
-    def __init__(self, zygote: Zygote, pid: int, asked: int, reported: int) -> None:
+    def __init__(self, zygote: ForkServer, pid: int, asked: int, reported: int) -> None:
         self.pid = pid
         self.stdin, self.stdout = os.fdopen(asked, "wb", buffering=0), os.fdopen(reported, "rb", buffering=0)
         self._zygote = zygote

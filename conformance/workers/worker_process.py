@@ -22,7 +22,7 @@ from ..targets.adapters import adapter_source
 from ..targets.target import Target
 from . import worker
 from .descendants import end_marked
-from .forking import ForkedProcess, NotForked, Zygote, may_fork
+from .forking import ForkedProcess, ForkServer, NotForked, may_fork
 from .job import TargetUnavailable
 from .launch import Launch, launch_of
 from .messages import (
@@ -96,7 +96,7 @@ class WorkerProcess:
         Number of the first job that it was sent, 0 for none.
     """
 
-    def __init__(self, target: Target, repeats: int, measure: bool = False, zygote: Zygote | None = None) -> None:
+    def __init__(self, target: Target, repeats: int, measure: bool = False, zygote: ForkServer | None = None) -> None:
         """Fork the worker from `zygote`, if possible; otherwise start it. Raise TargetUnavailable."""
         source = adapter_source(target.adapter)  # may raise, so it comes before any process is started
         self.abilities: frozenset[str] = frozenset()  # of its sessions, set once it is ready

@@ -99,9 +99,9 @@ class Interpretations:
         """These with other choices for some questions."""
         return Interpretations(**{**self._choices, **choices})
 
-    def alternatives(self, touched: Iterable[str]) -> Iterator[Interpretations]:
+    def alternatives(self, open_questions: Iterable[str]) -> Iterator[Interpretations]:
         """Return every combination of the options of the named interpretations: this one first, rare ones last."""
-        return iter(_alternatives(self, frozenset(touched)))
+        return iter(_alternatives(self, frozenset(open_questions)))
 
 
 def _made(choices: tuple[tuple[str, str], ...]) -> Interpretations:
@@ -109,8 +109,8 @@ def _made(choices: tuple[tuple[str, str], ...]) -> Interpretations:
 
 
 @cache  # every case asks, and few questions are open together
-def _alternatives(usual: Interpretations, touched: frozenset[str]) -> tuple[Interpretations, ...]:
-    names = sorted(touched)
+def _alternatives(usual: Interpretations, open_questions: frozenset[str]) -> tuple[Interpretations, ...]:
+    names = sorted(open_questions)
     choices = []
     for name in names:
         own = getattr(usual, name)

@@ -33,8 +33,8 @@ __all__ = [
     "Computable",
     "Computed",
     "answered",
+    "certainly_unchanged",
     "expected",
-    "left_alone",
     "output_type",
     "run_recurrent_fault",
 ]
@@ -235,7 +235,7 @@ class _Awaiting(Compute):
         return outputs  # type: ignore[no-any-return]
 
 
-def left_alone(
+def certainly_unchanged(
     computation: Computable,
     faults: Iterable[Fault],
     node: Node,

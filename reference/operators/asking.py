@@ -33,19 +33,19 @@ def resolve(node: Node, inputs: Arrays, interpretations: Interpretations | None 
     return operator_for(node).resolve(node, inputs, interpretations)
 
 
-def interpretations_touched(node: Node, inputs: Arrays) -> frozenset[str]:
+def open_questions_of(node: Node, inputs: Arrays) -> frozenset[str]:
     """Return the names of the open questions on which a node's results depend. Raise IllegalNode."""
-    return operator_for(node).touched(node, inputs)
+    return operator_for(node).open_questions(node, inputs)
 
 
 def readings(
-    asked: Iterable[tuple[Node, Arrays]], touched: Iterable[str], usual: Interpretations = USUAL
+    asked: Iterable[tuple[Node, Arrays]], open_questions: Iterable[str], usual: Interpretations = USUAL
 ) -> Iterator[Interpretations]:
     """Yield `usual` and then each other combination of options of the named questions, without combinations that are
     equivalent for all these nodes and inputs."""
     asked = [*asked]
     known: set[tuple[Hashable, ...]] = set()
-    for interpretations in usual.alternatives(touched):
+    for interpretations in usual.alternatives(open_questions):
         meaning = tuple(operator_for(node).meaning(node, inputs, interpretations) for node, inputs in asked)
         if meaning not in known:
             known.add(meaning)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ..numbers.activations import kind_named
 from ..recurrent.cell import Cell
-from .written import Diagnostic, Said, Written
+from .written import Diagnostic, StatedSize, Written
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
@@ -47,9 +47,9 @@ def _activations(written: Written, cell: Cell) -> Iterator[Diagnostic]:
             yield Diagnostic(coefficient.replace("_", "-"), message)
 
 
-def sizes_said(written: Written) -> Mapping[str, Said]:
+def stated_sizes(written: Written) -> Mapping[str, StatedSize]:
     """Return the number of directions, where the direction is valid."""
     directions = _DIRECTIONS.get(written.chosen("direction"))
     if directions is None:
         return {}
-    return {"num_directions": Said(directions, f"direction is {written.chosen('direction')}")}
+    return {"num_directions": StatedSize(directions, f"direction is {written.chosen('direction')}")}

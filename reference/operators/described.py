@@ -26,7 +26,7 @@ from ..numbers.bounded import Bounded
 from ..numbers.formats import FORMATS, Format
 from ..recurrent.node import IllegalNode, Node
 from .operator import Conforming, Operator
-from .written import Diagnostic, Said, Written
+from .written import Diagnostic, StatedSize, Written
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -209,10 +209,10 @@ class DescribedOperator(Operator):
         for topic, message in breaches(written.operator, written.chosen, written.attributes, written.inputs):
             yield Diagnostic(topic, message)
 
-    def sizes_said(self, written: Written) -> Mapping[str, Said]:
+    def stated_sizes(self, written: Written) -> Mapping[str, StatedSize]:
         """Return the sizes that attributes set."""
         values = {size: (name, written.chosen(name)) for size, name in written.operator.rules.sizes.items()}
-        return {size: Said(n, f"{name} is {n}") for size, (name, n) in values.items() if isinstance(n, int)}
+        return {size: StatedSize(n, f"{name} is {n}") for size, (name, n) in values.items() if isinstance(n, int)}
 
 
 def breaches(

@@ -12,7 +12,7 @@ from ..documents.interpretations import Interpretations
 from ..faults.fault import Fault
 from ..recurrent.agreement import compare
 from ..recurrent.node import Node
-from .asking import evaluate, expect, interpretations_touched, operator_for, readings, resolve, run_fault
+from .asking import evaluate, expect, open_questions_of, operator_for, readings, resolve, run_fault
 from .operator import dtype_of
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -69,9 +69,9 @@ def error_ratio(
 
     Conventions are ignored.
     """
-    touched = frozenset().union(*(interpretations_touched(node, inputs) for inputs in feeds))
+    open_questions = frozenset().union(*(open_questions_of(node, inputs) for inputs in feeds))
     best = np.inf
-    for interpretations in readings(((node, inputs) for inputs in feeds), touched):
+    for interpretations in readings(((node, inputs) for inputs in feeds), open_questions):
         worst = 0.0
         for inputs, got in zip(feeds, outputs, strict=True):
             worst = max(worst, _error_ratio(node, inputs, got, accuracy, interpretations))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
-from ..faults.computing import Answering, Computable, answered, expected, left_alone, output_type
+from ..faults.computing import Answering, Computable, answered, certainly_unchanged, expected, output_type
 from ..faults.fault import FAULTS, Fault
 from ..faults.hypothesis import Run
 from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
@@ -29,9 +29,9 @@ from ..recurrent.agreement import Expected
 from ..recurrent.expectation import Expectation, too_wide
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
-from ..recurrent.special import Departure
+from ..recurrent.special import SpecialValueMismatch
 from .observation import Observation, Predicted
-from .written import Diagnostic, Said, Written
+from .written import Diagnostic, StatedSize, Written
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -266,7 +266,7 @@ class Operator(ABC):
         """Return True if these faults certainly change nothing for these inputs, without computing the outputs; False
         if unknown."""
         computation = self.computation(node, inputs)
-        return left_alone(computation, self.together(faults), node, fed=inputs, memory=memory)
+        return certainly_unchanged(computation, self.together(faults), node, fed=inputs, memory=memory)
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """Return the outputs of the node, in float64 and the node's layout."""
@@ -308,12 +308,12 @@ class Operator(ABC):
         """
         raise NotImplementedError(f"{node.operator.name} is not judged between DequantizeLinear and QuantizeLinear")
 
-    def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
+    def open_questions(self, node: Node, inputs: Arrays) -> frozenset[str]:
         """Return the names of the open questions on which a node's results depend. Raise IllegalNode."""
         return frozenset()
 
     @property
-    def entangled(self) -> frozenset[str]:
+    def joint_questions(self) -> frozenset[str]:
         """Names of open questions that must be answered jointly, because an answer to one can look like an answer to
         another."""
         return frozenset()
@@ -347,9 +347,9 @@ class Operator(ABC):
         """Return a conforming implementation that carries its state as quantized levels, or None."""
         return None
 
-    def departures(
+    def special_mismatches(
         self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
-    ) -> Sequence[Departure]:
+    ) -> Sequence[SpecialValueMismatch]:
         """Return the elements that differ from the equations for NaN, infinities, and arguments beyond a formula's
         range. They do not affect the verdict."""
         return ()
@@ -362,14 +362,14 @@ class Operator(ABC):
         """Return the topic of the clause that an attribute of the wrong kind violates."""
         return "attributes"
 
-    def sizes_said(self, written: Written) -> Mapping[str, Said]:
+    def stated_sizes(self, written: Written) -> Mapping[str, StatedSize]:
         """Return sizes, by name, that attributes state."""
         return {}
 
     def registered(self) -> None:  # noqa: B027 - most operators have nothing to do then
         """Run a hook after registration."""
 
-    def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
+    def in_mutation_test(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
         """Return whether `prove` tries a fault on a case; False saves expensive cases that show nothing new."""
         return True
 

@@ -127,11 +127,11 @@ class Quantized(Operator):
     def _resolved(self, node: Node, inputs: Arrays, interpretations: Interpretations | None) -> Resolved:
         return self.operator.resolve(_plain(node), _numbers(node, inputs), interpretations)
 
-    def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
+    def open_questions(self, node: Node, inputs: Arrays) -> frozenset[str]:
         """Return the open questions of the node alone, and that of its state."""
-        touched = self.operator.touched(_plain(node), _numbers(node, inputs))
+        open_questions = self.operator.open_questions(_plain(node), _numbers(node, inputs))
         has_steps = self._resolved(node, inputs, None).T > 1
-        return touched | {STATE.name} if has_steps and _state_codec(node) is not None else touched
+        return open_questions | {STATE.name} if has_steps and _state_codec(node) is not None else open_questions
 
     def classes(self, accuracy: str, type: str) -> Classes:
         """Return the declared class, and wider ones that allow more levels."""

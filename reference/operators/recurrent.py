@@ -23,17 +23,17 @@ from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..recurrent.cell import Cell, register_cell
 from ..recurrent.computation import computation_of, evaluate, evaluate_in_order
-from ..recurrent.configuration import configure, interpretations_touched
+from ..recurrent.configuration import configure, open_questions_of
 from ..recurrent.expectation import Expectation, bounds, expect, expect_behind
 from ..recurrent.gates import steps_of
 from ..recurrent.node import Node
 from ..recurrent.questions import RECURRENT_QUESTIONS
 from ..recurrent.rnn import CELLS
-from ..recurrent.special import departures
+from ..recurrent.special import special_mismatches
 from ..recurrent.stacking import expecting_each
-from .attributes import diagnostics, sizes_said
+from .attributes import diagnostics, stated_sizes
 from .operator import Classes, Conforming, Operator
-from .written import Diagnostic, Said, Written
+from .written import Diagnostic, StatedSize, Written
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -60,13 +60,13 @@ class RecurrentOperator(Operator):
 
     # Members of the protocol that exist as functions of the scan.
     resolve = staticmethod(configure)
-    touched = staticmethod(interpretations_touched)
+    open_questions = staticmethod(open_questions_of)
     computation = staticmethod(computation_of)
     evaluate = staticmethod(evaluate)
     evaluate_in_order = staticmethod(evaluate_in_order)
     expect_behind = staticmethod(expect_behind)
     expecting_each = staticmethod(expecting_each)
-    departures = staticmethod(departures)
+    special_mismatches = staticmethod(special_mismatches)
     bounds = staticmethod(bounds)
     steps = staticmethod(steps_of)
 
@@ -83,7 +83,7 @@ class RecurrentOperator(Operator):
         return configure(node, inputs, interpretations).equivalence_key
 
     @property
-    def entangled(self) -> frozenset[str]:
+    def joint_questions(self) -> frozenset[str]:
         """Ambiguities of the operands only; they come from the document of a user-defined operator."""
         return frozenset(q.name for q in self.document.questions if q not in RECURRENT_QUESTIONS)
 
@@ -131,9 +131,9 @@ class RecurrentOperator(Operator):
         """Yield the violations in the attributes of a written node."""
         return diagnostics(written, self._cell)
 
-    def sizes_said(self, written: Written) -> Mapping[str, Said]:
+    def stated_sizes(self, written: Written) -> Mapping[str, StatedSize]:
         """Return the sizes that attributes set."""
-        return sizes_said(written)
+        return stated_sizes(written)
 
     def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> RecurrentObservation:
         """Return the observation of runs, whose faults are equations and outputs of the scan."""

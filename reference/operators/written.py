@@ -35,7 +35,7 @@ class Diagnostic(NamedTuple):
     message: str
 
 
-class Said(NamedTuple):
+class StatedSize(NamedTuple):
     """A size that an attribute states: its value, and the attribute in words."""
 
     value: int

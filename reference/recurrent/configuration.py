@@ -49,7 +49,7 @@ class Configuration:
         Whether the recurrent product is with the transposed blocks of R.
     operands
         Numbers that replace X and states in products; None for themselves.
-    touched
+    open_questions
         Names of the interpretations on which this node's results depend.
     """
 
@@ -69,7 +69,7 @@ class Configuration:
     empty: str
     outputs: tuple[str, ...]
     transposes: bool
-    touched: frozenset[str]
+    open_questions: frozenset[str]
     operands: Operands | None = None
 
     @cached_property
@@ -127,7 +127,7 @@ def configure(
 
 def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations: Interpretations) -> Configuration:
     operator, cell = node.operator, cell_of_version(node.operator)
-    touched: set[str] = set()
+    open_questions: set[str] = set()
 
     def illegal(topic: str, message: str) -> IllegalNode:
         return IllegalNode(clause_of(node, topic), f"{operator.name}: {message}")
@@ -145,15 +145,15 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     T, N, I, H = sizes_of_inputs(node, inputs, D, layout, illegal)
     require_kinds(operator, inputs, illegal)
 
-    lengths = _lengths(inputs, T, N, touched, illegal)
-    clips = _clips(node, cell, interpretations, touched, illegal)
-    coupled = _coupled(node, interpretations, touched, illegal)
-    touched |= cell.questions(T, lengths, directions)
+    lengths = _lengths(inputs, T, N, open_questions, illegal)
+    clips = _clips(node, cell, interpretations, open_questions, illegal)
+    coupled = _coupled(node, interpretations, open_questions, illegal)
+    open_questions |= cell.questions(T, lengths, directions)
     if node.since_version in cell.unmarked:
-        touched.add("recurrent_product")
+        open_questions.add("recurrent_product")
     announced = "output_sequence" not in operator.attributes or node.attributes.get("output_sequence", 0)
     if "Y" in node.outputs and not announced:
-        touched.add("sequence_output")
+        open_questions.add("sequence_output")
 
     return Configuration(
         cell=cell,
@@ -164,7 +164,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
         I=I,
         H=H,
         layout=layout,
-        activations=_activations(node, cell, D, interpretations, touched, illegal),
+        activations=_activations(node, cell, D, interpretations, open_questions, illegal),
         clips=clips,
         coupled=coupled,
         linear_before_reset=bool(node.attributes.get("linear_before_reset", 0)),
@@ -172,13 +172,13 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
         empty=interpretations.empty,
         outputs=node.outputs,
         transposes=interpretations.recurrent_product == "transposed" or node.since_version not in cell.unmarked,
-        touched=frozenset(touched),
+        open_questions=frozenset(open_questions),
         operands=None if cell.operands is None else cell.operands(interpretations, bool((lengths != T).any())),
     )
 
 
 def _lengths(
-    inputs: Mapping[str, NDArray[Any]], T: int, N: int, touched: set[str], illegal: Illegal
+    inputs: Mapping[str, NDArray[Any]], T: int, N: int, open_questions: set[str], illegal: Illegal
 ) -> NDArray[np.int64]:
     """Return the number of steps of each row."""
     lengths = np.full(N, T, np.int64)
@@ -188,12 +188,12 @@ def _lengths(
             raise illegal("lengths", f"sequence_lens lie between 0 and {T}, not {given.tolist()}")
         lengths = given.astype(np.int64)
     if (lengths == 0).any():
-        touched.add("empty")
+        open_questions.add("empty")
     return lengths
 
 
 def _clips(
-    node: Node, cell: Cell, interpretations: Interpretations, touched: set[str], illegal: Illegal
+    node: Node, cell: Cell, interpretations: Interpretations, open_questions: set[str], illegal: Illegal
 ) -> tuple[float | None, ...]:
     """Return the threshold of each activation's argument; None for no clip."""
     clip = node.attributes.get("clip")
@@ -202,29 +202,34 @@ def _clips(
             raise illegal("clip", f"clip is a threshold, not {clip}")
         clip = float(np.float32(clip))  # attributes are float32, whatever the tensors are
         if clip == 0:
-            touched.add("zero_clip")
+            open_questions.add("zero_clip")
             clip = None if interpretations.zero_clip == "off" else clip
     clips: list[float | None] = [clip] * len(cell.activations)
     if clip is not None and cell.inner:
-        touched.add("cell_output_clip")
+        open_questions.add("cell_output_clip")
         if interpretations.cell_output_clip == "unclipped":
             clips[-1] = None
     return tuple(clips)
 
 
-def _coupled(node: Node, interpretations: Interpretations, touched: set[str], illegal: Illegal) -> str | None:
+def _coupled(node: Node, interpretations: Interpretations, open_questions: set[str], illegal: Illegal) -> str | None:
     """Return the interpretation of coupled gates; None if gates are not coupled."""
     input_forget = node.attributes.get("input_forget", 0)
     if input_forget not in (0, 1):
         raise illegal("input-forget", f"input_forget is 0 or 1, not {input_forget}")
     if not input_forget:
         return None
-    touched.add("coupled_gate")
+    open_questions.add("coupled_gate")
     return interpretations.coupled_gate
 
 
 def _activations(
-    node: Node, cell: Cell, directions: int, interpretations: Interpretations, touched: set[str], illegal: Illegal
+    node: Node,
+    cell: Cell,
+    directions: int,
+    interpretations: Interpretations,
+    open_questions: set[str],
+    illegal: Illegal,
 ) -> tuple[tuple[Activation, ...], ...]:
     """Return the activation functions of each direction, with the coefficients of the attributes."""
     each = len(cell.activations)
@@ -237,8 +242,10 @@ def _activations(
         if kind is None:
             raise illegal("activations", f"no activation function is called {name!r}")
         kinds.append(kind)
-    alphas = _consumed(node, "activation_alpha", [k.uses_alpha for k in kinds], interpretations, touched, illegal)
-    betas = _consumed(node, "activation_beta", [k.uses_beta for k in kinds], interpretations, touched, illegal)
+    alphas = _consumed(
+        node, "activation_alpha", [k.uses_alpha for k in kinds], interpretations, open_questions, illegal
+    )
+    betas = _consumed(node, "activation_beta", [k.uses_beta for k in kinds], interpretations, open_questions, illegal)
     has_defaults = node.since_version not in cell.without_defaults
 
     def coefficient(
@@ -251,7 +258,7 @@ def _activations(
         usual = Coefficient(assumed) if default is None else Coefficient.of(default)
         if default is not None and has_defaults:
             return usual
-        touched.add("defaults")
+        open_questions.add("defaults")
         option = interpretations.defaults
         kept = option == "one" or (option != "zero" and (default is not None or option == _OWN_DEFAULTS[kind.name]))
         return usual if kept else Coefficient(0.0)
@@ -264,7 +271,7 @@ def _activations(
             coefficient(kind, kind.uses_beta, beta, kind.default_beta, 0.0 if kind.name == "Affine" else 1.0),
         )
         if kind.name == "ThresholdedRelu":
-            touched.add("threshold")
+            open_questions.add("threshold")
             if interpretations.threshold == "above":
                 function = replace(function, kind=THRESHOLDED_RELU_ABOVE)
         functions.append(function)
@@ -280,7 +287,7 @@ def _consumed(
     attribute: str,
     uses: list[bool],
     interpretations: Interpretations,
-    touched: set[str],
+    open_questions: set[str],
     illegal: Illegal,
 ) -> list[float | None]:
     """Return the entry of a coefficient list that belongs to each activation; None if the list has none for it.
@@ -298,11 +305,11 @@ def _consumed(
         for name, places in (("by-use", by_use), ("by-position", by_position))
     }
     if pick["by-use"] != pick["by-position"]:
-        touched.add("coefficients")
+        open_questions.add("coefficients")
     return pick[interpretations.coefficients]
 
 
-def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
+def open_questions_of(node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
     """Return all interpretations on which a node's results depend, also those that appear only under another one:
     counted by position, a coefficient list may have nothing left for a function whose default is open.
 
@@ -311,10 +318,10 @@ def interpretations_touched(node: Node, inputs: Mapping[str, NDArray[Any]]) -> f
     known: frozenset[str] = frozenset()
     while True:
         branching = USUAL.alternatives(known & _BRANCHING)
-        touched = known.union(*(configure(node, inputs, r).touched for r in branching))
-        if touched == known:
+        open_questions = known.union(*(configure(node, inputs, r).open_questions for r in branching))
+        if open_questions == known:
             return known
-        known = touched
+        known = open_questions
 
 
 _BRANCHING = frozenset({"coefficients", "zero_clip"})

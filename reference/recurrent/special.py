@@ -41,7 +41,7 @@ Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 
 
-class Departure(Struct, frozen=True):
+class SpecialValueMismatch(Struct, frozen=True):
     """Elements of one output that differ from the equations.
 
     flag
@@ -66,13 +66,13 @@ class Departure(Struct, frozen=True):
     argument: float | None = None
 
 
-def departures(
+def special_mismatches(
     node: Node,
     inputs: Mapping[str, Array],
     observed: Mapping[str, Array],
     accuracy: str = "standard",
     interpretations: Interpretations | None = None,
-) -> list[Departure]:
+) -> list[SpecialValueMismatch]:
     """Return the departures of a target's outputs from the equations, for NaN and beyond a formula's range.
 
     observed
@@ -116,7 +116,7 @@ class _Spreading(Plain):
         return np.where(np.isnan(argument), np.nan, 0.5)
 
 
-def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[Departure]:
+def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[SpecialValueMismatch]:
     """Return the elements that must be NaN and are numbers. One free run decides: NaN stays in a row once it is there,
     whatever a target reports in between."""
     c = computation.configuration
@@ -130,7 +130,9 @@ def _lost_nan(computation: Computation, observed: Mapping[str, Array]) -> list[D
         if lost.any():
             clause = f"{c.cell.prefix}.nan.kept"
             values = np.where(must, np.nan, 0.0)
-            losses.append(Departure(LOSES_NAN, name, clause, lost, int(must.sum()), values, _entry(computation)))
+            losses.append(
+                SpecialValueMismatch(LOSES_NAN, name, clause, lost, int(must.sum()), values, _entry(computation))
+            )
     return losses
 
 
@@ -153,7 +155,7 @@ def _entry(computation: Computation) -> str:
     return ", ".join(places)
 
 
-def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy: str) -> list[Departure]:
+def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy: str) -> list[SpecialValueMismatch]:
     """Return elements of which nothing is expected only since a printed formula overflows, and which are not the value
     that the equation has all the same."""
     c = computation.configuration
@@ -182,7 +184,7 @@ def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy
         lost = np.nan_to_num(ratios(expectation, observed[name]), nan=0.0) > 1
         value = np.broadcast_to(number.value, lost.shape)
         overflows.append(
-            Departure(
+            SpecialValueMismatch(
                 OVERFLOWS,
                 name,
                 expectation.clause,

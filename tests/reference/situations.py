@@ -112,7 +112,7 @@ def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "st
     """Return the largest |error|/radius under the interpretation that explains the outputs best; infinity for other
     shapes."""
     worst = []
-    for interpretations in Interpretations().alternatives(configure(node, inputs).touched):
+    for interpretations in Interpretations().alternatives(configure(node, inputs).open_questions):
         expectations = expect(node, inputs, outputs, accuracy, interpretations)
         if any(outputs[e.output].shape != e.number.value.shape for e in expectations):
             return np.inf

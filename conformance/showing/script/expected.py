@@ -17,7 +17,7 @@ from ....reference import (
     Node,
     budget,
     expect,
-    interpretations_touched,
+    open_questions_of,
     operator_for,
 )
 from ....reference.numbers.bounded import RADIUS_SLACK, Bounded
@@ -31,12 +31,12 @@ def expected_of(case: Case, accuracy: str) -> Iterator[str]:
     The radius is infinite for undefined values and for conventions.
     """
     trial = case.trial
-    touched, type_name = touched_by(trial), case.spec.type
+    open_questions, type_name = touched_by(trial), case.spec.type
     right = operator_for(trial.node).classes(accuracy, type_name).right
     yield "# What each output must be, and its error bound (infinite: nothing is demanded), run by run."
     yield "EXPECTED = {"
     seen: set[bytes] = set()
-    for name, interpretations in itertools.product(right, Interpretations().alternatives(touched)):
+    for name, interpretations in itertools.product(right, Interpretations().alternatives(open_questions)):
         runs = [_numbers_of(trial, feed, name, interpretations) for feed in trial.feeds]
         content = b"".join(number.tobytes() for run in runs for number in run.values())
         if content in seen:
@@ -44,7 +44,8 @@ def expected_of(case: Case, accuracy: str) -> Iterator[str]:
         seen.add(content)
         words = [name] if len(right) > 1 else []
         label = (
-            ", ".join(words + [f"{each} {getattr(interpretations, each)}" for each in sorted(touched)]) or "expected"
+            ", ".join(words + [f"{each} {getattr(interpretations, each)}" for each in sorted(open_questions)])
+            or "expected"
         )
         start = f'    "{label}": ['
         yield start if len(start) <= WIDTH else f"{start}  # noqa: E501"
@@ -70,7 +71,7 @@ def _given(trial: Trial, feed: Feed) -> Iterator[tuple[Bound, dict[str, NDArray[
 def touched_by(trial: Trial) -> frozenset[str]:
     """Return the interpretations on which some run of some node depends."""
     nodes = itertools.chain.from_iterable(_given(trial, feed) for feed in trial.feeds)
-    return frozenset().union(*(interpretations_touched(bound.node, inputs) for bound, inputs in nodes))
+    return frozenset().union(*(open_questions_of(bound.node, inputs) for bound, inputs in nodes))
 
 
 def _expectations(

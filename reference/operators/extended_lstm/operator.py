@@ -19,7 +19,7 @@ from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.gates import Steps
 from ...recurrent.node import Node
 from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of
-from ..written import Diagnostic, Said, Written
+from ..written import Diagnostic, StatedSize, Written
 from .arithmetic import ARITHMETICS
 from .attributes import diagnostics
 from .computation import ExtendedComputation, evaluate_extended
@@ -76,7 +76,7 @@ class _ExtendedLSTM(Operator):
         """Return the resolved node. Raise IllegalNode."""
         return resolve(node.attributes, inputs)
 
-    def touched(self, node: Node, inputs: Arrays) -> frozenset[str]:
+    def open_questions(self, node: Node, inputs: Arrays) -> frozenset[str]:
         """Return the ambiguities that affect a node: the fed-back state, where Y is quantized."""
         return frozenset({"state_quantization"} if resolve(node.attributes, inputs).y is not None else ())
 
@@ -180,9 +180,9 @@ class _ExtendedLSTM(Operator):
         clause."""
         return "scales" if attribute.endswith("_scale") and kind == "FLOATS" else "attributes.types"
 
-    def sizes_said(self, written: Written) -> Mapping[str, Said]:
+    def stated_sizes(self, written: Written) -> Mapping[str, StatedSize]:
         """Return the number of directions: always 2, whatever the node says."""
-        return {"num_directions": Said(2, "both directions are computed")}
+        return {"num_directions": StatedSize(2, "both directions are computed")}
 
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
@@ -208,7 +208,7 @@ class _ExtendedLSTM(Operator):
         """Return ``state-as-computed`` if states are fed back before they are quantized."""
         return ("state-as-computed",) if interpretations.get("state_quantization") == "as-computed" else ()
 
-    def worthwhile(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
+    def in_mutation_test(self, fault: Fault, node: Node, inputs: Arrays) -> bool:
         """Return whether a fault is tried on a case: only on short and small cases, because larger ones show no other
         faults."""
         c = self.resolve(node, inputs)

@@ -111,7 +111,7 @@ class LinearAttention(DescribedOperator):
         wider = tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy)
         return Classes((accuracy,), wider, widest=any_of(wider) if len(wider) > 1 else "")
 
-    def worthwhile(self, fault: Fault, node: Node, inputs: Mapping[str, Array]) -> bool:
+    def in_mutation_test(self, fault: Fault, node: Node, inputs: Mapping[str, Array]) -> bool:
         """Return whether a fault is tried on a case. Faults of many steps are tried on all but huge cases, others on
         short cases, which show the same as long ones."""
         batch, steps, _ = inputs["query"].shape

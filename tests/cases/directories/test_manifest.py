@@ -96,9 +96,9 @@ def test_what_is_open_is_left_out(cases: list[CaseSpec], tree: Tree) -> None:
     reasons = {e["case"]: e["reason"] for e in manifest["left_out"]}
     for spec in (spec for spec in cases if not spec.illegal):
         first = build_case(spec).trial.first
-        touched = {name for feed in first.feeds for name in configure(spec.node, feed.inputs).touched}
+        open_questions = {name for feed in first.feeds for name in configure(spec.node, feed.inputs).open_questions}
         open_clauses = {c.id for c in clauses_exercised(spec) if c.status in ("convention", "undefined")}
-        if touched or open_clauses:
+        if open_questions or open_clauses:
             assert spec.id in reasons, spec.id
             if spec.script.needs:  # no directory can express these, whatever else the case has
                 assert "sessions" in reasons[spec.id]
@@ -106,7 +106,7 @@ def test_what_is_open_is_left_out(cases: list[CaseSpec], tree: Tree) -> None:
             if spec.graph != "none":
                 assert "several nodes" in reasons[spec.id]
                 continue
-            assert all(name in reasons[spec.id] for name in touched)
+            assert all(name in reasons[spec.id] for name in open_questions)
     padded = next(s for s in cases if s.lengths == "ragged" and "Y" in s.outputs and not s.script.needs)
     assert "lstm.padding.zero" in reasons[padded.id]
     assert any("no number that can be expected" in reason for reason in reasons.values())

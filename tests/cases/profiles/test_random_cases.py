@@ -10,7 +10,7 @@ from onnxspec.cases import CaseSpec, Family, build_case, family_of, features_of,
 from onnxspec.cases.portable import check_case
 from onnxspec.cases.profiles.levels import LEVELS, recurrent_levels, supports
 from onnxspec.cases.profiles.random_cases import distinct, left_of, random_case, random_specs, traits_of
-from onnxspec.reference import CELLS, evaluate, interpretations_touched, operator_version
+from onnxspec.reference import CELLS, evaluate, open_questions_of, operator_version
 from onnxspec.reference.numbers.formats import FORMATS
 
 DRAWN = (*CELLS, "DynamicQuantizeLSTM", "ExtendedLSTM")
@@ -26,7 +26,7 @@ def test_cases_are_legal_and_stay_in_range(op: str) -> None:
         check_case(spec)
         first = build_case(spec).trial.first
         for feed in first.feeds if spec.extremes == "none" and not spec.quantized else ():
-            assert len(interpretations_touched(first.node, feed.inputs)) <= 4
+            assert len(open_questions_of(first.node, feed.inputs)) <= 4
             for array in evaluate(first.node, feed.inputs).values():
                 assert abs(array).max(initial=0) < FORMATS["float16"].largest / 2, spec
 

@@ -79,7 +79,7 @@ def test_a_case_that_differs_from_an_exact_one_is_not_exact() -> None:
 
 def test_an_exact_case_has_ordinary_bounds_by_another_interpretation() -> None:
     trials = (build_case(spec).trial for spec in SPECS.values() if spec.op == "GRU" and spec.type == "float32")
-    trial = next(trial for trial in trials if "coefficients" in trial.touched)
+    trial = next(trial for trial in trials if "coefficients" in trial.open_questions)
     inputs = trial.feeds[-1].inputs
     by_default, other = (
         expect(trial.node, inputs, {}, interpretations=Interpretations(coefficients=option))

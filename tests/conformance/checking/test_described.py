@@ -74,7 +74,7 @@ def test_what_a_node_breaks_is_named(change: dict[str, Any], rule: str, message:
 def test_what_names_leave_open_is_not_checked_and_no_problem() -> None:
     checked = check_model(model(("N", "C", "L"), ("M", "C", "K")))
     assert not checked.problems
-    assert all(not each.mishap for each in checked.unchecked)
+    assert all(not each.internal_error for each in checked.unchecked)
 
 
 def test_a_node_is_taken_out_with_data_of_its_sizes(tmp_path: Path) -> None:

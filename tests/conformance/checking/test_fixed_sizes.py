@@ -220,6 +220,6 @@ def test_nodes_without_inputs_or_outputs_break_nothing() -> None:
         one = around[k : k + 1] if around[k].op_type != "Transpose" else around[k - 1 : k + 1]
         checked = check_model(model_of([*one, node], {"X": ("t", "n", I), "h": (1, 1, H)}, constants))
         assert ("/rnn", "LSTM-14") in checked.nodes
-        assert not any(unchecked.mishap for unchecked in checked.unchecked), checked.unchecked
+        assert not any(unchecked.internal_error for unchecked in checked.unchecked), checked.unchecked
     checked = check_model(model_of([*around, node], {}, constants))
-    assert not any(unchecked.mishap for unchecked in checked.unchecked), checked.unchecked
+    assert not any(unchecked.internal_error for unchecked in checked.unchecked), checked.unchecked

@@ -95,7 +95,7 @@ def test_what_names_leave_open_is_not_checked_and_no_problem() -> None:
     names = {name: ("B", "T", name) for name in ("query", "key", "value", "decay", "beta")}
     checked = check_model(model({**names, "past_state": ("B", "H", "K", "V")}))
     assert not checked.problems
-    assert all(not each.mishap for each in checked.unchecked)
+    assert all(not each.internal_error for each in checked.unchecked)
 
 
 def test_a_node_is_taken_out_with_its_types(tmp_path: Path) -> None:

@@ -180,4 +180,4 @@ def test_a_quantizing_node_without_an_output_and_extents_below_zero_break_nothin
             del model.graph.node[-1].output[:]
         checked = check_model(model)
         assert checked.nodes
-        assert not any(unchecked.mishap for unchecked in checked.unchecked), checked.unchecked
+        assert not any(unchecked.internal_error for unchecked in checked.unchecked), checked.unchecked

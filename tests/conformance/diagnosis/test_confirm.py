@@ -15,7 +15,7 @@ from onnxspec.conformance.diagnosis.findings import titled
 from onnxspec.conformance.diagnosis.match import Matcher, ObservedCase, ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import Fault, Node, evaluate, fault_named, run_recurrent_fault
 
@@ -23,13 +23,13 @@ Arrays = Mapping[str, NDArray[Any]]
 SPEC = CaseSpec("LSTM", 14, direction="bidirectional", initial="h")
 
 
-def _one(probe: SpecProbe, target: Any) -> Tried:
+def _one(probe: SpecProbe, target: Any) -> CaseRun:
     prepared = probe.prepare()
     outcomes = [staged_outcome(trial, target) for trial in prepared.trials]
-    return Tried(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
+    return CaseRun(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
 
 
-def _observed(one: Tried) -> ObservedCase:
+def _observed(one: CaseRun) -> ObservedCase:
     case = failing_case_of_tried(one)
     assert case is not None
     return ObservedCase(case, TargetEvidence("standard"))
@@ -38,7 +38,7 @@ def _observed(one: Tried) -> ObservedCase:
 def _confirmed(
     target: Any, spec: CaseSpec = SPEC, fixed: Sequence[str] = (), expected: Fault | None = None
 ) -> Confirmation:
-    def run(probes: Sequence[SpecProbe]) -> Iterator[Tried]:
+    def run(probes: Sequence[SpecProbe]) -> Iterator[CaseRun]:
         return (_one(probe, target) for probe in probes)
 
     fresh = FreshCases(_one(SpecProbe(spec), target), run, fixed)

@@ -17,7 +17,7 @@ from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.result import Result, result_of
@@ -278,7 +278,7 @@ def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_
     for spec in specs:
         outcome = staged_outcome(build_case(spec).trial, target)
         judgement = judge(build_case(spec).trials, [outcome])
-        kept.offer(Tried(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
+        kept.offer(CaseRun(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
         results.append(result_of(SpecProbe(spec), "staged", judgement, 0.0, None))
     diagnosis = explained(results, probes, kept, "standard")
     assert diagnosis
@@ -375,7 +375,7 @@ def test_an_arithmetic_that_some_results_show_is_looked_for_in_all() -> None:
     for spec in specs:
         outcome = staged_outcome(build_case(spec).trial, in_single)
         judgement = judge(build_case(spec).trials, [outcome])
-        kept.offer(Tried(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
+        kept.offer(CaseRun(probes[spec.id], probes[spec.id].prepare(), (outcome,), judgement))
         results.append(result_of(probes[spec.id], "staged", judgement, 0.0, None))
     assert [result.accuracy for result in results] == ["f32-math", "f32-math"]
     # Small or saturated values have no signature by which a single case could be identified.

@@ -26,7 +26,7 @@ from onnxspec.conformance.diagnosis.needs import Need, axis_of, needs_in_words, 
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.result import Result, result_of
@@ -62,7 +62,7 @@ class Crash(Exception):
     """End of the target's process."""
 
 
-def one_of(probe: Probe, target: Target) -> Tried:
+def one_of(probe: Probe, target: Target) -> CaseRun:
     prepared = probe.prepare()
     outcomes = []
     for trial in prepared.trials:
@@ -70,7 +70,7 @@ def one_of(probe: Probe, target: Target) -> Tried:
             outcomes.append(staged_outcome(trial, target))
         except Crash as crash:
             outcomes.append(Outcome(trial.key, "crashed", message=str(crash), signal="SIGSEGV"))
-    return Tried(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
+    return CaseRun(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Target], None]:
     """Return a function that replaces the target behind a worker by a target in this process."""
 
     def put(target: Target) -> None:
-        def tried(process: object, probes: Sequence[Probe], accuracy: str) -> Iterator[Tried]:
+        def tried(process: object, probes: Sequence[Probe], accuracy: str) -> Iterator[CaseRun]:
             return (one_of(probe, target) for probe in probes)
 
         for module in (experiments, causes):
@@ -210,7 +210,7 @@ def test_a_known_fault_stays_the_one_that_is_looked_at() -> None:
     ignoring = one_of(SpecProbe(RICH), lambda n, i: run_recurrent_fault(FAULTS["bias.ignored"], n, i))
     other = one_of(SpecProbe(RICH), lambda n, i: run_recurrent_fault(FAULTS["clip.ignored"], n, i))
 
-    def holds(one: Tried) -> bool:
+    def holds(one: CaseRun) -> bool:
         case = failing_case_of_tried(one)
         return case is not None and observed[case].fit((FAULTS["bias.ignored"],)) is not None
 

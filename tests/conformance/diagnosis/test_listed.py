@@ -14,7 +14,7 @@ from onnxspec.cases import CaseSpec
 from onnxspec.conformance.diagnosis.explainer import Explainer, explained
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.expected.entries import Entry
@@ -34,11 +34,11 @@ def without_state(node: Node, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str
     return {name: array.astype(np.float32) for name, array in outputs.items()}
 
 
-def seen(spec: CaseSpec, target: Callable[..., Any] = without_state) -> Tried:
+def seen(spec: CaseSpec, target: Callable[..., Any] = without_state) -> CaseRun:
     probe = SpecProbe(spec)
     prepared = probe.prepare()
     outcomes = tuple(staged_outcome(trial, target) for trial in prepared.trials)
-    return Tried(probe, prepared, outcomes, judge(prepared.trials, outcomes))
+    return CaseRun(probe, prepared, outcomes, judge(prepared.trials, outcomes))
 
 
 @pytest.mark.parametrize("listed", EXPLAINING)

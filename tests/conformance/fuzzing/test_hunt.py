@@ -21,7 +21,7 @@ from onnxspec.conformance.fuzzing.hunt import Hunt, Limits
 from onnxspec.conformance.fuzzing.writing import REGRESSIONS, write_failures
 from onnxspec.conformance.probes.naming import portable_probes
 from onnxspec.conformance.probes.probe import Probe
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.probes.wrapped import wrap_lane
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.expected.entries import Entry
@@ -43,16 +43,16 @@ class Crash(Exception):
 def put(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
     """Replace the target behind a worker by a target in this process."""
 
-    def one_of(probe: Probe) -> Tried:
+    def one_of(probe: Probe) -> CaseRun:
         prepared, outcomes = probe.prepare(), []
         for trial in prepared.trials:
             try:
                 outcomes.append(staged_outcome(trial, target))
             except Crash as crash:
                 outcomes.append(Outcome(trial.key, "crashed", message=str(crash), signal="SIGSEGV"))
-        return Tried(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
+        return CaseRun(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
 
-    def tried(process: object, probes: Sequence[Probe], accuracy: str, pool: object = None) -> Iterator[Tried]:
+    def tried(process: object, probes: Sequence[Probe], accuracy: str, pool: object = None) -> Iterator[CaseRun]:
         return (one_of(probe) for probe in probes)
 
     for module in (experiments, hunting):
@@ -269,7 +269,7 @@ def test_experiments_do_not_come_between_a_job_and_its_outcome(monkeypatch: pyte
     put(monkeypatch, twofold)
     streamed, under_way = hunting.tried, []
 
-    def alone(process: Any, probes: Sequence[Probe], accuracy: str, pool: Any = None) -> Iterator[Tried]:
+    def alone(process: Any, probes: Sequence[Probe], accuracy: str, pool: Any = None) -> Iterator[CaseRun]:
         assert not under_way
         under_way.append(probes)
         try:

@@ -17,7 +17,7 @@ from onnxspec.conformance.extraction.cases import cases_of_model
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.directory import probe_directories
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.result import result_of
@@ -33,7 +33,7 @@ SCALES = (0.003, 0.01, 0.03, 0.1, 0.3)
 """Scales of biases; weights have the size of trained ones, up to 1 / sqrt(H)."""
 
 
-def seen(folder: Path, H: int, scale: float, kernel: Kernel) -> Tried:
+def seen(folder: Path, H: int, scale: float, kernel: Kernel) -> CaseRun:
     """Return the results of a kernel in a one-node model, and the verdict on it, as ``run --model`` gives it."""
     rng = np.random.default_rng(0)
     weights = {"W": (1, 4 * H, H), "R": (1, 4 * H, H), "B": (1, 8 * H)}
@@ -53,7 +53,7 @@ def seen(folder: Path, H: int, scale: float, kernel: Kernel) -> Tried:
     (probe,) = probe_directories([folder / "cases"])
     prepared = probe.prepare()
     outcomes = tuple(staged_outcome(trial, kernel) for trial in prepared.trials)
-    return Tried(probe, prepared, outcomes, judge(prepared.trials, outcomes))
+    return CaseRun(probe, prepared, outcomes, judge(prepared.trials, outcomes))
 
 
 def without_bias(node: Node, inputs: Arrays) -> Arrays:

@@ -38,7 +38,7 @@ from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.naming import UnknownName
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.proof import prove
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.expected.entries import Entry
@@ -90,7 +90,7 @@ def results_of(
         probe = SpecProbe(spec)
         outcome = (answers or {}).get(spec.id) or shipped(spec)
         judgement = judged(spec, outcome)
-        kept.offer(Tried(probe, probe.prepare(), (outcome,), judgement))
+        kept.offer(CaseRun(probe, probe.prepare(), (outcome,), judgement))
         probes[probe.id] = probe
         results.append(result_of(probe, "quark", judgement, 0.0, None))
     return results, probes, kept
@@ -402,7 +402,7 @@ def test_numbers_of_an_exhibit() -> None:
 def test_what_a_target_is_known_for_no_other_case_has_to_show() -> None:
     spec = replace(case("asymmetric"), seed=10)
     probe = SpecProbe(spec)
-    one = Tried(probe, probe.prepare(), (shipped(spec),), judged(spec))
+    one = CaseRun(probe, probe.prepare(), (shipped(spec),), judged(spec))
     assert Explainer("standard", 1000).explain(one) == ()
     faults = ("extended.output.zero-point-*", "extended.gates.*")
     known = Explainer("standard", 1000, [Entry(reason="known", op="ExtendedLSTM", faults=faults)])

@@ -26,7 +26,7 @@ def proof() -> Proof:
 
 def test_two_cases_catch_each_fault_and_none_accuses_a_right_kernel(proof: Proof) -> None:
     assert not proof.false_positives
-    assert not proof.mishaps
+    assert not proof.internal_errors
     of_levels = {id for id, fault in FAULTS.items() if fault.layer == "levels" and "GRU" in fault.operators}
     assert {row.fault for row in proof.rows} == of_levels
     assert not proof.surviving

@@ -83,7 +83,7 @@ def test_every_interpretation_that_a_case_touches_passes(position: int) -> None:
     followed = 0
     for case in cases(every=10, first=position):
         first = case.trial.first
-        possible = list(Interpretations().alternatives(configure(first.node, first.feeds[-1].inputs).touched))
+        possible = list(Interpretations().alternatives(configure(first.node, first.feeds[-1].inputs).open_questions))
         if len(possible) <= position + 1:
             continue
         followed += 1

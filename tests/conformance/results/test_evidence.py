@@ -19,7 +19,7 @@ from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select
-from onnxspec.conformance.probes.stream import Tried
+from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.results import evidence as module
 from onnxspec.conformance.results.evidence import Kept, write_evidence
 from onnxspec.conformance.results.result import Result, result_of
@@ -229,7 +229,7 @@ def test_what_does_not_fit_is_run_again(
     result: Result = result_of(probe, target.name, judgement, 0.0, None)
     findings = findings_of([result], {probe.id: probe})
     kept = Kept(room=100)
-    kept.offer(Tried(probe, probe.prepare(), (outcome,), judgement))
+    kept.offer(CaseRun(probe, probe.prepare(), (outcome,), judgement))
     assert kept.get(probe.id) is None
     evidence = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
     shown = json.loads((tmp_path / evidence["folders"][probe.id] / "evidence.json").read_text())

@@ -535,7 +535,7 @@ def test_the_faults_that_a_list_names_are_those_that_a_run_tries_first(
         accuracy: str,
         entries: Sequence[Entry] = (),
         own: object = None,
-        mishap: object = None,
+        internal_error: object = None,
         facts: object = (),
         pool: object = None,
     ) -> object:

@@ -90,12 +90,12 @@ def test_what_depends_on_earlier_cases_shows_in_a_fresh_process(
     results = read_results(tmp_path / "o")
     assert [result["case"] for result in results] == cases
     # In the fresh process the last cases come first, and five of them are right there; then the first ones are not.
-    touched = [result for result in results if "nondeterministic" in result["flags"]]
-    assert {result["case"] for result in touched} == {*cases[:5], *cases[-5:]}
-    assert {result["verdict"] for result in touched} == {late}
+    open_questions = [result for result in results if "nondeterministic" in result["flags"]]
+    assert {result["case"] for result in open_questions} == {*cases[:5], *cases[-5:]}
+    assert {result["verdict"] for result in open_questions} == {late}
     if late == "unstable":
         assert done.code == 1
-        assert all(r["message"].startswith("another result in a fresh process") for r in touched)
+        assert all(r["message"].startswith("another result in a fresh process") for r in open_questions)
         assert {result["verdict"] for result in results[5:7]} == {"wrong"}
 
 

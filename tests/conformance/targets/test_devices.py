@@ -15,7 +15,7 @@ import pytest
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.stream import Tried, tried
+from onnxspec.conformance.probes.stream import CaseRun, tried
 from onnxspec.conformance.results.expected.entries import matching, shipped_for
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.process import TargetProcess
@@ -27,7 +27,7 @@ LSTM = CaseSpec("LSTM", 14, bias=True, initial="all", **SIZES)
 GRU = CaseSpec("GRU", 14, bias=True, initial="all", **SIZES)
 
 
-def judged(target: Target, *specs: CaseSpec) -> list[Tried]:
+def judged(target: Target, *specs: CaseSpec) -> list[CaseRun]:
     with TargetProcess(target) as process:
         process.start()
         return list(tried(process, [SpecProbe(spec) for spec in specs], target.accuracy))

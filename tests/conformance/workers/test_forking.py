@@ -10,7 +10,7 @@ import pytest
 
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.forker import not_to_be_forked
-from onnxspec.conformance.workers.forking import NotForked, Reserve, Zygote
+from onnxspec.conformance.workers.forking import ForkServer, NotForked, Reserve
 from onnxspec.conformance.workers.job import Job, Outcome
 from onnxspec.conformance.workers.process import TargetProcess
 
@@ -159,7 +159,7 @@ def _alive(pid: int) -> bool:
 
 def test_an_adapter_that_does_not_load_forks_nothing(tmp_path: Path) -> None:
     with pytest.raises(NotForked, match="no such"):
-        Zygote(target(tmp_path, "FORKS = True\nraise RuntimeError('no such runtime')"))
+        ForkServer(target(tmp_path, "FORKS = True\nraise RuntimeError('no such runtime')"))
 
 
 def test_this_process_is_no_candidate_while_it_has_threads() -> None:

@@ -16,7 +16,7 @@ from onnxspec.reference import (
     configure,
     evaluate,
     format_of,
-    interpretations_touched,
+    open_questions_of,
     versions_of,
 )
 from onnxspec.reference.documents.interpretations import QUESTIONS
@@ -29,8 +29,8 @@ built = lru_cache(maxsize=None)(build_case)
 def opened(op: str, version: int) -> list[tuple[CaseSpec, frozenset[str]]]:
     """Return the legal cases of core that touch an interpretation, each with those that it touches."""
     specs = [spec for spec in profile("core", op, version) if not spec.illegal]
-    pairs = ((spec, interpretations_touched(spec.node, built(spec).trial.feeds[0].inputs)) for spec in specs)
-    return [(spec, touched) for spec, touched in pairs if touched]
+    pairs = ((spec, open_questions_of(spec.node, built(spec).trial.feeds[0].inputs)) for spec in specs)
+    return [(spec, open_questions) for spec, open_questions in pairs if open_questions]
 
 
 OPEN = opened("LSTM", 14)
@@ -40,23 +40,23 @@ def test_a_interpretation_that_only_another_one_opens_is_touched() -> None:
     """By position, ScaledTanh is third and gets neither an alpha nor a beta; by use it gets both."""
     names = ("Sigmoid", "LeakyRelu", "ScaledTanh")
     spec = CaseSpec("LSTM", 14, T=2, N=2, I=2, H=2, activations=names, alpha=(-0.5, -1.5), beta=(0.625,))
-    assert interpretations_touched(spec.node, build_case(spec).trial.feeds[0].inputs) == {"coefficients", "defaults"}
+    assert open_questions_of(spec.node, build_case(spec).trial.feeds[0].inputs) == {"coefficients", "defaults"}
 
 
 @pytest.mark.parametrize(("op", "version"), [("LSTM", 14), ("GRU", 14), ("RNN", 1), ("DynamicQuantizeLSTM", 1)])
 def test_interpretations_that_come_to_the_same_are_one_reading(op: str, version: int) -> None:
     """Readings differ in the resolved configuration of a node, and each combination has the configuration of one
     reading."""
-    named = [field.name for field in fields(Configuration) if field.name not in ("lengths", "touched")]
+    named = [field.name for field in fields(Configuration) if field.name not in ("lengths", "open_questions")]
     saved = 0
-    for spec, touched in opened(op, version)[::3]:
+    for spec, open_questions in opened(op, version)[::3]:
         node, inputs = spec.node, built(spec).trial.feeds[0].inputs
 
         def resolved(each: Interpretations, node: Node = node, inputs: Any = inputs) -> tuple[Any, ...]:
             return tuple(getattr(configure(node, inputs, each), name) for name in named)
 
-        every = [resolved(each) for each in Interpretations().alternatives(touched)]
-        asked = [*map(resolved, readings([(node, inputs)], touched))]
+        every = [resolved(each) for each in Interpretations().alternatives(open_questions)]
+        asked = [*map(resolved, readings([(node, inputs)], open_questions))]
         assert len(set(asked)) == len(asked)
         assert set(asked) == set(every)
         assert asked[0] == every[0]
@@ -78,7 +78,7 @@ def follow(spec: CaseSpec, interpretations: Interpretations) -> None:
 TOGETHER = [
     pair
     for pair in itertools.combinations_with_replacement(QUESTIONS, 2)
-    if any(set(pair) <= touched for _, touched in OPEN)
+    if any(set(pair) <= open_questions for _, open_questions in OPEN)
 ]
 
 
@@ -91,7 +91,7 @@ def test_cases_of_core_open_every_question_of_lstm() -> None:
 def test_whoever_follows_any_two_interpretations_is_right(first: str, second: str) -> None:
     """A pair of a question with itself covers the cases that touch only that question."""
     pair = {first, second}
-    both = [spec for spec, touched in OPEN if pair <= touched]
+    both = [spec for spec, open_questions in OPEN if pair <= open_questions]
     choices = itertools.product(QUESTIONS[first].options, QUESTIONS[second].options)
     for choice in dict.fromkeys(Interpretations(**dict(zip((first, second), each, strict=True))) for each in choices):
         for spec in both[:: 1 if pair == {"coefficients", "defaults"} else 7]:
@@ -104,8 +104,8 @@ def test_whoever_follows_any_two_interpretations_is_right(first: str, second: st
 def test_whoever_follows_any_interpretations_of_a_case_is_right(op: str, version: int, each: int) -> None:
     chosen = opened(op, version)[::each]
     assert len(chosen) > 5
-    for spec, touched in chosen:
-        for interpretations in Interpretations().alternatives(touched):
+    for spec, open_questions in chosen:
+        for interpretations in Interpretations().alternatives(open_questions):
             follow(spec, interpretations)
 
 
@@ -116,9 +116,9 @@ def test_what_is_touched_is_the_same_by_every_combination(op: str) -> None:
         for spec in [spec for spec in profile("core", op, version) if not spec.illegal][::3]:
             inputs = build_case(spec).trial.feeds[0].inputs
             known: frozenset[str] = frozenset()
-            touched = configure(spec.node, inputs).touched
-            while known != touched:
-                known = touched
+            open_questions = configure(spec.node, inputs).open_questions
+            while known != open_questions:
+                known = open_questions
                 every = Interpretations().alternatives(known)
-                touched = known.union(*(configure(spec.node, inputs, each).touched for each in every))
-            assert interpretations_touched(spec.node, inputs) == known, spec.id
+                open_questions = known.union(*(configure(spec.node, inputs, each).open_questions for each in every))
+            assert open_questions_of(spec.node, inputs) == known, spec.id

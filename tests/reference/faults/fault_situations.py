@@ -214,7 +214,7 @@ def discrimination(fault: Fault, name: str, op: str, kind: str, *, conventions: 
 
 def _ratios(case: Case, inputs: Any, outputs: Outputs, conventions: bool) -> Iterator[float]:
     node = case.trial.node
-    for interpretations in Interpretations().alternatives(configure(node, inputs).touched):
+    for interpretations in Interpretations().alternatives(configure(node, inputs).open_questions):
         yield max(
             (
                 compare(e, outputs[e.output]).worst

@@ -213,9 +213,9 @@ def test_whoever_follows_another_interpretation_is_right_too(kind: str, op: str)
     inputs = inputs_for(kind, (3, 2, 3, 4), op=op, lengths=[0, 3])
     for attributes in CHOICES[op]:
         node = Node(op, 22, attributes, outputs_of(op))
-        touched = configure(node, inputs).touched
-        assert len(touched) >= 2
-        for interpretations in Interpretations().alternatives(touched):
+        open_questions = configure(node, inputs).open_questions
+        assert len(open_questions) >= 2
+        for interpretations in Interpretations().alternatives(open_questions):
             outputs = run_kernel(node, inputs, STYLES["forward"], interpretations)
             assert worst_ratio(node, inputs, outputs) <= 1, interpretations
 
@@ -303,7 +303,7 @@ def _copy_of_clip() -> tuple[Node, Arrays]:
 @example(situation=_copy_of_clip(), style=Style("s", stores_sums=True, activation="formula"), choice=0)
 def test_no_conforming_kernel_is_accused(situation: tuple[Node, Arrays], style: Style, choice: int) -> None:
     node, inputs = situation
-    possible = list(Interpretations().alternatives(configure(node, inputs).touched))
+    possible = list(Interpretations().alternatives(configure(node, inputs).open_questions))
     outputs = run_kernel(node, inputs, style, possible[choice % len(possible)])
     assert worst_ratio(node, inputs, outputs, "flushing" if style.flushes else "standard") <= 1
 

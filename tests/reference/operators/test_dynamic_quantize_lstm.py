@@ -16,7 +16,7 @@ from onnxspec.reference import (
     evaluate,
     expect,
     faults_of,
-    interpretations_touched,
+    open_questions_of,
     run_fault,
 )
 from onnxspec.reference.operators.margin import kill_margin
@@ -142,7 +142,7 @@ def test_a_kernel_that_takes_any_range_is_right_by_the_reading_that_it_follows(
     inputs["X"][4] *= 20  # past all rows, and past one of them: ranges that include parts of them differ
     inputs["X"][3, 0] *= 9
     node = Node(OP, 1, node.attributes, asked, DOMAIN)
-    assert interpretations_touched(node, inputs) >= {"input_range", "state_range", "reverse_pace"}
+    assert open_questions_of(node, inputs) >= {"input_range", "state_range", "reverse_pace"}
     outputs = {name: array for name, array in by_hand(node, inputs, *walk).items() if name in asked}
     expected = expect(node, inputs, outputs, interpretations=reading)
     assert all(compare(each, outputs[each.output]).worst <= 1 for each in expected)
@@ -154,9 +154,9 @@ def test_a_kernel_that_takes_any_range_is_right_by_the_reading_that_it_follows(
 def test_which_steps_reverse_takes_at_once_is_asked_only_where_rows_differ() -> None:
     node, inputs = drawn(3, D=2, N=3, T=4)
     inputs["sequence_lens"] = np.array([4, 2, 3], np.int32)
-    assert "reverse_pace" in interpretations_touched(node, inputs)
-    assert "reverse_pace" not in interpretations_touched(node, inputs | {"sequence_lens": np.full(3, 4, np.int32)})
-    assert "reverse_pace" not in interpretations_touched(
+    assert "reverse_pace" in open_questions_of(node, inputs)
+    assert "reverse_pace" not in open_questions_of(node, inputs | {"sequence_lens": np.full(3, 4, np.int32)})
+    assert "reverse_pace" not in open_questions_of(
         Node(OP, 1, {"direction": "forward"}, node.outputs, DOMAIN),
         {name: array[:1] if name[0] in "WRBi" else array for name, array in inputs.items()},
     )

@@ -329,7 +329,7 @@ def test_versions_without_the_mark_of_transposition_have_two_interpretations(
     inputs = {"X": np.zeros((1, 1, 1)), "W": np.zeros((1, 6, 1)), "R": weights, "B": b}
     inputs["initial_h"] = np.array([[[1.0, 10.0]]])
     node = Node("GRU", version, LINES | ({"linear_before_reset": linear} if version > 1 else {}), ("Y_h",))
-    assert "recurrent_product" in configure(node, inputs).touched
+    assert "recurrent_product" in configure(node, inputs).open_questions
     for interpretation, (first, second) in {"transposed": (21, 43), "plain": (31, 42)}.items():
         h = {
             0: [1 - first + first, 1 - second + 10 * second],
@@ -338,7 +338,7 @@ def test_versions_without_the_mark_of_transposition_have_two_interpretations(
         }[gate]
         outputs = evaluate(node, inputs, Interpretations(recurrent_product=interpretation))
         np.testing.assert_array_equal(outputs["Y_h"], [[h]], err_msg=interpretation)
-    assert "recurrent_product" not in configure(Node("GRU", 7, LINES, ("Y_h",)), inputs).touched
+    assert "recurrent_product" not in configure(Node("GRU", 7, LINES, ("Y_h",)), inputs).open_questions
 
 
 def test_version_1_demands_y_h_and_runs_forward_by_default() -> None:
@@ -356,14 +356,14 @@ def test_version_1_does_not_say_where_coefficients_come_from() -> None:
     inputs = unit(wb=(0, 0, -2))
     attributes = {"activations": ["Relu", "LeakyRelu"]}
     node = Node("GRU", 1, attributes, ("Y_h",))
-    assert "defaults" in configure(node, inputs).touched
+    assert "defaults" in configure(node, inputs).open_questions
     value = -2 * float(np.float32(0.01))
     assert evaluate(node, inputs)["Y_h"].tolist() == [[[value]]]
     assert evaluate(node, inputs, Interpretations(defaults="zero"))["Y_h"].tolist() == [[[0.0]]]
-    assert "defaults" not in configure(Node("GRU", 3, attributes, ("Y_h",)), inputs).touched
+    assert "defaults" not in configure(Node("GRU", 3, attributes, ("Y_h",)), inputs).open_questions
     assert evaluate(Node("GRU", 3, attributes), inputs, Interpretations(defaults="zero"))["Y"].tolist() == [[[[value]]]]
     given = attributes | {"activation_alpha": [0.5]}
-    assert "defaults" not in configure(Node("GRU", 1, given, ("Y_h",)), inputs).touched
+    assert "defaults" not in configure(Node("GRU", 1, given, ("Y_h",)), inputs).open_questions
 
 
 @pytest.mark.parametrize("version", [1, 3])
@@ -390,8 +390,8 @@ def test_a_sequence_that_was_not_announced_is_a_interpretation(
     version: int, attributes: dict[str, int], open_: bool
 ) -> None:
     inputs = unit([1.0])
-    touched = configure(Node("GRU", version, attributes, ("Y", "Y_h")), inputs).touched
-    assert ("sequence_output" in touched) is open_
-    assert "sequence_output" not in configure(Node("GRU", version, attributes, ("Y_h",)), inputs).touched
+    open_questions = configure(Node("GRU", version, attributes, ("Y", "Y_h")), inputs).open_questions
+    assert ("sequence_output" in open_questions) is open_
+    assert "sequence_output" not in configure(Node("GRU", version, attributes, ("Y_h",)), inputs).open_questions
     with pytest.raises(IllegalNode, match="defines no attribute 'output_sequence'"):
         Node("GRU", 7, {"output_sequence": 1})

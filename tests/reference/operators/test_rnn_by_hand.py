@@ -182,9 +182,9 @@ def test_version_1_has_two_interpretations_of_the_recurrent_product_and_of_the_s
     inputs = {"X": np.zeros((1, 1, 1)), "W": np.zeros((1, 2, 1)), "R": np.array([[[1.0, 2], [3, 4]]])}
     inputs["initial_h"] = np.array([[[1.0, 10.0]]])
     node = Node("RNN", 1, LINE, ("Y", "Y_h"))
-    assert configure(node, inputs).touched == {"recurrent_product", "sequence_output"}
+    assert configure(node, inputs).open_questions == {"recurrent_product", "sequence_output"}
     for interpretation, h in {"transposed": [22, 44], "plain": [32, 43]}.items():
         assert evaluate(node, inputs, Interpretations(recurrent_product=interpretation))["Y_h"].tolist() == [[h]]
-    assert configure(Node("RNN", 1, LINE, ("Y_h",)), inputs).touched == {"recurrent_product"}
-    assert configure(Node("RNN", 1, LINE | {"output_sequence": 1}), inputs).touched == {"recurrent_product"}
-    assert configure(Node("RNN", 7, LINE), inputs).touched == frozenset()
+    assert configure(Node("RNN", 1, LINE, ("Y_h",)), inputs).open_questions == {"recurrent_product"}
+    assert configure(Node("RNN", 1, LINE | {"output_sequence": 1}), inputs).open_questions == {"recurrent_product"}
+    assert configure(Node("RNN", 7, LINE), inputs).open_questions == frozenset()

@@ -95,7 +95,7 @@ def test_an_output_that_a_version_demands_must_be_asked_for() -> None:
 
 @pytest.mark.parametrize("op", ["GRU", "RNN"])
 def test_clip_has_no_cell_output_to_bound(op: str) -> None:
-    assert configure(Node(op, 14, {"clip": 1.0}), inputs(gates=GATES[op])).touched == frozenset()
+    assert configure(Node(op, 14, {"clip": 1.0}), inputs(gates=GATES[op])).open_questions == frozenset()
 
 
 @pytest.mark.parametrize(

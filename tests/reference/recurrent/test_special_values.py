@@ -12,7 +12,7 @@ from onnxspec.reference import FORMATS, Interpretations, Node, compare, expect, 
 from onnxspec.reference.faults.fault import FAULTS
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import INTERPOLATIONS, STYLES, Style
-from onnxspec.reference.recurrent.special import departures
+from onnxspec.reference.recurrent.special import special_mismatches
 
 from ..situations import (
     OPERATORS,
@@ -233,7 +233,7 @@ def test_no_conforming_variant_loses_nan_where_only_sums_products_sigmoid_and_ta
         node = Node(op, 22, {**attributes, "direction": "bidirectional"}, outputs_of(op))
         for style in STYLES.values():
             outputs = run_kernel(node, inputs, style)
-            assert departures(node, inputs, outputs) == [], style.name
+            assert special_mismatches(node, inputs, outputs) == [], style.name
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -242,7 +242,7 @@ def test_a_number_where_the_equations_give_nan_is_a_departure_of_exactly_those_e
     inputs["X"][2, 1, 0] = np.nan
     node = Node(op, 22, {}, outputs_of(op))
     right = run_kernel(node, inputs, STYLES["library"])
-    lost = departures(node, inputs, {n: np.nan_to_num(a) for n, a in right.items()})
+    lost = special_mismatches(node, inputs, {n: np.nan_to_num(a) for n, a in right.items()})
     assert [each.output for each in lost] == list(outputs_of(op))
     for each in lost:
         assert (each.lost == np.isnan(right[each.output])).all()
@@ -255,7 +255,7 @@ def test_what_selects_may_lose_nan(op: str) -> None:
     for attributes in ({"activations": functions_of(op, "Relu") * 2}, {"clip": 0.5}):
         node = Node(op, 22, {**attributes, "direction": "bidirectional"}, outputs_of(op))
         outputs = {n: np.nan_to_num(a) for n, a in run_kernel(node, inputs, STYLES["library"]).items()}
-        assert departures(node, inputs, outputs) == []
+        assert special_mismatches(node, inputs, outputs) == []
 
 
 def test_nan_in_padding_or_in_a_row_without_steps_is_no_departure() -> None:
@@ -264,7 +264,7 @@ def test_nan_in_padding_or_in_a_row_without_steps_is_no_departure() -> None:
     inputs["initial_h"][:, 1] = np.nan
     node = Node("LSTM", 22, {}, OUTPUTS)
     outputs = {n: np.nan_to_num(a) for n, a in run_kernel(node, inputs, STYLES["library"]).items()}
-    assert departures(node, inputs, outputs) == []
+    assert special_mismatches(node, inputs, outputs) == []
 
 
 @pytest.mark.parametrize(("kind", "begin"), [("float32", 88.72), ("float64", 709.78), ("float16", 11.09)])
@@ -277,11 +277,11 @@ def test_softplus_that_overflows_is_a_departure_and_says_from_which_argument_on(
     careful = run_kernel(node, inputs, Style("s", activation="careful"))
     formula = run_kernel(node, inputs, Style("s", activation="formula"))
     assert np.isinf(formula["Y"]).sum() == 2
-    assert departures(node, inputs, careful) == []
-    (departure,) = departures(node, inputs, formula)
+    assert special_mismatches(node, inputs, careful) == []
+    (departure,) = special_mismatches(node, inputs, formula)
     assert (departure.flag, departure.output, int(departure.lost.sum())) == ("overflows", "Y", 2)
     assert departure.argument == pytest.approx(begin + 1, rel=1e-3)
-    (state,) = departures(node, inputs, {"Y_h": formula["Y_h"]})
+    (state,) = special_mismatches(node, inputs, {"Y_h": formula["Y_h"]})
     assert (state.output, int(state.lost.sum())) == ("Y_h", 2)
 
 

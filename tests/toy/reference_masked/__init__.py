@@ -127,7 +127,7 @@ class MaskedLeaky(Leaky):
         masked = (interpretations or Interpretations()).masked_steps
         return MaskedLeak(inputs["X"], decay, 0.0, directions, inputs.get("mask"), given["function"], masked)
 
-    def touched(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
+    def open_questions(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
         mask = inputs.get("mask")
         return frozenset({"masked_steps"} if mask is not None and not np.asarray(mask).all() else ())
 

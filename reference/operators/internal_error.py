@@ -15,7 +15,7 @@ _LIBRARIES = frozenset({"numpy", "onnx", "onnxruntime", "ml_dtypes", "msgspec", 
 _LONGEST = 400  # characters of a message
 
 
-def told_mishap(error: BaseException) -> str:
+def format_internal_error(error: BaseException) -> str:
     """Format an exception and its place in the suite or in the operator:
     ``ValueError: negative (onnxspec/reference/operators/lstm/cell.py, line 12, in gates)``."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]

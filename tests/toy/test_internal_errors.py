@@ -88,9 +88,9 @@ def test_an_error_in_a_diagnosis_costs_that_diagnosis(became: tuple[Path, dict[s
     assert (rows["s4"]["verdict"], rows["s4"]["diagnosis"]) == ("wrong", [])
     assert (rows["s7"]["verdict"], rows["s7"]["diagnosis"]) == ("wrong", ["leaky.start.one"])
     (target,) = json.loads((folder / "wrong" / "run.json").read_text())["targets"]
-    mishaps = [line for line in target["mishaps"] if line.startswith(f"diagnosis of {rows['s4']['case']}: ")]
-    assert len(mishaps) == 1
-    assert "KeyError: 'start' " + PLACE in mishaps[0]
+    internal_errors = [line for line in target["mishaps"] if line.startswith(f"diagnosis of {rows['s4']['case']}: ")]
+    assert len(internal_errors) == 1
+    assert "KeyError: 'start' " + PLACE in internal_errors[0]
     assert "broke off" in done["wrong"]["printed"]
     page = (folder / "wrong" / "report" / "index.html").read_text(encoding="utf-8")
     assert "tests/toy/raising.py" in page
