@@ -1,4 +1,4 @@
-"""Axes of the space of cases, each with all that is to be known of it."""
+"""Axes of the space of cases: the fields of a case, with their values, rules and effects."""
 
 # Documented in docs/operators.md.
 from .generator import uniform as uniform

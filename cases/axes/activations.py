@@ -19,7 +19,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def finite_float32(value: object) -> bool:
-    """Tell whether a value is a finite number that a float32 attribute can hold."""
+    """Return whether a value is a finite number that a float32 attribute can hold."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
@@ -29,7 +29,7 @@ def _list_of(holds: Callable[[object], bool]) -> Callable[[Any], bool]:
 
 
 def first_functions(spec: Any, left: slice) -> dict[str, Any]:
-    """Return the fields of a case that keeps these of its functions, each with its coefficients."""
+    """Return the fields of a case that keeps only the functions of a slice, each with its coefficients."""
     names = spec.activations
     if spec.alpha is None and spec.beta is None:
         return {"activations": names[left]}
@@ -58,7 +58,8 @@ def functions_of(operator: OperatorVersion) -> tuple[str, ...]:
 
 
 def _named(choose: Callable[[tuple[str, ...]], list[str]]) -> Callable[[Draft], None]:
-    """Return the attribute that `choose` makes of one direction's default functions."""
+    """Return the change of a draft that sets activations, which `choose` derives from one direction's default
+    functions."""
     return lambda draft: draft.attributes.update(activations=choose(cell_named(draft.operator.known_as).activations))
 
 
@@ -74,10 +75,10 @@ def _uses(name: str) -> Feature:
 
 def _function_words(value: tuple[str, ...], instead: Collection[Any]) -> tuple[Condition, ...]:
     functions = set(value)
-    words = f"activations {'/'.join(dict.fromkeys(value))}"
-    narrow = Condition(words, lambda spec: functions <= set(spec.activations or ()))
+    description = f"activations {'/'.join(dict.fromkeys(value))}"
+    narrow = Condition(description, lambda spec: functions <= set(spec.activations or ()))
     wide = Condition("a list of activations", lambda spec: spec.activations is not None)
-    # That it takes just these three or more functions is less likely than that it takes a list.
+    # A failure that needs exactly these three or more functions is less likely than one that needs any list.
     return (narrow, wide) if len(functions) < 3 else (wide, narrow)
 
 
@@ -89,29 +90,29 @@ def _simpler_functions(spec: Any) -> Iterator[Changes]:
         return
     yield {"activations": None, "alpha": None, "beta": None}
     usual = functions_of(operator_version(spec.op, spec.version))
-    each = len(names) // spec.directions
+    count = len(names) // spec.directions
     for position, name in enumerate(names):
-        plain = usual[min(position % each, 1)] if each > 1 else usual[0]
+        plain = usual[min(position % count, 1)] if count > 1 else usual[0]
         if name != plain and spec.alpha is None and spec.beta is None:
             yield {"activations": (*names[:position], plain, *names[position + 1 :])}
 
 
-# f, g and h with the coefficients that each takes, of a forward and of a backward direction.
+# f, g and h, each with its coefficients, of a forward and of a backward direction.
 _HARD = (
     (("HardSigmoid", 0.25, 0.5), ("Tanh", None, None), ("HardSigmoid", 0.3125, 0.625)),
     (("HardSigmoid", 0.3125, 0.4375), ("ScaledTanh", 1.25, 0.875), ("Affine", 0.75, 0.125)),
 )
 _KEPT = {3: (0, 1, 2), 2: (0, 2), 1: (2,)}
-"""Which of f, g and h an operator of so many functions has."""
+"""Indices among f, g and h of the functions of an operator, by their number."""
 
 
 def _hard_functions(spec: Any) -> Changes:
-    """Return HardSigmoid, whose coefficients both have defaults, in place of functions with coefficients: the error
-    may be how one of them takes its own."""
+    """Return HardSigmoid, whose coefficients both have defaults, in place of functions with coefficients: one of these
+    may handle its coefficients wrongly."""
     if spec.activations is None or (spec.alpha is None and spec.beta is None):
         return {}
-    kept = _KEPT[len(cell_named(spec.op).activations)]
-    chosen = [of_direction[k] for of_direction in _HARD[: spec.directions] for k in kept]
+    indices = _KEPT[len(cell_named(spec.op).activations)]
+    chosen = [of_direction[k] for of_direction in _HARD[: spec.directions] for k in indices]
     names, alpha, beta = zip(*chosen, strict=True)
     return {
         "activations": names,

@@ -1,7 +1,7 @@
-"""An axis: one field of a case, with its values, its rules, its effect and its words.
+"""An axis: one field of a case, with its values, rules, effect and descriptions.
 
-Random cases, strategies, searches for simpler cases and reports ask the axes of an operator and nothing else. So a
-field is added by a line in its spec and one record in a table of this package.
+Random cases, strategies, searches for simpler cases and reports use only the axes of an operator. So a field is added
+by a line in its spec and one record in a table of this package.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Condition(Struct, frozen=True):
-    """Words that are true or false of any case."""
+    """Description that is true or false of any case."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -49,7 +49,7 @@ class Feature(Struct, frozen=True):
     node
         Whether a node with its inputs has it; None if the operator version cannot have it.
     case
-        Whether a case has it, for what its node does not show.
+        Whether a case has it, for properties that its node does not show.
     column
         Whether reports have a column for it.
     level
@@ -74,7 +74,7 @@ class Rule(Struct, frozen=True):
     reads
         The other fields on which it depends.
     clashes
-        clashes(row): whether the values of a row do not go together; the row has the field and all that it reads.
+        clashes(row): whether the values of a row do not go together; the row has the field and all fields in ``reads``.
     kind
         ``illegal``: there is no such case. ``open``: valid, but its meaning is open; profiles avoid it because it makes
         the rest of a case hard to read, searches do not. ``same``: it means the same as ``instead``.
@@ -88,7 +88,7 @@ class Rule(Struct, frozen=True):
     kind: Kind = "illegal"
 
     def hit(self, row: Row) -> bool:
-        """Tell whether a row has values that do not go together; a row without some of the fields has none."""
+        """Return whether a row has values that do not go together; False if it lacks one of the fields."""
         if self.field not in row or (self.values is not None and row[self.field] not in self.values):
             return False
         return all(name in row for name in self.reads) and self.clashes(row)
@@ -98,7 +98,7 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
     """One field of a case. Members that are not given are empty.
 
     name
-        The field of the spec, the key of a case's JSON, and the word with which users restrict draws.
+        The field of the spec, the key of a case's JSON, and the name with which users restrict draws.
     values
         Its listed values, simplest first.
     rare
@@ -120,7 +120,7 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
     there
         Whether an operator version has a value. A version that has none of the values has only the default.
     ordered
-        Whether each value is simpler than those behind it; else only the default is simpler.
+        Whether each value is simpler than those after it; else only the default is simpler.
     rules
         Restrictions of the field.
     strict
@@ -133,18 +133,18 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
         The narrowest level of a certificate with all its values, and the values that belong to narrower ones (default:
         the default); ``none``: no level has the others.
     features
-        What it brings into a case.
+        Features that it adds to a case.
     called
-        The word for it in a sentence, where that is not its name.
+        Its name in a sentence, if that is not ``name``.
     block
         Profile whose cases have its rare values; empty: ``core``.
     marked
-        Word in a case's id if its field has not its default: a format of the value, or a function of the spec.
+        Part of a case's id if its field does not have its default: a format of the value, or a function of the spec.
     conditions
-        Words for a failing case that needs a value, the plainest first, by value or as a function of the value and of
-        those that were tried instead. Default: the words of its features.
+        Descriptions of a failing case that needs a value, the simplest first, by value or as a function of the value
+        and of those that were tried instead. Default: the descriptions of its features.
     absences
-        Words for a failing case with a value that passes with the changes of ``richer``.
+        Descriptions of a failing case with a value that passes with the changes of ``richer``.
     richer, richer_alone
         Changes that add something, to tell faults apart, and whether they are not combined with those of others.
     simpler
@@ -194,9 +194,9 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
         return tuple(value for value in self.values if value not in self.rare)
 
     def holds(self, value: Any) -> bool:
-        """Tell whether strategies may draw a value."""
+        """Return whether strategies may draw a value."""
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        # True is no layout 1.
+        # True is not layout 1.
         if any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values):
             return True
         if self.between is not None:
@@ -205,30 +205,31 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def others(self) -> str:
-        """Values that strategies may draw and are not listed, in words."""
+        """Description of the values that strategies may draw and that are not listed."""
         if self.between is not None:
             return f"any number from {self.between[0]:g} to {self.between[1]:g}"
         return self.fits[1] if self.fits is not None else ""
 
     def of(self, operator: OperatorVersion) -> Axis | None:
         """Return the axis with the values that an operator version has; None if it has none."""
-        there = self.there
-        if there is None:
+        supports = self.there
+        if supports is None:
             return self
         values, rare, often = (
-            tuple(value for value in some if there(operator, value)) for some in (self.values, self.rare, self.often)
+            tuple(value for value in listed if supports(operator, value))
+            for listed in (self.values, self.rare, self.often)
         )
         return replace(self, values=values, rare=rare, often=often) if values else None
 
     def mark(self, spec: Any) -> str:
-        """Return the word for a case's id; mostly none."""
+        """Return the part of a case's id; usually empty."""
         if callable(self.marked):
             return self.marked(spec)
         value = getattr(spec, self.name)
         return "" if value == default_of(spec, self.name) else self.marked.format(value)
 
     def told(self, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
-        """Return the conditions for a value, instead of which others were tried."""
+        """Return the conditions for a value; `instead` are the values that were tried in its place."""
         return self.conditions(value, instead) if callable(self.conditions) else self.conditions.get(value, ())
 
     def added(self, spec: Any) -> Changes:
@@ -236,7 +237,7 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
         return self.richer(spec) if callable(self.richer) else self.richer
 
     def simplified(self, spec: Any) -> Iterator[tuple[str, Changes]]:
-        """Yield (field, changes) that make a legal case simpler, those first that take most away."""
+        """Yield (field, changes) that make a legal case simpler, the largest simplification first."""
         if self.simpler is not None:
             yield from ((self.name, changes) for changes in self.simpler(spec))
             return
@@ -253,8 +254,8 @@ def default_of(spec: Any, name: str) -> Any:
 
 
 def switch(name: str, **members: Any) -> Axis:
-    """Return the axis of something that is seldom there: there are several, and a case with one takes longer, or is not
-    tried if a worker does not declare it."""
+    """Return the axis of a rare option, off by default. A case with it takes longer, or is skipped if a worker does not
+    declare it."""
     members = {"often": (*(False,) * 31, True), "share": 1 / 32, "marked": name, **members}
     return Axis(name=name, values=(False, True), rare=(True,), **members)
 
@@ -262,7 +263,7 @@ def switch(name: str, **members: Any) -> Axis:
 def needs(
     name: str, instead: Any, others: Mapping[Any, str], absent: tuple[Any, ...] = (False, "none")
 ) -> tuple[Rule, ...]:
-    """Return the rules of values that stand for an input which another field brings: by value that field."""
+    """Return the rules of values that need an input which another field adds; `others` has that field by value."""
 
     def missing(field: str) -> Callable[[Row], bool]:
         return lambda row: row[field] in absent
@@ -271,7 +272,7 @@ def needs(
 
 
 def without_numbers(row: Row) -> bool:
-    """Tell whether X has no numbers."""
+    """Return whether X has no elements."""
     return not (row["T"] and row["N"])
 
 
@@ -282,6 +283,6 @@ def features_in(axes: tuple[Axis, ...]) -> tuple[Feature, ...]:
 
 
 def skips(formal: Sequence[str], given: Container[str]) -> bool:
-    """Tell whether one that is not given stands before one that is."""
-    there = [name in given for name in formal]
-    return any(not before and after for before, after in itertools.pairwise(there))
+    """Return whether a name that is absent comes before one that is present."""
+    present = [name in given for name in formal]
+    return any(not before and after for before, after in itertools.pairwise(present))

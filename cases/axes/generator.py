@@ -1,9 +1,9 @@
 """Numbers for tensors: dyadic rationals from a counter-based generator, the same bytes on every platform.
 
 Element k of a tensor is a function of (key, k) in 64-bit integer arithmetic (the finalizer of splitmix64, applied to a
-counter), cut to the precision of the tensor's type and scaled by a power of two. No floating-point operation rounds on
-the way, and no generator of a library takes part. Keys name the operator, the tensor, the seed and the run, so that a
-new tensor moves no number of another one.
+counter). It is cut to the precision of the tensor's type and scaled by a power of two. No floating-point operation
+rounds on the way, and no generator of a library takes part. Keys name the operator, the tensor, the seed and the run,
+so a new tensor changes no number of another one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def start_of(key: str) -> int:
 
 
 def bits_from(start: int, count: int) -> NDArray[np.uint64]:
-    """`count` numbers of 64 random bits, of a counter that starts there."""
+    """Return `count` numbers of 64 random bits, from the counter that starts at `start`."""
     # Arrays of integers wrap around without a warning.
     z = _counted(count) + np.uint64(start)
     shifted = z >> _30
@@ -37,7 +37,7 @@ def bits_from(start: int, count: int) -> NDArray[np.uint64]:
     return z
 
 
-# To make these anew took a seventh of what it takes to draw a small tensor.
+# Module constants: to create them in the function took a seventh of the time to draw a small tensor.
 _30, _27, _31, _1, _63 = map(np.uint64, (30, 27, 31, 1, 63))
 STEP, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 """The step of splitmix64's counter, and the factors of its finalizer."""
@@ -56,7 +56,7 @@ _FIRST = np.arange(1, 4097, dtype=np.uint64) * np.uint64(STEP)
 
 
 def integers(key: str, count: int, low: int, high: int) -> NDArray[np.int64]:
-    """`count` integers in [low, high]; the bias of the remainder does not matter here."""
+    """Return `count` integers in [low, high]; the bias of the remainder does not matter here."""
     return (bits_from(start_of(key), count) >> np.uint64(16)).astype(np.int64) % (high - low + 1) + low
 
 
@@ -66,7 +66,7 @@ def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> 
     bits = bits_from(start_of(key), math.prod(shape))
     m = bits >> np.uint64(64 - precision)
     m |= _1
-    numbers = m.view(np.int64).astype(np.float64)  # below 2^53; from unsigned numbers takes twice the time
+    numbers = m.view(np.int64).astype(np.float64)  # below 2^53; unsigned takes twice the time
     numbers *= 2.0 ** (exponent - precision)  # exact: a power of two, far from the ends of float64
     bits <<= _63  # the last ones are the signs
     numbers.view(np.uint64)[...] |= bits
@@ -74,9 +74,9 @@ def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> 
 
 
 def gain(columns: int) -> int:
-    """Exponent of weights that makes sums of `columns` products about as large as one: that of 2 / sqrt(columns).
+    """Return the exponent of weights that makes sums of `columns` products about 1: that of 2 / sqrt(columns).
 
-    In whole numbers, since the last digit of a logarithm, which is not the same everywhere, would decide where the
+    It is computed in whole numbers. The last digit of a logarithm differs between platforms, and would decide where the
     exponent lies halfway: at 2, 8, 32, 128, ... There it is the even one; at 8 it is the odd one, as was pinned once.
     """
     exponent = max(columns.bit_length() - 2, 0) // 2
@@ -92,15 +92,15 @@ class Counter:
 
     @classmethod
     def of(cls, key: str) -> Counter:
-        """Return the choices that belong to a text."""
+        """Return the choices whose counter starts from a text."""
         return cls(start_of(key))
 
     def one_of(self, values: Sequence[Any]) -> Any:
-        """Return one of the values, each as often as it stands there."""
+        """Return one of the values, each as often as it is listed."""
         return values[self.below(len(values))]
 
     def below(self, bound: int) -> int:
-        """Return a number from 0 on, below the bound."""
+        """Return a number from 0 to bound - 1."""
         self.state = (self.state + STEP) & (2**64 - 1)
         z = self.state
         z = ((z ^ (z >> 30)) * FIRST) & (2**64 - 1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def has_short_row(row: Any) -> bool:
-    """Tell whether some row has fewer steps than there are."""
+    """Return whether some row has fewer steps than the sequence."""
     if row.reach != "whole":
         return True
     if row.lengths == "ragged":
@@ -46,7 +46,7 @@ def _fill_lengths(spec: Any, draft: TensorDraft) -> None:
     elif spec.lengths in ("ragged", "empty") and N and T:
         run = 0 if "sequence_lens" in spec.constants else draft.run
         lengths = integers(f"lengths/{spec.seed}/{run}", N, 1, max(T - 1, 1))
-        # Unsorted: the longest row is neither first nor last where there are enough rows.
+        # Unsorted: with enough rows, the longest row is neither first nor last.
         lengths[N // 2] = T
         if N > 1:
             lengths[0] = min(lengths[0], max(T - 1, 1))
@@ -71,7 +71,7 @@ LENGTHS = Axis(
     rules=(
         Rule("lengths", "full", ("T",), lambda row: row["T"] < 2, ("ragged", "short")),
         Rule("lengths", "full", ("T", "N"), without_numbers, ("empty",)),
-        # One row that is called ragged is as long as all of them.
+        # A single ragged row has all T steps.
         Rule("lengths", "short", ("N",), lambda row: row["N"] < 2, ("ragged",), kind="same"),
     ),
     forbidden=(
@@ -126,7 +126,7 @@ LENGTHS = Axis(
 
 
 def _reached(steps: int, T: int, reach: str) -> int:
-    """Return the number of steps of a row that would have `steps` of T; a row of T steps is the longest."""
+    """Return the new number of steps of a row with `steps` of T steps; a row of T steps is the longest."""
     return -(-steps * (T - max(2, T // 3)) // T) if reach == "below" else min(steps, 1)
 
 
@@ -179,7 +179,7 @@ def _arranged(rising: list[int], order: str) -> list[int]:
     if order in ("rising", "falling") or len(rising) < 2:
         return rising[::-1] if order == "falling" else rising
     *others, longest = rising
-    # No other row is as long, but for one step, than which a row cannot be shorter and still be run.
+    # All other rows are shorter by a step at least, except rows of one step, which is the shortest row that still runs.
     shorter = [min(steps, max(longest - 1, 1)) for steps in others]
     if order == "ends":
         return [longest, *shorter[:-1], longest]
@@ -189,7 +189,7 @@ def _arranged(rising: list[int], order: str) -> list[int]:
 
 
 def _of_uneven(test: Callable[[list[int]], bool]) -> Callable[[Observed], bool]:
-    """Return the test of a node's lengths where rows have several."""
+    """Return the test of a node's lengths; False if all rows have the same length."""
 
     def holds(o: Observed) -> bool:
         lengths = o.configuration.lengths.tolist()

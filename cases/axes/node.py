@@ -1,4 +1,4 @@
-"""Axes of the node: its attributes, the way in which they are written, and its outputs."""
+"""Axes of the node: its attributes, the ways to write them, and its outputs."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ INPUT_FORGET = Axis(
 
 
 def _ever_linear(operator: OperatorVersion) -> bool:
-    """Tell whether some version of an operator has linear_before_reset."""
+    """Return whether some version of an operator has linear_before_reset."""
     op, domain = operator.op_type, operator.domain
     return any("linear_before_reset" in operator_version(op, v, domain).attributes for v in versions_of(op, domain))
 
@@ -225,7 +225,7 @@ OUTPUT_SEQUENCE = Axis(
     often=(1, 1, 0, None),
     there=lambda operator, value: "output_sequence" in operator.attributes,
     attribute="output_sequence",
-    # Whether Y is given against output_sequence is an open question that other cases are for.
+    # Whether Y exists against output_sequence is an open question, which other cases test.
     rules=(
         Rule(
             "output_sequence",
@@ -285,7 +285,7 @@ EXPLICIT = Axis(
     name="explicit",
     values=(False, True),
     often=(False, False, True),
-    # Two ways to write a node at a time make a refusal hard to read.
+    # Two ways to write a node at the same time make a refusal hard to read.
     rules=(Rule("explicit", False, ("hidden_size",), lambda row: not row["hidden_size"], (True,), kind="open"),),
     forbidden=(
         Violation(
@@ -298,7 +298,7 @@ EXPLICIT = Axis(
     conditions={True: (of_values("defaults written down", "explicit", True),)},
 )
 
-# Kernels count inputs to find out whether one is there.
+# Kernels count inputs to find out whether one is present.
 PLACEHOLDERS = switch(
     "placeholders",
     legal_only=True,
@@ -314,18 +314,21 @@ PLACEHOLDERS = switch(
 
 @cache
 def output_subsets(operator: OperatorVersion) -> tuple[tuple[str, ...], ...]:
-    """Return every legal subset of outputs, by position in a case; all have those that the version requires. First
-    comes the subset that needs no attribute: Y, or Y_h if output_sequence must announce Y."""
+    """Return every legal subset of outputs, by position in a case; all have the outputs that the version requires.
+
+    The first subset is the one that needs no attribute: Y, or Y_h if output_sequence must announce Y.
+    """
     plain = "Y_h" if "output_sequence" in operator.attributes else "Y"
     required = operator.required_outputs
     optional = sorted(set(operator.outputs) - required, key=lambda n: (n != plain, n))
     counts = range(0 if required else 1, len(optional) + 1)
-    chosen = [set(some) | required for count in counts for some in itertools.combinations(optional, count)]
-    return tuple(_by_position(operator, some) for some in chosen)
+    chosen = [set(subset) | required for count in counts for subset in itertools.combinations(optional, count)]
+    return tuple(_by_position(operator, subset) for subset in chosen)
 
 
 def _by_position(operator: OperatorVersion, wanted: Collection[str]) -> tuple[str, ...]:
-    """Return wanted outputs, each in its place; an empty string keeps the place of another one."""
+    """Return the wanted outputs, each at its position; empty strings stand for outputs before them that are not
+    wanted."""
     named = [name if name in wanted else "" for name in operator.outputs]
     while not named[-1]:
         named.pop()

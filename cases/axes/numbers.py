@@ -1,4 +1,4 @@
-"""Axes of the numbers in the tensors: how they are drawn, and what is changed in them afterwards."""
+"""Axes of the numbers in the tensors: how they are drawn, and how they are changed afterwards."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ..specs.features import Observed
 
 _PLAIN = ("dense", "small", "large")
-"""Data that further changes leave readable."""
+"""Data in which further changes stay readable."""
 
-# Functions that go to a limit on both sides by way of e^x.
+# Functions that approach a limit on both sides and are computed from e^x.
 _SATURATING = frozenset({"Tanh", "Sigmoid", "ScaledTanh"})
 
 
@@ -27,7 +27,7 @@ def _product(o: Observed) -> float:
 
 
 def _steep(o: Observed) -> bool:
-    """Tell whether one product may bring an argument to where e^x leaves the range of T."""
+    """Return whether one product may bring an argument to where e^x leaves the range of T."""
     return bool(_product(o) >= np.log(o.configuration.format.largest))
 
 
@@ -54,7 +54,7 @@ _WORDS = {
 
 def _prepare_data(spec: Any, draft: TensorDraft) -> None:
     if spec.data == "exact":
-        # The fewer digits the data has, the more operations pass before the format's are used up.
+        # The fewer digits the data has, the more operations it takes to use up the format's digits.
         draft.precision = 3 if draft.format.precision >= 24 else 2
     draft.of_x, draft.of_states = _MAGNITUDES.get(spec.data, (0, 0))
     draft.of_weights = 2 if spec.data == "heavy" else 0
@@ -82,10 +82,10 @@ DATA = Axis(
     often=("dense", "dense", "dense", "small", "large", "heavy"),
     legal_only=True,
     rules=(
-        # Something must be there that can be spoilt.
+        # There must be elements that can be corrupted.
         Rule("data", "dense", ("T", "N"), without_numbers, ("nan-row", "inf-row")),
         Rule("data", "dense", ("lengths",), lambda row: row["lengths"] in ("absent", "full"), ("nan-padding",)),
-        # One step from given states is what makes a case one about accuracy.
+        # The case tests accuracy only with one step from given states.
         Rule("data", "dense", ("T", "initial"), lambda row: row["T"] != 1 or row["initial"] != "all", ("numerics",)),
     ),
     features=(
@@ -110,7 +110,7 @@ DATA = Axis(
 
 # Zeros: kernels skip them
 
-_SHARE = 3  # of so many elements one is 0
+_SHARE = 3  # one element in so many is 0
 _WHOLE = ("X", "W", "R", "B", "P", "initial_h", "initial_c")
 
 
@@ -134,15 +134,15 @@ def _fill_zeros(spec: Any, draft: TensorDraft) -> None:
             state[:, 0] = 0
     elif spec.zeros == "elements":
         for name in ("X", "W", "R"):
-            own = f"{spec.op}/zeros/{name}/{spec.weights_seed}"
-            inputs[name] = _thinned(inputs[name], draft.key(name, "zeros/") if name == "X" else own)
+            key = f"{spec.op}/zeros/{name}/{spec.weights_seed}"
+            inputs[name] = _thinned(inputs[name], draft.key(name, "zeros/") if name == "X" else key)
     elif spec.zeros == "weights":
         for name in ("W", "R"):
             inputs[name] = inputs[name].copy()
             inputs[name][:, ::_SHARE] = 0
     elif spec.zeros == "tensor":
-        there = [name for name in _WHOLE if name in inputs]
-        chosen = there[spec.seed % len(there)]
+        present = [name for name in _WHOLE if name in inputs]
+        chosen = present[spec.seed % len(present)]
         inputs[chosen] = np.zeros_like(inputs[chosen])
 
 
@@ -186,7 +186,7 @@ ZEROS = Axis(
     ordered=True,
     legal_only=True,
     rules=(
-        # Numbers that are spoilt, or exact to the last digit, stay what they are.
+        # Numbers that are corrupted, or exact to the last digit, are not changed.
         Rule("zeros", "none", ("data",), lambda row: row["data"] not in _PLAIN, _ZEROS[1:]),
         Rule("zeros", "none", ("T", "N"), without_numbers, _ZEROS[1:]),
         Rule("zeros", "none", ("T",), lambda row: row["T"] < 2, ("ends",)),
@@ -202,8 +202,8 @@ ZEROS = Axis(
 
 # Extremes
 
-# By word, the tensors and by which power of two they are larger than usual. Tables and clamps of kernels end at 8 or
-# 16, int8 scales at 127.
+# By value, the tensors and the power of two by which they are larger than usual. Tables and clamps of kernels end at 8
+# or 16, int8 scales at 127.
 _LARGER = {
     "weights": (("W", "R"), 5),
     "bias": (("B",), 6),
@@ -227,7 +227,8 @@ def _fill_extremes(spec: Any, draft: TensorDraft) -> None:
     form = FORMATS[spec.type]
     least = float(form.least_normal)
     if spec.extremes == "subnormal":
-        # By a power of two that leaves the largest below the least normal number: as many digits as there are.
+        # By a power of two that leaves the largest below the least normal number, and so keeps as many digits as
+        # possible.
         exponent = np.frexp(np.abs(X.astype(np.float64)).max(initial=1.0))[1]
         X[...] = _times(X, least, 2.0 ** -float(exponent))
     elif spec.extremes == "subnormal-weights":
@@ -299,7 +300,7 @@ EXTREMES = Axis(
     fill=_fill_extremes,
 )
 
-# Numbers that are the same in several places: kernels look cached data up by its source
+# Numbers that are the same in several places: kernels look up cached data by its source
 
 _TIED = {"W": ("W",), "R": ("R",), "directions": ("W", "R", "B", "P")}
 
@@ -358,7 +359,7 @@ ALIKE = Axis(
     rules=(
         Rule("alike", "none", ("direction",), lambda row: row["direction"] != "bidirectional", tuple(_TIED)),
         Rule("alike", "none", ("data",), lambda row: row["data"] not in _PLAIN, _ALIKE[1:]),
-        # Zeros of one place are not copied to others.
+        # Zeros at one place are not copied to others.
         Rule("alike", "none", ("zeros",), lambda row: row["zeros"] != "none", ("steps", "rows", "states", "bias")),
         Rule("alike", "none", ("T", "N"), without_numbers, _ALIKE[1:]),
         Rule("alike", "none", ("T",), lambda row: row["T"] < 2, ("steps",)),

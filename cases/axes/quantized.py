@@ -23,12 +23,12 @@ _OUTPUTS = ("Y", "Y_h", "Y_c")
 
 
 def can_be_quantized(operator: OperatorVersion, value: Any = None) -> bool:
-    """Tell whether there are quantized cases of an operator version."""
+    """Return whether an operator version has quantized cases."""
     return not operator.domain and "float32" in operator.types and operator.last_opset >= _FIRST_OPSET
 
 
 def features_of_levels(bits: int) -> frozenset[str]:
-    """Return the features of a node whose levels have so many bits; none without levels."""
+    """Return the features of a node whose levels have `bits` bits; none without levels."""
     return frozenset({"quantized", f"quantized-{bits}-bits"} if bits else ())
 
 
@@ -44,7 +44,7 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
     "data": ("dense", "small", "large", "heavy", "one-sign", "exact"),
     "extremes": ("none",),
     "held": ("fixed",),
-    # Sessions do no more than run: all else is tried with float models.
+    # Sessions only run: all other actions are tested with float models.
     **{axis.name: axis.values[:1] for axis in EVENTFUL},
 }
 """Values that quantized cases may have, by field."""
@@ -69,10 +69,10 @@ QUANTIZATION = Axis(
     block=BLOCK,
     rules=(
         *(_usual_only(field, values) for field, values in _USUAL.items()),
-        # A calibration has nothing to say of no numbers.
+        # Without numbers there is nothing to calibrate.
         Rule("quantization", "none", ("T", "N"), without_numbers, INTEGERS),
     ),
-    level="none",  # who cannot take levels is not denied a certificate of float nodes
+    level="none",  # a runtime without quantized nodes can still get a certificate for float nodes
     features=(
         Feature("quantized", "quantized tensors", case=lambda spec: spec.quantization != "none"),
         *map(_levels, (8, 16)),
@@ -96,9 +96,9 @@ def _detail(
     values
         The usual one first, which every other case has.
     tensors
-        The values of ``quantized_tensors`` beside which its own matter; all but the usual one, or `bound`.
+        The values of ``quantized_tensors`` for which its values matter; all but the usual one, or `bound`.
     features
-        By feature its words, and the values that have it.
+        By feature its description, and the values that have it.
     """
     usual, *others = values
 
@@ -177,7 +177,7 @@ BIAS_TYPE = _detail(
     },
     rules=(
         Rule("bias_type", "same", ("bias",), lambda row: not row["bias"], ("float", "product", "int32")),
-        # Beside what B may be a number, or have the scale of a product: X and W have levels there.
+        # For B to be a plain number, or to have the scale of a product, X and W must have levels.
         Rule(
             "bias_type",
             "same",

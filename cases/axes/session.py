@@ -1,5 +1,5 @@
-"""Axes of the model around the node and of its sessions: constants, sizes with names, runs before a case's own, other
-sessions beside it, outputs held between them."""
+"""Axes of the model around the node and of its sessions: constants, named sizes, runs before a case's own, other
+sessions beside it, and outputs held between them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Turn(NamedTuple):
     session
         0 for the case's own; 1 for another one, of a model with the other weights.
     part
-        The part of the inputs that is another one; the others are the case's own. All are as `run` and `weights` say
-        where it is empty.
+        The part of the inputs that is replaced, while all others are the case's own. If it is empty, all inputs are
+        those of `run` and `weights`.
     """
 
     run: int
@@ -40,7 +40,7 @@ class Turn(NamedTuple):
 
 
 class SessionScript:
-    """Draft of the sessions of a case, to which axes add in turn.
+    """Draft of the sessions of a case, which axes extend in turn.
 
     turns
         The runs in their order; the case's own is among them.
@@ -63,7 +63,7 @@ class SessionScript:
         self.needs |= {needs} - {""}
 
 
-# Numbers of runs with other data than the case's own, which is 0
+# Numbers of runs with other data than the case's own, whose number is 0
 _RERUN, _UP, _DOWN, _OTHER, _AFTER, _OVERRIDING = 1, 2, 3, 4, 5, 6
 
 # Constants
@@ -72,7 +72,7 @@ CONSTANTS = ("W", "R", "B", "P")
 """The weights of ONNX's own operators."""
 
 OVERRIDDEN = ("overridden", "zeroed")
-"""Values of ``held`` for cases whose own run feeds other numbers than the model holds."""
+"""Values of ``held`` for cases whose own run feeds numbers that differ from the model's."""
 
 _SINGLE: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("X", *CONSTANTS)},
@@ -81,11 +81,11 @@ _SINGLE: Mapping[str, tuple[str, ...]] = {
 }
 _ALONE = ("W", "R", "B", "P", "initial_h", "initial_c")
 _OF_INPUTS = {"B": "bias", "P": "peepholes", "states": "initial", "lengths": "lengths"}
-"""By input the field that brings it."""
+"""The field that adds an input, by input."""
 
 
 def held(operator: OperatorVersion, name: str) -> bool:
-    """Tell whether an input is the same in every run: weights, and their scales and zero points."""
+    """Return whether an input is the same in every run: weights, and their scales and zero points."""
     return name in operator.inputs and name != "X" and not operator.tensors[name].rows
 
 
@@ -124,9 +124,9 @@ CONSTANT = Axis(
             lambda row: row["reruns"] in ("sizes", "growing"),
             ("X", "states", "lengths"),
         ),
-        # An X of another width is what a session is to refuse.
+        # The session must refuse an X of another width.
         Rule("constant", "weights", ("after_refusal",), lambda row: row["after_refusal"], ("X",)),
-        # Which numbers lie past a row's length changes from run to run.
+        # The numbers past a row's length change from run to run.
         Rule("constant", "weights", ("data",), lambda row: row["data"] == "nan-padding", ("X",)),
         Rule("constant", "weights", ("waves",), lambda row: row["waves"], ("X", "states", "lengths")),
         Rule("constant", "weights", ("weights",), lambda row: row["weights"] != "input", tuple(_SINGLE)),
@@ -148,9 +148,9 @@ def _script_held(spec: Any, script: SessionScript) -> None:
         script.before(Turn(_OVERRIDING, weights=1), needs="weights")
 
 
-# fixed; listed (constants are graph inputs too, and not fed); overridden (they are fed numbers that differ from the
-# model's); once (they are fed in the run before, and then not); zeroed (they are fed, and the model holds zeros, as
-# exporters write states)
+# fixed; listed (constants are graph inputs too, and not fed); overridden (the numbers that are fed differ from the
+# model's); once (they are fed in the run before, and not afterwards); zeroed (they are fed, and the model holds zeros,
+# as exporters write states)
 HELD = Axis(
     name="held",
     values=("fixed", "listed", "overridden", "once", "zeroed"),
@@ -206,7 +206,7 @@ FED = Axis(
 DIMENSIONS = Axis(
     name="dimensions",
     values=("static", "symbolic"),
-    # Inputs of another size have no place in a model whose dimensions are numbers.
+    # Inputs of another size do not fit a model whose dimensions are numbers.
     rules=(
         Rule("dimensions", "symbolic", ("reruns",), lambda row: row["reruns"] in ("sizes", "growing"), ("static",)),
     ),
@@ -259,11 +259,11 @@ RERUNS = Axis(
     script=lambda spec, script: script.before(Turn(_RERUN)) if spec.reruns != "none" else None,
 )
 
-# Sessions that do more
+# Sessions with special events
 
 
 def _event(name: str, feature: str, words: str, **members: Any) -> Axis:
-    """Return the axis of something that a session seldom does, with its one feature."""
+    """Return the axis of a rare event of a session, with its one feature."""
     case = Feature(feature, words, case=lambda spec: bool(getattr(spec, name)))
     return switch(name, level="complete", features=(case,), **members)
 
@@ -273,12 +273,12 @@ def _script_reweighed(spec: Any, script: SessionScript) -> None:
         script.before(Turn(0, weights=1), needs="weights")
 
 
-# Fed weights that differ in the run before: a kernel must not keep data that it packed or cached from them.
+# The weights that the run before is fed differ: a kernel must not keep data that it packed or cached from them.
 REWEIGHED = _event(
     "reweighed",
     "other-weights",
     "an earlier run with other weights",
-    # Weights that are constants cannot change.
+    # Constant weights cannot change.
     rules=(Rule("reweighed", False, ("weights",), lambda row: row["weights"] == "initializer", (True,)),),
     script=_script_reweighed,
 )
@@ -301,7 +301,7 @@ WAVES = _event(
     "waves",
     "waves",
     "earlier runs of sizes that go up and down",
-    # Inputs of another size have no place in a model whose dimensions are numbers.
+    # Inputs of another size do not fit a model whose dimensions are numbers.
     rules=(Rule("waves", False, ("dimensions",), lambda row: row["dimensions"] == "static", (True,)),),
     prepare=_prepare_waves,
     script=_script_waves,
@@ -313,8 +313,8 @@ def _script_beside(spec: Any, script: SessionScript) -> None:
         script.before(Turn(0), Turn(0, weights=1, session=1), needs="several")
 
 
-# A session of the same node with other weights is made and run between two runs of the case's own: neither may know of
-# the other.
+# A session of the same node with other weights is created and run between two runs of the case's own. Neither may
+# affect the other.
 BESIDE = _event("beside", "two-sessions", "another session at the same time", script=_script_beside)
 
 
@@ -326,7 +326,7 @@ def _script_many(spec: Any, script: SessionScript) -> None:
         script.turns *= 16
 
 
-# The runs of the session, two at least, take turns sixteen times: counters, pools and caches come round.
+# The runs of the session, two at least, are repeated in turn sixteen times: counters, pools and caches come round.
 MANY = _event("many", "many-runs", "many earlier runs", script=_script_many)
 
 
@@ -336,7 +336,7 @@ def _script_refusal(spec: Any, script: SessionScript) -> None:
         script.refused = True
 
 
-# The case's own inputs run, then X comes with a column too many, which cannot be right, then its own run again.
+# The case's own inputs run, then an invalid X with a column too many, then the case's own run again.
 AFTER_REFUSAL = _event(
     "after_refusal", "after-refusal", "an earlier run that was refused", marked="refusal", script=_script_refusal
 )
@@ -365,8 +365,8 @@ def _script_nearly(spec: Any, script: SessionScript) -> None:
 # none; or the difference of the run before: weights in their middle (neither in the first nor in the last quarter of
 # their elements), their tail (the last quarter) or one element; W, R, B, P alone; the lengths (the same ones, of other
 # rows), the initial states, the middle of X; plain (its rows are whole and its states zeros). Kernels cache data made
-# from an input, and check whether the input is the same by its first elements, its sum, or another input; or decide in
-# the first run for later ones.
+# from an input, and check whether the input is the same by its first elements, its sum, or another input. Or they
+# decide in the first run for later ones.
 NEARLY = Axis(
     name="nearly",
     values=_NEARLY,
@@ -413,7 +413,8 @@ NEARLY = Axis(
 
 
 def nearly_own(part: str, own: Arrays, others: Arrays, fixed: frozenset[str], steps: int) -> Arrays:
-    """Return a case's inputs with that part replaced; `fixed` ones stay. A whole row has so many steps."""
+    """Return a case's inputs with one part replaced by that of other inputs; `fixed` ones stay. A whole row has `steps`
+    steps."""
     if part in CONSTANTS:
         return {**own, part: others[part]}
     if part == "lengths":
@@ -441,13 +442,14 @@ def _mixed(part: str, own: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
 
 
 EVENTFUL: tuple[Axis, ...] = (REWEIGHED, NEARLY, WAVES, BESIDE, MANY, AFTER_REFUSAL, KEPT)
-"""Axes of sessions, in the order in which they add to a script. Cases are quantized without."""
+"""Axes of sessions, in the order in which they extend a script. Quantized cases do not use them."""
 
 # Neighbours
 
 _NEIGHBOURS = ("twins", "last-step")
 _LONE = {**{axis.name: axis.values[0] for axis in EVENTFUL}, "held": "fixed", "constant": "weights"}
-"""Sessions that do more, and constants that do not stay what they are, are of lone nodes."""
+"""Values that fields must have in cases with neighbours: events of sessions, and constants that change, are for single
+nodes."""
 
 
 def _lone_only(field: str, value: Any) -> Rule:
@@ -457,7 +459,7 @@ def _lone_only(field: str, value: Any) -> Rule:
 # none; twins (two more nodes with the same X and W: one that differs from the case's own only in clip, and one with
 # different other inputs); last-step (a second node begins where the last step of the first one's Y ends). Kernels cache
 # packed weights by the name of one of them, merge nodes that are nearly the same, and replace the last step of Y by
-# Y_h. specs/graphs.py makes them.
+# Y_h. The models are built in specs/graphs.py.
 NEIGHBOURS = Axis(
     name="neighbours",
     values=("none", *_NEIGHBOURS),

@@ -55,17 +55,19 @@ ELEMENT_TYPE = Axis(
 
 LONGEST, HIGHEST_SEED = 2**20, 2**63 - 1
 _OTHERS = 3
-"""Draws of other numbers with which a smaller size is tried."""
+"""Number of draws of other numbers with which a smaller size is tried."""
 
 
 def smaller(name: str) -> Callable[[Any], Iterator[Changes]]:
-    """Return the function that yields smaller sizes of a spec. Whether anything shows depends on which numbers there
-    are where they are few, so others are tried as well."""
+    """Return the function that yields smaller sizes of a spec.
+
+    With few numbers, a failure depends on their values, so other draws are tried as well.
+    """
 
     def changes(spec: Any) -> Iterator[Changes]:
         value = getattr(spec, name)
         seeded = [seed for seed in ("seed", "weights_seed") if seed in spec.__dataclass_fields__]
-        # Of nothing at all, one is the plainer size.
+        # If the size is 0, 1 is the simpler size.
         for size in dict.fromkeys((1, 2, 3, value // 2, value - 1)):
             if 0 < size < value or (size == 1 and not value):
                 yield {name: size}
@@ -160,7 +162,7 @@ BIAS = Axis(
 
 
 def _one_input_more(draft: Draft) -> None:
-    """Add an input behind the last one; GRU and RNN get the one that LSTM has there."""
+    """Add an input after the last one; GRU and RNN get the one that LSTM has there."""
     name = "extra" if "initial_c" in draft.operator.inputs else "initial_c"
     draft.inputs[name] = draft.inputs["initial_h"].copy()
 
@@ -256,7 +258,7 @@ PEEPHOLES = Axis(
 
 
 def _without_seeds(spec: Any) -> Iterator[Changes]:
-    """Yield both seeds together: numbers of one go with those of the other."""
+    """Yield both seeds together: the numbers of one belong to those of the other."""
     if spec.seed:
         yield dict.fromkeys([seed for seed in ("seed", "weights_seed") if seed in spec.__dataclass_fields__], 0)
 

@@ -2,8 +2,8 @@
 
 Only the documents' stated or implied rules count: a name out of a closed list, a number or a shape that contradicts
 another one, an attribute, input, output or type that the operator version does not have. Cases that the documents leave
-open are marked so: a negative clip, more coefficients than functions, input_forget 2 (they couple "if 1"). Refusing
-those and computing anything are both right; only the end of the process is not.
+open are marked so: a negative clip, more coefficients than functions, input_forget 2 (they couple "if 1"). For these, a
+refusal and any result are both right; only a crash of the process is not.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ Array = NDArray[Any]
 
 
 class Draft(Struct):
-    """Parts that a model is made of, for a violation to change: attributes, inputs in order of their places,
-    outputs."""
+    """Parts of a model for a violation to change: attributes, inputs in order of position, outputs."""
 
     operator: OperatorVersion
     H: int
@@ -116,8 +115,8 @@ def sized(name: str, axis: int, size: Callable[[int], int]) -> Callable[[Draft],
         length = array.shape[axis]
         if not length:
             raise IndexError(f"element of {name} along axis {axis}")
-        taken: Array = array.take(np.arange(size(length)) % length, axis)
-        return taken
+        result: Array = array.take(np.arange(size(length)) % length, axis)
+        return result
 
     return changed(name, resized)
 
@@ -132,12 +131,12 @@ def without_input(name: str) -> Callable[[Draft], None]:
 
 
 def has(name: str) -> Callable[[OperatorVersion], bool]:
-    """Tell whether a version has an attribute or input."""
+    """Return whether a version has an attribute or input."""
     return lambda operator: name in (*operator.attributes, *operator.inputs)
 
 
 def lacks(name: str) -> Callable[[OperatorVersion], bool]:
-    """Tell whether a version lacks an attribute."""
+    """Return whether a version lacks an attribute."""
     return lambda operator: name not in operator.attributes
 
 
