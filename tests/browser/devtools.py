@@ -76,13 +76,13 @@ class Browser:
         shutil.rmtree(self._profile, ignore_errors=True)
 
     def _connect(self) -> None:
-        place = Path(self._profile) / "DevToolsActivePort"
+        port_file = Path(self._profile) / "DevToolsActivePort"
         deadline = time.monotonic() + PATIENCE
-        while not (place.is_file() and len(place.read_text().split()) == 2):
+        while not (port_file.is_file() and len(port_file.read_text().split()) == 2):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise PageError("the browser did not start")
             time.sleep(0.05)
-        port = int(place.read_text().split()[0])
+        port = int(port_file.read_text().split()[0])
         pages: list[dict[str, Any]] = []
         while not pages:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=PATIENCE) as answer:
@@ -180,8 +180,8 @@ class Browser:
 
     def _go(self, url: str) -> None:
         self.command("Page.navigate", url=url)
-        there = "document.readyState === 'complete'"
-        self.settle(there if url == "about:blank" else f"{there} && location.href !== 'about:blank'")
+        loaded = "document.readyState === 'complete'"
+        self.settle(loaded if url == "about:blank" else f"{loaded} && location.href !== 'about:blank'")
 
     def settle(self, condition: str = "true") -> None:
         """Wait until a condition holds in the page and its effects are drawn."""
@@ -207,12 +207,12 @@ class Browser:
         """Click with the mouse in the middle of the first element that matches a selector."""
         self.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
         self.settle()
-        place = self.js(
+        centre = self.js(
             f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getClientRects()[0];"
             " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
-        for kind in ("mousePressed", "mouseReleased"):
-            self.command("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+        for event in ("mousePressed", "mouseReleased"):
+            self.command("Input.dispatchMouseEvent", type=event, x=centre[0], y=centre[1], button="left", clickCount=1)
         self.settle()
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:

@@ -63,29 +63,32 @@ def browser(_window: Browser) -> Browser:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a report on two targets, with evidence."""
-    place = tmp_path_factory.mktemp("browser")
+    root = tmp_path_factory.mktemp("browser")
     rows = sample_results()
-    one = write_run(place / "run", rows, sample_info(rows))
-    add_evidence(one, {case: exhibit(case) for case in (NEW_CASE, KNOWN_CASE)}, larger={NEW_CASE: KNOWN_CASE})
-    others = sample_results("onnx-reference")
-    two = write_run(place / "two", others, sample_info(others, "onnx-reference"))
-    write_report([one, two], place / "report")
-    shutil.rmtree(one)
-    shutil.rmtree(two)
-    return place / "report"
+    first = write_run(root / "run", rows, sample_info(rows))
+    add_evidence(first, {case: exhibit(case) for case in (NEW_CASE, KNOWN_CASE)}, larger={NEW_CASE: KNOWN_CASE})
+    second_rows = sample_results("onnx-reference")
+    second = write_run(root / "two", second_rows, sample_info(second_rows, "onnx-reference"))
+    write_report([first, second], root / "report")
+    shutil.rmtree(first)
+    shutil.rmtree(second)
+    return root / "report"
 
 
 @pytest.fixture(scope="module")
 def difference(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the address of a page on the differences between two runs, with one regression and one improvement at
     least."""
-    place = tmp_path_factory.mktemp("difference")
+    root = tmp_path_factory.mktemp("difference")
     rows = sample_results()
-    others = [row | {"verdict": "wrong"} if number < 3 else row for number, row in enumerate(sample_results())]
-    mended = next(number for number, row in enumerate(others) if number > 3 and row["verdict"] == "wrong")
-    others[mended] |= {"verdict": "pass"}
-    runs = [read_run(write_run(place / name, some, sample_info(some))) for name, some in (("a", rows), ("b", others))]
-    page = place / "difference.html"
+    changed_rows = [row | {"verdict": "wrong"} if number < 3 else row for number, row in enumerate(sample_results())]
+    fixed = next(number for number, row in enumerate(changed_rows) if number > 3 and row["verdict"] == "wrong")
+    changed_rows[fixed] |= {"verdict": "pass"}
+    runs = [
+        read_run(write_run(root / name, results, sample_info(results)))
+        for name, results in (("a", rows), ("b", changed_rows))
+    ]
+    page = root / "difference.html"
     page.write_text(render_difference(compare(*runs)), encoding="utf-8")
     return page.as_uri()
 
@@ -93,9 +96,9 @@ def difference(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a site on three releases of one runtime."""
-    place = tmp_path_factory.mktemp("site")
-    runs, _ = read_runs([release(place, version) for version in RELEASES])
-    page, _ = write_site(runs, place / "site", "onnxspec site runs --out site")
+    root = tmp_path_factory.mktemp("site")
+    runs, _ = read_runs([release(root, version) for version in RELEASES])
+    page, _ = write_site(runs, root / "site", "onnxspec site runs --out site")
     return page.parent
 
 
@@ -390,8 +393,8 @@ def test_two_targets_fit_on_a_desk_without_scrolling(browser: Browser, folder: P
 def _checker() -> str | None:
     """Return the source of axe-core, or None."""
     spec = importlib.util.find_spec("axe_core_python")
-    places = [Path(place) / "axe.min.js" for place in (spec.submodule_search_locations or [])] if spec else []
-    return next((place.read_text(encoding="utf-8") for place in places if place.is_file()), None)
+    paths = [Path(path) / "axe.min.js" for path in (spec.submodule_search_locations or [])] if spec else []
+    return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), None)
 
 
 @pytest.mark.parametrize(
@@ -441,7 +444,7 @@ def test_the_site_opens_from_its_files_fits_and_shuts_nobody_out(
     for page in (site / "index.html", site / "runtimes/some-runtime.html", site / "features/clip.html", finding):
         browser.open(page.as_uri())
         assert browser.complaints() == []
-        assert [each for each in browser.requests() if not each.startswith("data:")] == [page.as_uri()]
+        assert [url for url in browser.requests() if not url.startswith("data:")] == [page.as_uri()]
         assert browser.js("document.documentElement.scrollWidth <= innerWidth")
         if source is not None:
             assert _violations(browser, source) == []

@@ -244,10 +244,12 @@ started with &."""
 def descendants(pid: int) -> list[int]:
     """Return the ids of all descendants of a process, or none where the system has no such list."""
     try:
-        own = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+        children = [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        ]
     except OSError:
         return []
-    return [*own, *(further for child in own for further in descendants(child))]
+    return [*children, *(further for child in children for further in descendants(child))]
 
 
 def read_results(folder: Path) -> list[dict[str, Any]]:

@@ -65,9 +65,9 @@ def plan(kin: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Plan:
 @contextmanager
 def worker(address: str, *options: str, **variables: str) -> Iterator[None]:
     """Add a worker, as on a machine of a cluster."""
-    words = ["dask", "worker", address, "--no-dashboard", "--nthreads", "1", "--no-nanny", *options]
+    arguments = ["dask", "worker", address, "--no-dashboard", "--nthreads", "1", "--no-nanny", *options]
     started = subprocess.Popen(
-        [sys.executable, "-m", *words],
+        [sys.executable, "-m", *arguments],
         env={**os.environ, **variables},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -86,8 +86,8 @@ def verdicts(run: Run) -> dict[str, str]:
 
 def test_a_worker_that_is_killed_and_one_that_comes_cost_time_only(plan: Plan, address: str, tmp_path: Path) -> None:
     with RunWriter(tmp_path / "here") as writer:
-        here = execute(plan, writer)
-    assert {*verdicts(here).values()} == {"pass", "wrong"}
+        local = execute(plan, writer)
+    assert {*verdicts(local).values()} == {"pass", "wrong"}
     with distributed.Client(address) as client:
         running = list(client.run(os.getpid).values())
 
@@ -96,9 +96,9 @@ def test_a_worker_that_is_killed_and_one_that_comes_cost_time_only(plan: Plan, a
                 os.kill(running[0], signal.SIGKILL)
 
         with worker(address), cluster_at(address) as cluster:
-            there = run_shards(plan, tmp_path / "there", cluster, report=disturb)
-    assert verdicts(there) == verdicts(here)
-    assert there.exit_code == here.exit_code
+            remote = run_shards(plan, tmp_path / "there", cluster, report=disturb)
+    assert verdicts(remote) == verdicts(local)
+    assert remote.exit_code == local.exit_code
 
 
 def test_a_target_that_one_machine_has_is_run_there(plan: Plan, address: str, tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_a_target_that_one_machine_has_is_run_there(plan: Plan, address: str, tm
 
 def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path: Path) -> None:
     plain = ("run", "-t", "backend:lengths_ignored", "--op", "LSTM-14", "--no-extra")  # several shards
-    words = (*plain, "--scheduler", address, "--out", str(tmp_path / "run"))
-    start = command_line(*words)
+    arguments = (*plain, "--scheduler", address, "--out", str(tmp_path / "run"))
+    start = command_line(*arguments)
     start[2] = HEEDING + start[2]
     run = subprocess.Popen(start, env=kin, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     shards = tmp_path / "run" / "shards"
@@ -126,13 +126,13 @@ def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path
     assert run.returncode == 130
     *_, last = message.decode().splitlines()  # behind lines on shards that were back by then
     assert last.startswith("onnxspec: interrupted; what was obtained is in")
-    again = subprocess.run(command_line(*words, "--resume", "--quiet"), env=kin, timeout=100, capture_output=True)
+    again = subprocess.run(command_line(*arguments, "--resume", "--quiet"), env=kin, timeout=100, capture_output=True)
     assert again.returncode == 1, again.stderr
     subprocess.run(
         command_line(*plain, "--out", str(tmp_path / "here"), "--quiet"), env=kin, timeout=100, capture_output=True
     )
-    outcome, here = read_results(tmp_path / "run"), read_results(tmp_path / "here")
-    assert {row["case"]: row["verdict"] for row in outcome} == {row["case"]: row["verdict"] for row in here}
+    outcome, local = read_results(tmp_path / "run"), read_results(tmp_path / "here")
+    assert {row["case"]: row["verdict"] for row in outcome} == {row["case"]: row["verdict"] for row in local}
 
 
 def test_a_cluster_of_this_machine_s_processors(plan: Plan, tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_what_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch,
 
         kept: list[socket.socket] = []
         Thread(target=greet, daemon=True).start()
-        place = f"tcp://127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(ClusterError, match=f"no scheduler answers at {place}: {reason}"), cluster_at(place):
+        url = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=f"no scheduler answers at {url}: {reason}"), cluster_at(url):
             pass
         for connection in kept:
             connection.close()

@@ -37,9 +37,9 @@ def certificates(folder: Path, name: str) -> Files:
     signed = ["-CA", folder / "ca.pem", "-CAkey", ca_key, "-CAcreateserial", "-days", "2"]
     _openssl("x509", "-req", "-in", folder / "request.pem", *signed, "-out", folder / "cert.pem")
     members = {
-        f"distributed.comm.tls.{who}.{what}": str(folder / f"{what}.pem")
-        for who in ("client", "scheduler", "worker")
-        for what in ("cert", "key")
+        f"distributed.comm.tls.{role}.{part}": str(folder / f"{part}.pem")
+        for role in ("client", "scheduler", "worker")
+        for part in ("cert", "key")
     }
     return {"distributed.comm.tls.ca-file": str(folder / "ca.pem"), **members}
 
@@ -72,10 +72,10 @@ def test_a_run_over_tls_is_the_run_here(farm: tuple[str, Files], tmp_path: Path)
     address, files = farm
     plan = planned(Selection(cases=tuple(pick(6))), [parse_target("onnx-reference")])
     with RunWriter(tmp_path / "here") as writer:
-        (here,) = execute(plan, writer).targets
+        (local,) = execute(plan, writer).targets
     with dask.config.set(files), cluster_at(address) as cluster:
-        (there,) = run_shards(plan, tmp_path / "there", cluster).targets
-    results = [{(r.case, r.verdict, r.worst) for r in done.results} for done in (there, here)]
+        (remote,) = run_shards(plan, tmp_path / "there", cluster).targets
+    results = [{(r.case, r.verdict, r.worst) for r in done.results} for done in (remote, local)]
     assert results[0] == results[1]
 
 
@@ -91,5 +91,5 @@ def test_without_the_farm_s_certificates_nobody_gets_in(farm: tuple[str, Files],
         pass
     assert "\n" not in str(caught.value)
     # A client that is still open when it is collected can prevent the next one from starting.
-    clients = [thing for thing in gc.get_objects() if type(thing) is distributed.Client]
+    clients = [item for item in gc.get_objects() if type(item) is distributed.Client]
     assert {client.status for client in clients} <= {"closed"}

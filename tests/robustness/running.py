@@ -11,11 +11,11 @@ _LONG = 60.0  # seconds in which a machine under any load ends a process after a
 def processes_with(mark: str) -> list[int]:
     """Return the ids of running processes with a text in their command or environment."""
     ids = []
-    for place in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            command = (place / "cmdline").read_bytes()
-            if command and mark.encode() in command + b"\0" + (place / "environ").read_bytes():
-                ids.append(int(place.name))
+            command = (process / "cmdline").read_bytes()
+            if command and mark.encode() in command + b"\0" + (process / "environ").read_bytes():
+                ids.append(int(process.name))
         except OSError:
             continue
     return ids

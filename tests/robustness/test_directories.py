@@ -121,13 +121,13 @@ def _nothing_deep_stays(tmp_path: Path) -> Iterator[None]:
 
 def deep(folder: Path) -> None:
     folder.mkdir()
-    here = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     for _ in range(1200):
-        os.mkdir("d", dir_fd=here)
-        further = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = further
-    os.close(here)
+        os.mkdir("d", dir_fd=descriptor)
+        further = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = further
+    os.close(descriptor)
 
 
 def deep_json(folder: Path) -> None:

@@ -34,9 +34,9 @@ def command(
     **options: Any,
 ) -> Finished:
     """Run the command as its entry point starts it."""
-    words = [sys.executable, *python, "-c", before + START, *map(str, arguments)]
+    line = [sys.executable, *python, "-c", before + START, *map(str, arguments)]
     done = subprocess.run(
-        words, cwd=cwd, env=dict(environment), capture_output=True, check=False, timeout=LONG, **options
+        line, cwd=cwd, env=dict(environment), capture_output=True, check=False, timeout=LONG, **options
     )
     out, err = (stream.decode("utf-8", "backslashreplace") for stream in (done.stdout, done.stderr))
     assert "Traceback" not in out + err, err
@@ -98,14 +98,14 @@ def test_environments(kin: dict[str, str], few: list[str], tmp_path: Path, name:
 
 @pytest.mark.parametrize("name", ["with spaces", "with\nnewline", "ümläut \u202e", "-o", "'\"$(x);&", "\x1b[31m"])
 def test_places(kin: dict[str, str], few: list[str], tmp_path: Path, name: str) -> None:
-    place = tmp_path / name
-    place.mkdir()
-    options = ["--target", "backend:conforming", *few, f"--out={place / 'o'}"]
-    done = command("run", *options, cwd=place, environment=kin)
-    assert (done.code, whole(place / "o")) == (0, True), done.err
+    folder = tmp_path / name
+    folder.mkdir()
+    options = ["--target", "backend:conforming", *few, f"--out={folder / 'o'}"]
+    done = command("run", *options, cwd=folder, environment=kin)
+    assert (done.code, whole(folder / "o")) == (0, True), done.err
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
-    assert command("run", *options, "--resume", cwd=place, environment=kin).code == 0
+    assert command("run", *options, "--resume", cwd=folder, environment=kin).code == 0
 
 
 def test_a_user_without_rights(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ sys.meta_path.insert(0, Telling())
 def test_interrupted_while_it_loads(kin: dict[str, str], tmp_path: Path, after: float) -> None:
     """Interrupt at any time after our first module has started; output of Python before that is Python's own."""
     flag = tmp_path / "begun"
-    words = [sys.executable, "-c", HEEDING + TELLING.format(flag=str(flag)) + START, "list", "--profile", "smoke"]
+    arguments = [sys.executable, "-c", HEEDING + TELLING.format(flag=str(flag)) + START, "list", "--profile", "smoke"]
     with subprocess.Popen(
-        words, cwd=tmp_path, env=kin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        arguments, cwd=tmp_path, env=kin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
         while not flag.exists():
             time.sleep(0.002)
@@ -348,8 +348,8 @@ def test_the_suite_leaves_no_files_behind(kin: dict[str, str], few: list[str], t
     room = tmp_path / "tmp"
     room.mkdir()
     environment = {**kin, "TMPDIR": str(room)}
-    words = ("run", "--target", "backend:aborting", *few, "--no-extra", "--out", "o")
-    command(*words, cwd=tmp_path, environment=environment)
+    arguments = ("run", "--target", "backend:aborting", *few, "--no-extra", "--out", "o")
+    command(*arguments, cwd=tmp_path, environment=environment)
     assert list(room.iterdir()) == []
     shutil.rmtree(tmp_path / "o")
     assert [path.name for path in tmp_path.iterdir()] == ["tmp"]

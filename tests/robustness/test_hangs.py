@@ -33,7 +33,7 @@ ENDLESS = {
 
 
 def test_nothing_that_is_sent_gives_a_case_more_time(tmp_path: Path) -> None:
-    jobs = [each for name, words in ENDLESS.items() for each in (job(key="good"), job(words, name))]
+    jobs = [sent for name, code in ENDLESS.items() for sent in (job(key="good"), job(code, name))]
     with TargetProcess(program(tmp_path, time_limit=3.0), hangs=HangBudget(100)) as process:
         process.start()
         outcomes = list(process.run([*jobs, job(key="good")]))
@@ -97,7 +97,7 @@ def test_what_shares_something_with_what_hung_is_not_run_once_the_budget_is_spen
     jobs += [traited("", "c", "d"), *(traited(HANG, "b", str(k)) for k in range(150)), traited("", "d")]
     budget = HangBudget(2)
     outcomes = spend(tmp_path, budget, jobs)
-    assert [outcome.key for outcome in outcomes] == [each.key for each in jobs]
+    assert [outcome.key for outcome in outcomes] == [sent.key for sent in jobs]
     statuses = [outcome.status for outcome in outcomes]
     assert statuses == ["ran", "timed-out", "ran", "timed-out", "ran", *["not-run"] * 150, "ran"]
     assert outcomes[5].message == "not run: 2 cases have hung, those with: b; the budget is 2"

@@ -84,11 +84,11 @@ NONSENSE = {
 
 
 def test_what_makes_no_sense_costs_the_job_under_way_and_is_told(tmp_path: Path) -> None:
-    jobs = [each for name, words in NONSENSE.items() for each in (job(key=f"before {name}"), job(words, name))]
+    jobs = [sent for name, code in NONSENSE.items() for sent in (job(key=f"before {name}"), job(code, name))]
     with TargetProcess(program(tmp_path)) as process:
         process.start()
         outcomes = {outcome.key: outcome for outcome in process.run([*jobs, job(key="last")])}
-    assert list(outcomes) == [each.key for each in jobs] + ["last"]
+    assert list(outcomes) == [sent.key for sent in jobs] + ["last"]
     assert {name: outcomes[name].status for name in NONSENSE} == dict.fromkeys(NONSENSE, "crashed")
     for name in NONSENSE:
         message = outcomes[name].message
@@ -111,7 +111,7 @@ LONG = {
 def test_texts_are_cut_and_made_printable(tmp_path: Path) -> None:
     with TargetProcess(program(tmp_path)) as process:
         process.start()
-        outcomes = list(process.run(job(words, name) for name, words in LONG.items()))
+        outcomes = list(process.run(job(code, name) for name, code in LONG.items()))
     for outcome in outcomes:
         text = getattr(outcome, outcome.key)
         assert text.replace("\n", "").isprintable()
@@ -123,10 +123,10 @@ def test_texts_are_cut_and_made_printable(tmp_path: Path) -> None:
 def test_more_bytes_than_a_case_may_return_are_not_taken(tmp_path: Path) -> None:
     """The limit on a program; the bundled worker enforces its own limit in the same way."""
     target = program(tmp_path, output_limit=1 << 20)
-    words = "parts = [('float32', [1 << 20], bytes(4 << 20))]"
+    code = "parts = [('float32', [1 << 20], bytes(4 << 20))]"
     with TargetProcess(target) as process:
         process.start()
-        before, breach, after = process.run([job(), job(words), job()])
+        before, breach, after = process.run([job(), job(code), job()])
     assert (before.status, breach.status, after.status) == ("ran", "crashed", "ran")
     assert "more than the" in breach.message
 

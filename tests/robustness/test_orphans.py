@@ -51,11 +51,11 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 def test_nothing_that_a_program_starts_outlives_it(tmp_path: Path, end: str) -> None:
-    words = START.replace("MARKED", str(tmp_path)) + ENDS[end]
+    code = START.replace("MARKED", str(tmp_path)) + ENDS[end]
     limit = 3.0 if "sleep" in ENDS[end] else 60.0
     with TargetProcess(program(tmp_path, time_limit=limit)) as process:
         process.start()
-        outcomes = list(process.run([job(key="before"), job(words, "the one"), job(key="after")]))
+        outcomes = list(process.run([job(key="before"), job(code, "the one"), job(key="after")]))
         assert processes_with(str(tmp_path))
     statuses = [outcome.status for outcome in outcomes]
     assert statuses[1] == ("ran" if end == "reports" else "timed-out" if limit == 3.0 else "crashed")
@@ -99,10 +99,10 @@ def test_nothing_that_a_runtime_starts_outlives_its_worker(backend: Target, tmp_
     """A worker that ends its watcher must not also hide its processes: they could not be distinguished from unrelated
     ones."""
     start = START.replace("start({})", "start()") if end == "ends its watcher" else START
-    words = start.replace("MARKED", str(tmp_path)) + WORKER_ENDS[end]
-    dying = replace(job(), model=model(producer=words).SerializeToString())
+    code = start.replace("MARKED", str(tmp_path)) + WORKER_ENDS[end]
+    dying = replace(job(), model=model(producer=code).SerializeToString())
     good = replace(job(), model=model().SerializeToString())
-    limit = 3.0 if "sleep" in words.rpartition("\n")[2] else 60.0
+    limit = 3.0 if "sleep" in code.rpartition("\n")[2] else 60.0
     with TargetProcess(replace(backend, time_limit=limit)) as process:
         process.start()
         outcomes = list(process.run([good, dying, good]))
@@ -113,9 +113,7 @@ def test_nothing_that_a_runtime_starts_outlives_its_worker(backend: Target, tmp_
 
 def test_a_runtime_that_forks_and_comes_back_twice_costs_nobody_anything(backend: Target) -> None:
     """After a fork in the runtime, a copy of the worker returns from it too, and would report a second time."""
-    twice = [
-        replace(job(), model=model(producer=words).SerializeToString()) for words in ("os.fork()", "", "os.fork()")
-    ]
+    twice = [replace(job(), model=model(producer=code).SerializeToString()) for code in ("os.fork()", "", "os.fork()")]
     with TargetProcess(backend) as process:
         process.start()
         outcomes = list(process.run(twice * 4))
@@ -179,7 +177,7 @@ if not os.path.exists({mark!r}):
 
 def test_nothing_outlives_a_run_that_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
-    words = START.replace("MARKED", str(tmp_path)) + "time.sleep(1000)"
+    code = START.replace("MARKED", str(tmp_path)) + "time.sleep(1000)"
     script.write_text(
         "import os, signal, sys, threading, time\n"
         "from pathlib import Path\n"
@@ -190,7 +188,7 @@ def test_nothing_outlives_a_run_that_is_killed(tmp_path: Path) -> None:
         "target = Target('hostile', 'external', command=command)\n"
         "process = TargetProcess(target)\n"
         "process.start()\n"
-        f"run = process.run([Job('k', {words.encode()!r}, ({{}},))])\n"
+        f"run = process.run([Job('k', {code.encode()!r}, ({{}},))])\n"
         "threading.Thread(target=next, args=[run], daemon=True).start()\n"
         "time.sleep(2)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

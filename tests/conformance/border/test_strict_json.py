@@ -199,8 +199,8 @@ PIECES += [b"1e999", b"\\u0022", b"\\ud800"]
 def test_a_line_is_read_as_a_close_look_reads_it(line: Line, changes: list[tuple[float, int, bytes]]) -> None:
     """Both parsers return the same record or message for any line; unknown keys may hold any number."""
     text = encode(line).encode("ascii")
-    for place, gone, piece in changes:
-        at = round(place * len(text))
+    for position, gone, piece in changes:
+        at = round(position * len(text))
         text = text[:at] + piece + text[at + gone :]
     record, by_python = (
         _record_or_message(read) for read in (lambda: decode(text, Line), lambda: typed(parse(text), Line))

@@ -64,7 +64,7 @@ def test_shards_are_packed_together_and_a_small_profile_is_a_trial(inside: Insid
 
 
 def test_what_cannot_be_packed_is_said_in_a_line(inside: Inside, tmp_path: Path, certified_run: Path) -> None:
-    for words, why in (
+    for options, reason in (
         (["certify", certified_run, "--out", "p.zip"], "required"),
         (["certify", *WHO, "--out", "p.zip"], "RUN"),
         (["certify", "nowhere", *WHO, "--out", "p.zip"], "no such directory"),
@@ -74,9 +74,9 @@ def test_what_cannot_be_packed_is_said_in_a_line(inside: Inside, tmp_path: Path,
         (["certify", certified_run, "--waivers", "no.toml", *WHO, "--out", "p.zip"], "cannot be read"),
         (["verify", "nowhere.zip"], "No such file"),
     ):
-        done = inside(*words)
-        assert done.code == 2, (words, done.out)
-        assert why in done.complaint, done.complaint
+        done = inside(*options)
+        assert done.code == 2, (options, done.out)
+        assert reason in done.complaint, done.complaint
     assert not (tmp_path / "p.zip").exists()
 
 
@@ -110,16 +110,16 @@ def test_an_edited_package_is_told_with_what_is_claimed_and_what_is_shown(
 
 
 def test_packages_fit_the_published_schemas(certified_files: Files) -> None:
-    there: dict[str, Any] = {p.name: json.loads(p.read_text(encoding="utf-8")) for p in PUBLISHED.iterdir()}
+    published: dict[str, Any] = {p.name: json.loads(p.read_text(encoding="utf-8")) for p in PUBLISHED.iterdir()}
     for name in ("statement", "environment", "suite"):  # a signed package has an envelope too
-        schema = there[f"{name}.schema.json"]
+        schema = published[f"{name}.schema.json"]
         Draft202012Validator.check_schema(schema)
         Draft202012Validator(schema).validate(json.loads(certified_files[f"{name.upper()}.json"]))
 
 
 def test_the_environment_is_measured_in_the_worker(certified_files: Files) -> None:
     measured = json.loads(certified_files["ENVIRONMENT.json"])
-    packages = {each["name"]: each for each in measured["packages"]}
+    packages = {package["name"]: package for package in measured["packages"]}
     assert measured["measured"]
     assert {"onnxruntime", "numpy"} <= set(packages)
     assert all(

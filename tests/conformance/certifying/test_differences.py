@@ -75,7 +75,7 @@ def test_everything_else_counts(one: Any, other: Any, place: str) -> None:
 def test_texts_are_equal_or_they_differ(one: str, other: str, record: dict[str, Any]) -> None:
     """Versions, names and digests that look like numbers are texts, wherever they are."""
     for key in ("message", "title", "printed"):
-        assert [place for place, _, _ in differences({**record, key: one}, {**record, key: other})] == [key]
+        assert [path for path, _, _ in differences({**record, key: one}, {**record, key: other})] == [key]
 
 
 @pytest.mark.parametrize(("one", "other"), [("Runtime 2.1", "Runtime 2.10"), ("67e701", "67e702"), ("1.0", "1.00")])
@@ -96,6 +96,6 @@ def test_means_of_a_run_have_the_tolerance_of_their_sums_and_nothing_else_of_it(
 
 
 def test_what_is_shown_of_a_value_is_one_bounded_line() -> None:
-    ((_, one, _),) = differences({"a": "x\n\x1b[31m" + "y" * 1000}, {"a": ""})
-    assert one.isprintable()
-    assert len(one) < 200
+    ((_, shown, _),) = differences({"a": "x\n\x1b[31m" + "y" * 1000}, {"a": ""})
+    assert shown.isprintable()
+    assert len(shown) < 200

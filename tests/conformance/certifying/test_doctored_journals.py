@@ -37,7 +37,7 @@ def reasons(folder: Path, provider: str = "") -> str:
 
 def reported(run: Replay) -> dict[str, int]:
     """Return the numbers of cases that, by the package of a derived run, rest on the vendor's report."""
-    return {each.what: each.cases for each in reported_in(run)}
+    return {item.what: item.cases for item in reported_in(run)}
 
 
 def retold(folder: Path, to: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
@@ -101,9 +101,9 @@ TRIALS: dict[str, tuple[Callable[[Rows], Rows], str]] = {
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_a_record_that_lacks_what_is_due_makes_a_trial(name: str, certified_run: Path, tmp_path: Path) -> None:
-    edit, why = TRIALS[name]
-    assert why not in reasons(certified_run)
-    assert why in reasons(forged(certified_run, tmp_path / "f", edit))
+    edit, reason = TRIALS[name]
+    assert reason not in reasons(certified_run)
+    assert reason in reasons(forged(certified_run, tmp_path / "f", edit))
 
 
 def other_provider(info: dict[str, Any]) -> None:
@@ -122,8 +122,8 @@ RETOLD: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 
 @pytest.mark.parametrize("name", RETOLD)
 def test_a_run_that_says_two_things_of_one_makes_a_trial(name: str, certified_run: Path, tmp_path: Path) -> None:
-    edit, why = RETOLD[name]
-    assert why in reasons(retold(certified_run, tmp_path / "r", edit))
+    edit, reason = RETOLD[name]
+    assert reason in reasons(retold(certified_run, tmp_path / "r", edit))
 
 
 @pytest.mark.long
@@ -176,7 +176,7 @@ def second_outputs_dropped(rows: Rows) -> Rows:
 def second_outputs_dropped_and_repeats_mended(rows: Rows) -> Rows:
     for job in differing_jobs(rows):
         job["outputs"] = [distinct[:1] for distinct in job["outputs"]]
-        job["returned"] = [[0] * len(each) for each in job["returned"]]
+        job["returned"] = [[0] * len(repeats) for repeats in job["returned"]]
     return rows
 
 
@@ -255,10 +255,10 @@ def retold_as_refused(rows: Rows) -> Rows:
 def test_a_forbidden_model_that_ran_can_be_retold_as_refused(inside: Inside, tmp_path: Path) -> None:
     forbidden = naming(pick(2, lambda s: bool(s.illegal)))
     assert inside("run", "--target", "onnxruntime", *forbidden, "--record", "--no-extra", "--out", "r").code in (0, 1)
-    place = forged(tmp_path / "r", tmp_path / "ran", taken)
-    ran = replay(place)
+    ran_folder = forged(tmp_path / "r", tmp_path / "ran", taken)
+    ran = replay(ran_folder)
     assert ran.counts["not-rejected"] == 1
-    refused = replay(forged(place, tmp_path / "refused", retold_as_refused))
+    refused = replay(forged(ran_folder, tmp_path / "refused", retold_as_refused))
     assert not refused.counts["not-rejected"]
     assert reported(refused)[DECLINED] == reported(ran).get(DECLINED, 0) + 1
 
@@ -326,7 +326,7 @@ OWNED_ELSEWHERE = {
 def test_the_document_names_every_forgery_and_who_finds_it() -> None:
     below = DOCUMENT.read_text(encoding="utf-8").split("| forged, with all that follows mended | found | by |", 1)[1]
     rows = re.findall(r"^\| (.+?) \| (yes|trial|no) \| (.*?) \|$", below, re.MULTILINE)
-    tabled = {kind: {name: by.strip("`") for name, k, by in rows if k == kind} for kind in ("yes", "trial", "no")}
+    tabled = {column: {name: by.strip("`") for name, k, by in rows if k == column} for column in ("yes", "trial", "no")}
     assert tabled["yes"] == {
         **{name: check for name, (_, check) in FORGERIES.items()},
         **dict.fromkeys(SIGNATURES, "signature"),

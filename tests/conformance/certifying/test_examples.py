@@ -28,9 +28,9 @@ os.execv({sys.executable!r}, [{sys.executable!r}, *words[place + 1 :]])
 
 def told(name: str, command: str) -> list[str]:
     """Return the words of the last such command in a file's comments."""
-    words = re.findall(rf"^#\s+(onnxspec {command} .*)$", (EXAMPLES / name).read_text(encoding="utf-8"), re.MULTILINE)
-    assert words, f"{name} does not say how to {command}"
-    return shlex.split(words[-1])[1:]
+    lines = re.findall(rf"^#\s+(onnxspec {command} .*)$", (EXAMPLES / name).read_text(encoding="utf-8"), re.MULTILINE)
+    assert lines, f"{name} does not say how to {command}"
+    return shlex.split(lines[-1])[1:]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="stands in for docker and ssh by scripts")

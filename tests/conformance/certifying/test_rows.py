@@ -41,8 +41,8 @@ def results(**verdicts: Callable[[Probe], bool]) -> list[Result]:
 
 
 def row(given: Iterable[Result], waivers: tuple[WaiverRecord, ...] = (), day: datetime.date = DAY) -> RowRecord:
-    (one,) = rows_of(probes(), list(given), "standard", waivers, day)
-    return one
+    (certified,) = rows_of(probes(), list(given), "standard", waivers, day)
+    return certified
 
 
 def legal(*features: str) -> Callable[[Probe], bool]:
@@ -64,11 +64,11 @@ def test_a_level_ends_where_something_that_it_requires_does_not_run(lacking: str
 
 def test_what_only_came_along_with_what_is_declined_is_not_called_unsupported() -> None:
     assert row(results(unsupported=legal("layout1"))).lacks == ("layout1",)
-    some = {id: p for id, p in probes().items() if "clip" not in p.features or "layout1" in p.features}
-    given = [result for result in results(unsupported=legal("layout1")) if result.case in some]
-    (one,) = rows_of(some, given, "standard", (), DAY)
-    assert one.lacks == ("layout1",)
-    assert any("clip" in line for level in one.levels for line in level.against)
+    selected = {id: p for id, p in probes().items() if "clip" not in p.features or "layout1" in p.features}
+    selected_results = [result for result in results(unsupported=legal("layout1")) if result.case in selected]
+    (certified,) = rows_of(selected, selected_results, "standard", (), DAY)
+    assert certified.lacks == ("layout1",)
+    assert any("clip" in line for level in certified.levels for line in level.against)
     assert row(results(unsupported=lambda probe: True)).lacks == ()
 
 
@@ -88,14 +88,14 @@ def test_a_waiver_gives_no_level_that_requires_what_it_waives() -> None:
 
 
 def test_forbidden_models_that_ran_are_told_and_deny_nothing() -> None:
-    one = row(results(not_rejected=lambda probe: "illegal" in probe.features))
-    assert (one.status, one.level) == ("certified", "complete")
-    assert one.not_rejected > 0
+    certified = row(results(not_rejected=lambda probe: "illegal" in probe.features))
+    assert (certified.status, certified.level) == ("certified", "complete")
+    assert certified.not_rejected > 0
 
 
 def test_a_feature_without_a_case_that_says_something_is_not_shown() -> None:
-    one = row(results(inconclusive=legal("reverse")))
-    (sequence,) = (level for level in one.levels if level.level == "sequence")
+    certified = row(results(inconclusive=legal("reverse")))
+    (sequence,) = (level for level in certified.levels if level.level == "sequence")
     assert sequence.status == "denied"
     assert any("reverse" in line for line in sequence.against)
 
@@ -122,14 +122,16 @@ def test_two_answers_to_one_question_deny_every_level() -> None:
 
 @pytest.mark.parametrize(("right", "status"), [(63, "none"), (64, "certified"), (200, "certified")])
 def test_a_level_takes_64_fresh_cases_that_are_right(right: int, status: str) -> None:
-    asked = [id for id, probe in probes().items() if isinstance(probe, SpecProbe) and probe.fresh]
-    assert len(asked) >= 112
-    declined = dict.fromkeys(asked[right:], Verdict.NOT_TRIED)
-    given = [structs.replace(result, verdict=declined.get(result.case, result.verdict)) for result in results()]
-    (one,) = rows_of(probes(), given, "standard", (), DAY, asked)
-    assert one.status == status
+    random_cases = [id for id, probe in probes().items() if isinstance(probe, SpecProbe) and probe.fresh]
+    assert len(random_cases) >= 112
+    declined = dict.fromkeys(random_cases[right:], Verdict.NOT_TRIED)
+    declined_results = [
+        structs.replace(result, verdict=declined.get(result.case, result.verdict)) for result in results()
+    ]
+    (certified,) = rows_of(probes(), declined_results, "standard", (), DAY, random_cases)
+    assert certified.status == status
     if status == "none":
-        assert "63 fresh cases of the nonce are right, 64 must be" in one.levels[-1].against
+        assert "63 fresh cases of the nonce are right, 64 must be" in certified.levels[-1].against
 
 
 def test_a_case_without_result_was_not_run() -> None:
@@ -139,12 +141,12 @@ def test_a_case_without_result_was_not_run() -> None:
 def test_fresh_cases_show_all_that_levels_require_of_every_operator_version_and_type() -> None:
     for op, version in [*operator_versions(None)][::3]:
         family = family_of(op)
-        for kind in operator_version(op, version).types:
-            cases = family.challenge(op, version, kind, "some nonce")
+        for dtype in operator_version(op, version).types:
+            cases = family.challenge(op, version, dtype, "some nonce")
             assert len({spec.id for spec in cases}) == len(cases)
             for level in family.levels(op, version):
                 shown = frozenset[str]().union(*(family.features(spec) for spec in cases if level.holds(spec)))
-                assert shown >= set(level.requires), (op, version, kind, level.name)
+                assert shown >= set(level.requires), (op, version, dtype, level.name)
     assert family_of("RNN").challenge("RNN", 14, "float32", "a") != family_of("RNN").challenge(
         "RNN", 14, "float32", "b"
     )
@@ -161,11 +163,13 @@ def test_levels_are_nested() -> None:
 
 def test_errors_that_lean_are_told_and_deny_only_the_class_that_excludes_them() -> None:
     # 100 elements, each of them off by -2.67u: the effect of cutting off two of 24 digits.
-    given = [structs.replace(r, elements=100, judged=100, error_sums=(-267.0, -267.0, 800.0, 100.0)) for r in results()]
+    biased = [
+        structs.replace(r, elements=100, judged=100, error_sums=(-267.0, -267.0, 800.0, 100.0)) for r in results()
+    ]
     for accuracy, status in (("standard", "certified"), ("strict", "none")):
-        (one,) = rows_of(probes(), given, accuracy, (), DAY)
-        assert (one.status, one.leaning) == (status, "22 of 24 digits")
-    against = [line for level in one.levels for line in level.against]
+        (certified,) = rows_of(probes(), biased, accuracy, (), DAY)
+        assert (certified.status, certified.leaning) == (status, "22 of 24 digits")
+    against = [line for level in certified.levels for line in level.against]
     assert "errors lean to one side, which leaves 22 of 24 digits; class strict excludes that" in against
     (right,) = rows_of(probes(), results(), "strict", (), DAY)
     assert (right.status, right.leaning) == ("certified", "")

@@ -79,14 +79,14 @@ def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(
     envelope = json.loads(signed_files[ENVELOPE])
     assert set(envelope) == {"payload", "payloadType", "signatures"}
     payload = base64.b64decode(envelope["payload"])
-    kind = envelope["payloadType"].encode()
-    assert kind == b"application/vnd.in-toto+json"
-    encoded = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+    payload_type = envelope["payloadType"].encode()
+    assert payload_type == b"application/vnd.in-toto+json"
+    encoded = b"DSSEv1 %d %b %d %b" % (len(payload_type), payload_type, len(payload), payload)
     public: Any = load_pem_public_key(keys["vendor"][1].read_bytes())
     public.verify(base64.b64decode(envelope["signatures"][0]["sig"]), encoded)  # raises if it is not a valid signature
     stated = json.loads(payload)
     assert stated["_type"] == "https://in-toto.io/Statement/v1"
-    digests = {each["name"]: each["digest"]["sha256"] for each in stated["subject"]}
+    digests = {subject["name"]: subject["digest"]["sha256"] for subject in stated["subject"]}
     assert digests == {
         name: hashlib.sha256(content).hexdigest()
         for name, content in signed_files.items()
@@ -147,7 +147,7 @@ def test_a_stranger_who_signs_a_vendors_package_signs_in_his_own_name(
 def test_what_is_no_key_is_said_in_a_line(tmp_path: Path, keys: dict[str, tuple[Path, Path]]) -> None:
     (tmp_path / "text.pem").write_text("hello", encoding="utf-8")
     other, other_public = key_pair(tmp_path, "other", "ec")
-    for path, reader, why in (
+    for path, reader, reason in (
         (tmp_path / "nowhere.pem", signer_in, "cannot be read"),
         (tmp_path / "text.pem", signer_in, "holds no private key"),
         (tmp_path / "text.pem", public_key_in, "holds no public key"),
@@ -156,7 +156,7 @@ def test_what_is_no_key_is_said_in_a_line(tmp_path: Path, keys: dict[str, tuple[
         (other, signer_in, "no ed25519 key"),
         (other_public, public_key_in, "no ed25519 key"),
     ):
-        with pytest.raises(UserError, match=why) as error:
+        with pytest.raises(UserError, match=reason) as error:
             reader(path)
         assert "\n" not in str(error.value)
 
@@ -165,8 +165,8 @@ def test_certify_signs_and_verify_says_whose_package_it_is(
     inside: Inside, tmp_path: Path, certified_run: Path, keys: dict[str, tuple[Path, Path]]
 ) -> None:
     private, public = keys["vendor"]
-    who = ["--product", "Runtime 2.1", "--vendor", "Example Ltd"]
-    done = inside("certify", certified_run, *who, "--key", private, "--out", "p.zip")
+    names = ["--product", "Runtime 2.1", "--vendor", "Example Ltd"]
+    done = inside("certify", certified_run, *names, "--key", private, "--out", "p.zip")
     fingerprint = public_key_in(public).fingerprint
     assert f"signed with the key {fingerprint}" in done.out
     checked = inside("verify", "p.zip", "--signer", public)
@@ -174,5 +174,5 @@ def test_certify_signs_and_verify_says_whose_package_it_is(
     assert "unsigned" not in checked.out + checked.err
     assert inside("verify", "p.zip", "--signer", keys["stranger"][1]).code == 1
     assert "unchecked" in inside("verify", "p.zip").out
-    assert inside("certify", certified_run, *who, "--key", public, "--out", "q.zip").code == 2
+    assert inside("certify", certified_run, *names, "--key", public, "--out", "q.zip").code == 2
     assert inside("verify", "p.zip", "--signer", private).code == 2

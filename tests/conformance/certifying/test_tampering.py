@@ -115,10 +115,10 @@ def output_changed_with_its_digest(files: Files, flip: int = 0x40000000) -> None
     def edit(rows: Rows) -> Rows:
         row = next(r for r in rows if r["record"] == "recorded" and is_of(r, case))
         tensor = row["jobs"][0]["outputs"][0][0][0]
-        place = slice(tensor["offset"], tensor["offset"] + tensor["size"])
-        piece = np.frombuffer(bytes(content[place]), np.uint32).copy()
+        span = slice(tensor["offset"], tensor["offset"] + tensor["size"])
+        piece = np.frombuffer(bytes(content[span]), np.uint32).copy()
         piece[0] ^= flip
-        content[place] = piece.tobytes()
+        content[span] = piece.tobytes()
         before, after = tensor["sha256"], hashlib.sha256(piece.tobytes()).hexdigest()
         return json.loads(json.dumps(rows).replace(before, after))  # type: ignore[no-any-return]
 
@@ -205,8 +205,8 @@ def signed_by_words(files: Files) -> None:
     statement(files, lambda claim: claim.update(signer="of the ONNX project, which has verified it"))
     keys = b'{"keyid":"of the ONNX project, which has verified it","sig":"AAAA"}'
     payload = base64.b64encode(files[STATEMENT])
-    kind = b"application/vnd.in-toto+json"
-    files[ENVELOPE] = b'{"payload":"%b","payloadType":"%b","signatures":[%b]}\n' % (payload, kind, keys)
+    payload_type = b"application/vnd.in-toto+json"
+    files[ENVELOPE] = b'{"payload":"%b","payloadType":"%b","signatures":[%b]}\n' % (payload, payload_type, keys)
 
 
 def hidden_behind_the_outputs(files: Files) -> None:
@@ -224,7 +224,7 @@ def third_repeat(files: Files) -> None:
         for row in rows:
             if row["record"] == "recorded" and is_of(row, case):
                 for job in row["jobs"]:
-                    job["returned"] = [[*each, 0] for each in job["returned"]]
+                    job["returned"] = [[*repeats, 0] for repeats in job["returned"]]
         return rows
 
     lines(files, RESULTS, edit)
@@ -341,14 +341,14 @@ def test_a_byte_changed_is_found_or_changes_no_file(certified_files: Files, tmp_
     spread = [*range(0, 30), *range(31, directory, directory // 25), *range(directory, len(content), 17)]
     with zipfile.ZipFile(tmp_path / "p.zip") as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
-    for number, place in enumerate(spread):
-        (tmp_path / "q.zip").write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
+    for number, at in enumerate(spread):
+        (tmp_path / "q.zip").write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
         try:
             package = read_package(tmp_path / "q.zip", tmp_path / f"q{number}")
         except UserError:
             continue
         read = {name: package.content(name) for name in package.names}
-        assert read == files or verified(tmp_path / "q.zip").differs, place
+        assert read == files or verified(tmp_path / "q.zip").differs, at
 
 
 def with_entry(path: Path, info: zipfile.ZipInfo, content: bytes = b"x") -> Path:
@@ -410,11 +410,11 @@ def test_sizes_are_believed_before_anything_is_unpacked_and_held_while_it_is(tmp
     path = raw(tmp_path / "p.zip", {"a": b"x" * 1000})
     content = bytearray(path.read_bytes())
     directory = content.rindex(b"PK\1\2")
-    for claimed, why in ((3 << 30, "has more than"), (10, "larger than it says|no zip"), (4000, "smaller|no zip")):
-        for place in (22, directory + 24):  # in the local header and in the central directory
-            content[place : place + 4] = struct.pack("<I", claimed)
+    for claimed, reason in ((3 << 30, "has more than"), (10, "larger than it says|no zip"), (4000, "smaller|no zip")):
+        for offset in (22, directory + 24):  # in the local header and in the central directory
+            content[offset : offset + 4] = struct.pack("<I", claimed)
         path.write_bytes(content)
-        with pytest.raises(UserError, match=why):
+        with pytest.raises(UserError, match=reason):
             verified(path)
 
 

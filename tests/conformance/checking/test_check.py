@@ -197,10 +197,10 @@ def test_the_default_domain_has_two_names(node_domain: str, model_domain: str) -
 def test_other_domains_are_theirs() -> None:
     foreign = recurrent("LSTM", name="foreign")
     foreign.domain = "com.example"
-    known = helper.make_node("DynamicQuantizeLSTM", ["X"], ["Y1"], name="quantized", domain="com.microsoft")
+    described = helper.make_node("DynamicQuantizeLSTM", ["X"], ["Y1"], name="quantized", domain="com.microsoft")
     attention = helper.make_node("AttnLSTM", ["X"], ["Y2"], name="attention", domain="com.microsoft")
     domains = {"com.example": 3, "com.microsoft": 1}
-    result = check_model(model_of([foreign, known, attention], X, WRONG_R, domains=domains))
+    result = check_model(model_of([foreign, described, attention], X, WRONG_R, domains=domains))
     assert result.nodes == (("/quantized", "com.microsoft::DynamicQuantizeLSTM-1"),)
     assert {problem.rule for problem in result.problems} == {"dynamicquantizelstm.inputs"}
     assert [name for _, name in result.inconclusive] == ["com.microsoft::AttnLSTM"]
@@ -410,8 +410,8 @@ def test_the_function_for_programs(tmp_path: Path) -> None:
     assert problem.message == "dimension 1 of R is 19, which is no multiple of 4: it must be 4*hidden_size"
     path = tmp_path / "model.onnx"
     path.write_bytes(one_node("GRU", 14, direction="sideways").SerializeToString())
-    for given in (path, str(path), path.read_bytes(), onnx.load(path)):
-        assert [problem.rule for problem in check(given)] == ["gru.direction"]
+    for model in (path, str(path), path.read_bytes(), onnx.load(path)):
+        assert [problem.rule for problem in check(model)] == ["gru.direction"]
     with pytest.raises(UnreadableModel, match=r"none\.onnx does not exist"):
         check(tmp_path / "none.onnx")
     with pytest.raises(UnreadableModel, match="the model is no ONNX model"):

@@ -28,8 +28,8 @@ def model(
     domain: str | None = None,
     **attributes: Any,
 ) -> onnx.ModelProto:
-    places = {"domain": domain, "name": "conv"}
-    node = helper.make_node("CausalConvWithState", ["x", "w", "b", "p"], ["y", "s"], **places, **attributes)
+    fields = {"domain": domain, "name": "conv"}
+    node = helper.make_node("CausalConvWithState", ["x", "w", "b", "p"], ["y", "s"], **fields, **attributes)
     constants = {"w": np.ones(weight, np.float32), "b": np.ones(bias, np.float32)}
     graph = helper.make_graph(
         [node],
@@ -38,8 +38,8 @@ def model(
         [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in "ys"],
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
-    own = [helper.make_opsetid(domain, 1)] if domain else []
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 27), *own])
+    opsets = [helper.make_opsetid(domain, 1)] if domain else []
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 27), *opsets])
 
 
 def test_a_right_node_has_nothing_wrong() -> None:
@@ -51,7 +51,7 @@ def test_a_right_node_has_nothing_wrong() -> None:
 def test_values_of_attributes_that_are_not_judged_are_no_problem() -> None:
     checked = check_model(model(domain="com.microsoft", state_window=2, past=(2, "N", 5, 3)))
     assert not checked.problems
-    assert [each.missing for each in checked.unchecked] == ["state_window 2: only 0 is judged here"]
+    assert [unchecked.missing for unchecked in checked.unchecked] == ["state_window 2: only 0 is judged here"]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_a_node_breaks_is_named(change: dict[str, Any], rule: str, message:
 def test_what_names_leave_open_is_not_checked_and_no_problem() -> None:
     checked = check_model(model(("N", "C", "L"), ("M", "C", "K")))
     assert not checked.problems
-    assert all(not each.internal_error for each in checked.unchecked)
+    assert all(not unchecked.internal_error for unchecked in checked.unchecked)
 
 
 def test_a_node_is_taken_out_with_data_of_its_sizes(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ def model(shapes: Mapping[str, Sequence[Any] | None] | None = None, **attributes
     all_shapes = {**SHAPES, **(shapes or {})}
     state = attributes.pop("state", TensorProto.FLOAT)
     attributes = {"q_num_heads": 4, "kv_num_heads": 2, **attributes}
-    given = {name: shape for name, shape in all_shapes.items() if shape is not None}
-    names = [name if name in given else "" for name in SHAPES]
+    given_shapes = {name: shape for name, shape in all_shapes.items() if shape is not None}
+    names = [name if name in given_shapes else "" for name in SHAPES]
     attributes = {name: value for name, value in attributes.items() if value is not None}
     node = helper.make_node("LinearAttention", names, ["output", "present_state"], name="attention", **attributes)
     types = {"past_state": state, "present_state": state}
@@ -44,7 +44,7 @@ def model(shapes: Mapping[str, Sequence[Any] | None] | None = None, **attributes
     graph = helper.make_graph(
         [node],
         "graph",
-        [info(name, shape) for name, shape in given.items()],
+        [info(name, shape) for name, shape in given_shapes.items()],
         [info("output", None), info("present_state", None)],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 27)])
@@ -95,7 +95,7 @@ def test_what_names_leave_open_is_not_checked_and_no_problem() -> None:
     names = {name: ("B", "T", name) for name in ("query", "key", "value", "decay", "beta")}
     checked = check_model(model({**names, "past_state": ("B", "H", "K", "V")}))
     assert not checked.problems
-    assert all(not each.internal_error for each in checked.unchecked)
+    assert all(not unchecked.internal_error for unchecked in checked.unchecked)
 
 
 def test_a_node_is_taken_out_with_its_types(tmp_path: Path) -> None:

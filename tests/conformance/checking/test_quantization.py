@@ -54,9 +54,9 @@ def along(model: onnx.ModelProto, name: str, axis: int) -> onnx.ModelProto:
 
 
 def scales(name: str, count: int, **more: float) -> dict[str, Array]:
-    kind = np.int32 if name == "B" else np.int8
+    dtype = np.int32 if name == "B" else np.int8
     numbers = np.linspace(1, 2, count) * SCALES[name]
-    return {f"{name}_scale": numbers.astype(np.float32), f"{name}_zero": np.zeros(count, kind)}
+    return {f"{name}_scale": numbers.astype(np.float32), f"{name}_zero": np.zeros(count, dtype)}
 
 
 def one(number: float) -> Array:
@@ -92,10 +92,10 @@ def read_again() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_wrong_is_told_by_its_rule(name: str) -> None:
-    rule, model, words = BROKEN[name]
+    rule, model, message = BROKEN[name]
     problems = [problem for problem in check_model(model()).problems if problem.rule.startswith("model.")]
     assert {problem.rule for problem in problems} == {f"model.{rule}"}
-    assert any(words in problem.message for problem in problems), problems
+    assert any(message in problem.message for problem in problems), problems
     assert all(problem.advice for problem in problems)
     broken = rule in ("scale", "zero-point-type", "scale-count")
     assert {problem.level for problem in problems} == {Level.ERROR if broken else Level.WARNING}

@@ -129,15 +129,15 @@ def test_sarif_is_what_the_schema_says(folder: Path) -> None:
     wrong, padded = only["results"]
     assert ids[wrong["ruleIndex"]] == wrong["ruleId"] == "gru.direction"
     assert (wrong["level"], padded["level"]) == ("error", "warning")
-    (place,) = wrong["locations"]
-    assert place["physicalLocation"]["artifactLocation"]["uri"] == "a%20folder/wrong.onnx"
-    assert place["physicalLocation"]["region"]["startLine"] == 1
-    assert place["logicalLocations"][0]["fullyQualifiedName"] == "/rnn"
+    (location,) = wrong["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "a%20folder/wrong.onnx"
+    assert location["physicalLocation"]["region"]["startLine"] == 1
+    assert location["logicalLocations"][0]["fullyQualifiedName"] == "/rnn"
     again = sarif_of(folder, "a folder/wrong.onnx")["runs"][0]["results"][0]
     assert again["partialFingerprints"] == wrong["partialFingerprints"] != padded["partialFingerprints"]
-    (how,) = only["invocations"]
-    assert how["executionSuccessful"] is False
-    assert {note["level"] for note in how["toolExecutionNotifications"]} == {"note", "error"}
+    (invocation,) = only["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert {note["level"] for note in invocation["toolExecutionNotifications"]} == {"note", "error"}
 
 
 def test_annotations(folder: Path) -> None:

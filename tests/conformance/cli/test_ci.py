@@ -163,8 +163,8 @@ def test_a_workflow_in_the_examples_uses_options_that_there_are(file: str, names
         # command.
         used = re.findall(rf"onnxspec {name} (.*?)(?:\n\n|\|\|)", text, re.DOTALL)
         assert used
-        for words in used:
-            assert set(re.findall(r"--[a-z-]+", words)) <= options
+        for arguments in used:
+            assert set(re.findall(r"--[a-z-]+", arguments)) <= options
 
 
 def test_the_action_hands_its_three_inputs_over_as_variables(tmp_path: Path) -> None:

@@ -90,9 +90,9 @@ def test_without_out_the_folder_is_fresh_and_dated(inside: Inside, tmp_path: Pat
 
 
 def test_known_failures_end_with_0_and_without_the_lists_with_1(inside: Inside, tmp_path: Path) -> None:
-    known = naming(pick(1, lambda s: s.N == 0))
-    assert inside("run", *known, "--out", "with").code == 0
-    done = inside("run", *known, "--out", "without", "--expected", "none")
+    case = naming(pick(1, lambda s: s.N == 0))
+    assert inside("run", *case, "--out", "with").code == 0
+    done = inside("run", *case, "--out", "without", "--expected", "none")
     assert done.code == 1
     assert "\n  fails " in done.out, "nobody knows whether it is new where no list was asked"
     assert "NEW" not in done.out
@@ -292,8 +292,8 @@ def test_a_wrong_targets_file_is_named_with_its_key(inside: Inside, tmp_path: Pa
 def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path) -> None:
     name = "my [bold]target[/] \u2603 :boom: $(x)"
     (tmp_path / "lab.toml").write_text(f"['{name}']\nadapter = 'onnxruntime'\n", encoding="utf-8")
-    known = naming(pick(1, lambda s: s.N == 0))
-    options = (*known, "--expected", "none", "--no-extra", "--out", "o")
+    case = naming(pick(1, lambda s: s.N == 0))
+    options = (*case, "--expected", "none", "--no-extra", "--out", "o")
     done = onnxspec("run", "--targets-file", "lab.toml", "--target", name, *options)
     assert done.code == 1
     assert name in done.out
@@ -302,8 +302,8 @@ def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path)
     # The command in a result works unchanged.
     assert result["repeat"].startswith("onnxspec explain ")
     script = f'{sys.executable} -c "import shlex, sys; print(shlex.split(sys.argv[1])[4:])" "$1"'
-    words = subprocess.run(["sh", "-c", script, "-", result["repeat"]], capture_output=True, text=True, check=True)
-    assert words.stdout.strip() == str([name, "--targets-file", "lab.toml"])
+    printed = subprocess.run(["sh", "-c", script, "-", result["repeat"]], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == str([name, "--targets-file", "lab.toml"])
 
 
 # Standard output and standard error
@@ -362,8 +362,8 @@ def test_a_reader_that_has_enough_ends_the_list_without_a_word(kin: dict[str, st
 
 @posix
 def test_nobody_listening_changes_nothing_of_a_run(kin: dict[str, str], tmp_path: Path) -> None:
-    known = naming(pick(1, lambda s: s.N == 0))
-    arguments = command_line("run", *known, "--expected", "none", "--no-extra", "--out", "o")
+    case = naming(pick(1, lambda s: s.N == 0))
+    arguments = command_line("run", *case, "--expected", "none", "--no-extra", "--out", "o")
     reading, writing = os.pipe()
     os.close(reading)
     process = subprocess.run(
@@ -388,8 +388,8 @@ def test_what_cannot_be_written_is_an_error_and_the_results_are_there(onnxspec: 
 @posix
 @pytest.mark.parametrize("command", ["run", "list"])
 def test_a_closed_output_is_nowhere(kin: dict[str, str], tmp_path: Path, command: str) -> None:
-    words = [command, *naming(pick(1, ignoring_layout)), *(["--out", "o"] if command == "run" else [])]
-    closing = ["sh", "-c", 'exec "$@" >&-', "sh", *command_line(*words)]
+    arguments = [command, *naming(pick(1, ignoring_layout)), *(["--out", "o"] if command == "run" else [])]
+    closing = ["sh", "-c", 'exec "$@" >&-', "sh", *command_line(*arguments)]
     done = subprocess.run(closing, env=kin, cwd=tmp_path, stderr=subprocess.PIPE, check=False, timeout=590)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
     assert (tmp_path / "o" / "results.jsonl").exists() is (command == "run")

@@ -46,8 +46,8 @@ def lines(
     whether all known faults were tried on the unexplained results.
     """
     target = TargetRun(parse_target("onnxruntime"))
-    for spec, judgement, why, diagnosis in judged:
-        result = result_of(SpecProbe(spec), "onnxruntime", judgement, 0.0, why, f"onnxspec explain {spec.id}")
+    for spec, judgement, reason, diagnosis in judged:
+        result = result_of(SpecProbe(spec), "onnxruntime", judgement, 0.0, reason, f"onnxspec explain {spec.id}")
         target.results.append(structs.replace(result, diagnosis=diagnosis))
     stream = stream or io.StringIO()
     probes = tuple(map(SpecProbe, SPECS))
@@ -175,9 +175,9 @@ def test_a_piped_run_says_why_its_cases_become_more_and_what_may_still_change() 
 def test_cases_that_several_findings_have_are_said_to_be_so() -> None:
     first, second = SPECS[:2]
     shown = lines([(first, WRONG, None, ("clip.ignored", "bias.ignored")), (second, WRONG, None, ("clip.ignored",))])
-    told = " ".join(" ".join(shown).split())
-    assert "(2 cases, 1 also fails for another reason, " in told
-    assert "(1 case, 1 also fails for another reason, " in told
+    text = " ".join(" ".join(shown).split())
+    assert "(2 cases, 1 also fails for another reason, " in text
+    assert "(1 case, 1 also fails for another reason, " in text
 
 
 def test_what_nothing_explains_is_said_to_be_so() -> None:
@@ -214,9 +214,9 @@ def test_forbidden_models_that_ran_have_a_section_of_their_own() -> None:
     spec = next(s for s in profile("core", "LSTM", 14) if s.illegal and s.type == "float32")
     ran = Judgement(Verdict.NOT_REJECTED, "load", message="accepted, but invalid", clause="lstm.clip")
     target = TargetRun(parse_target("onnxruntime"))
-    for each, judgement in ((SPECS[0], WRONG), (spec, ran)):
-        target.results.append(result_of(SpecProbe(each), "onnxruntime", judgement, 0.0, None, "onnxspec explain it"))
-    probes = {each.id: SpecProbe(each) for each in (SPECS[0], spec)}
+    for case, judgement in ((SPECS[0], WRONG), (spec, ran)):
+        target.results.append(result_of(SpecProbe(case), "onnxruntime", judgement, 0.0, None, "onnxspec explain it"))
+    probes = {case.id: SpecProbe(case) for case in (SPECS[0], spec)}
     target.findings = findings_of(target.results, probes)
     run = Run(
         Plan(Selection(), tuple(probes.values()), (target.target,)), Path("run"), datetime.now(timezone.utc), [target]

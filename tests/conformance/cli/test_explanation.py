@@ -46,7 +46,7 @@ def _changed(change: Change) -> Callable[[Node, Mapping[str, Any]], Outputs]:
 def _printed(
     case: Case, outcome: Outcome | None = None, companion: Outcome | None = None, judged: bool = True, width: int = 100
 ) -> str:
-    outcomes = [one for one in (outcome, companion) if one is not None]
+    outcomes = [result for result in (outcome, companion) if result is not None]
     judgement = judge(case.trials, outcomes) if outcomes and judged else None
     file = io.StringIO()
     print_explanation(SpecProbe(case.spec), outcomes, judgement, Console(file=file, width=width))
@@ -362,8 +362,8 @@ def test_what_sessions_do_is_told() -> None:
 )
 def test_one_case_alone_proves_no_cause(foretold: int, lead: str) -> None:
     case = build_case(PLAIN)
-    told = [str(part) for part in explanation_of(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), foretold))]
-    assert any(line.startswith(lead) for line in told)
+    parts = [str(part) for part in explanation_of(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), foretold))]
+    assert any(line.startswith(lead) for line in parts)
 
 
 def test_a_quantized_node_is_explained_in_levels() -> None:

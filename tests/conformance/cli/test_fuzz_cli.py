@@ -22,13 +22,13 @@ def in_one_line(done: Done) -> str:
 
 @pytest.mark.parametrize("text", ['{"format": 99, "target": "onnxruntime"}', "no JSON"])
 def test_a_database_that_cannot_be_used_ends_the_command_and_stays(tmp_path: Path, text: str) -> None:
-    place = tmp_path / "fuzz" / "onnxruntime.json"
-    place.parent.mkdir()
-    place.write_text(text)
+    path = tmp_path / "fuzz" / "onnxruntime.json"
+    path.parent.mkdir()
+    path.write_text(text)
     done = onnxspec(tmp_path, "fuzz", *GRU)
     assert done.returncode == 2
     assert "onnxruntime.json is" in in_one_line(done)
-    assert place.read_text() == text
+    assert path.read_text() == text
 
 
 def test_a_target_that_does_not_start_is_said_in_a_line(tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(run: Pat
 def test_the_page_names_no_folder_of_the_machine_that_made_it(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ["site", str(run), "--out", str(tmp_path / "site")]
-    monkeypatch.setattr("sys.argv", ["onnxspec", *words])
-    RUNNER.invoke(app, words, catch_exceptions=False)
+    arguments = ["site", str(run), "--out", str(tmp_path / "site")]
+    monkeypatch.setattr("sys.argv", ["onnxspec", *arguments])
+    RUNNER.invoke(app, arguments, catch_exceptions=False)
     text = (tmp_path / "site" / "gallery.md").read_text(encoding="utf-8")
     assert "\nonnxspec site run --out site\n" in text
     assert str(tmp_path) not in text

@@ -89,10 +89,10 @@ def test_an_opset_is_told_its_operator_version(inside: Inside) -> None:
 
 
 def test_the_command_is_a_module_too(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "onnxspec.conformance"]
-    done = subprocess.run([*words, "--version"], capture_output=True, text=True, cwd=tmp_path)
+    arguments = [sys.executable, "-m", "onnxspec.conformance"]
+    done = subprocess.run([*arguments, "--version"], capture_output=True, text=True, cwd=tmp_path)
     assert re.fullmatch(r"onnxspec \d+\.\d+\.\d+\S*\n", done.stdout)
-    done = subprocess.run([*words, "list", "--op", "X"], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run([*arguments, "list", "--op", "X"], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr[:27]) == (2, "onnxspec: unknown operator ")
 
 

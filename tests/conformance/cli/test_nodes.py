@@ -78,8 +78,8 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
         "    onnx-reference: pass",
     ]
     # Consecutive layers are also judged together: the second from the target's result of the first.
-    several = "  /encoder/first + /encoder/second  GRU-14 + GRU-14"
-    assert nodes[9] == f"{several}  (your data, one run; W, R and B from the model)"
+    together = "  /encoder/first + /encoder/second  GRU-14 + GRU-14"
+    assert nodes[9] == f"{together}  (your data, one run; W, R and B from the model)"
     assert "  first wrong node on onnx-reference: /encoder/first" in nodes
     assert "  only recurrent nodes were tested" in nodes
     assert "  Of these cases: 2 of 3 checked cases fail" in lines
@@ -162,8 +162,8 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     assert not [line for line in lines if "list of known failures" in line]  # which excuses nothing here
     # The two together are refused because of the second; the first is not blamed.
     sizes = f"3 runs, all of seq_length {T} and batch_size {N}"
-    several = f"  /first + /second  LSTM-14 + GRU-14  (random data, {sizes}; W and R from the model)"
-    assert lines[lines.index(several) + 1 :][:3] == [
+    together = f"  /first + /second  LSTM-14 + GRU-14  (random data, {sizes}; W and R from the model)"
+    assert lines[lines.index(together) + 1 :][:3] == [
         "    onnxruntime: unsupported, as /second is alone",
         "  not supported by onnxruntime: /second",
         "  only recurrent nodes were tested",
@@ -240,8 +240,8 @@ def test_the_model_may_be_an_argument(folder: Path) -> None:
 
 def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(folder: Path) -> None:
     missing = ("--target", "backend:no.such.module")
-    for words in (("run", "model.onnx"), ("run", "--profile", "smoke"), ("run", "model.onnx", "--json")):
-        done = onnxspec(folder, *words, *missing)
+    for arguments in (("run", "model.onnx"), ("run", "--profile", "smoke"), ("run", "model.onnx", "--json")):
+        done = onnxspec(folder, *arguments, *missing)
         assert (done.returncode, done.stdout) == (3, "")
         (line,) = complaints(done.stderr)
         assert line.startswith("onnxspec: backend:no.such.module could not start: ModuleNotFoundError: No module named")

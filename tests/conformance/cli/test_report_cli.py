@@ -22,11 +22,11 @@ CASES = naming(pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and
 def runs(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Return two runs of the same cases, on a right backend and on a wrong one. No test changes them."""
     folder = tmp_path_factory.mktemp("runs")
-    places = [folder / name for name in ("conforming", "lengths_ignored")]
-    for place in places:
-        command = command_line("run", "-t", f"backend:{place.name}", *CASES, "--out", place)
+    folders = [folder / name for name in ("conforming", "lengths_ignored")]
+    for run_folder in folders:
+        command = command_line("run", "-t", f"backend:{run_folder.name}", *CASES, "--out", run_folder)
         subprocess.run(command, env=kin, capture_output=True, check=False, timeout=590)
-    return places
+    return folders
 
 
 def test_runs_stand_side_by_side(inside: Inside, runs: list[Path], tmp_path: Path) -> None:
@@ -44,15 +44,15 @@ def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(
 ) -> None:
     (tmp_path / "empty").mkdir()
     half, other, smoke = (tmp_path / name for name in ("half", "other", "smoke"))
-    for place in (half, other, smoke):
-        shutil.copytree(runs[0], place)
+    for folder in (half, other, smoke):
+        shutil.copytree(runs[0], folder)
     journal = (half / "results.jsonl").read_text()
     (half / "results.jsonl").write_text(journal[: journal.rindex('{"record":"result"') + 100])
     described = json.loads((runs[0] / "run.json").read_text())
     (other / "run.json").write_text(json.dumps(described | {"schema": 99}))
     (smoke / "run.json").write_text(json.dumps(described | {"profile": "smoke"}))
-    given = [tmp_path / "missing", tmp_path / "empty", half, other, smoke]
-    done = inside("report", runs[0], *given, "--out", tmp_path / "all")
+    arguments = [tmp_path / "missing", tmp_path / "empty", half, other, smoke]
+    done = inside("report", runs[0], *arguments, "--out", tmp_path / "all")
     assert done.code == 1
     messages = [line.removeprefix(f"warning: {tmp_path}/") for line in done.err.splitlines()]
     assert messages == [

@@ -56,7 +56,7 @@ def test_a_file_that_cannot_be_read_is_told(inside: Callable[..., Finished]) -> 
 
 
 def test_every_shipped_adapter_says_what_pip_installs_and_what_was_tested() -> None:
-    facts = {each.name: each.facts for each in survey_targets()}
+    facts = {row.name: row.facts for row in survey_targets()}
     for name in (name for name in ADAPTERS if name != "backend"):
         assert facts[name].package, name
         assert any(character.isdigit() for character in facts[name].tested), name

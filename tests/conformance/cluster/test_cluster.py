@@ -60,14 +60,14 @@ def results(run: Run) -> dict[str, dict[str, Any]]:
 def test_shards_make_the_run_that_one_machine_makes(plan: Plan, tmp_path: Path) -> None:
     plan = replace(plan, record=True)
     with RunWriter(tmp_path / "here") as writer:
-        here = execute(plan, writer)
-    there = run_shards(plan, tmp_path / "there", Here())
-    assert results(there) == results(here)
-    assert {row["verdict"].value for row in results(here).values()} == {"pass", "wrong"}
-    assert there.exit_code == here.exit_code == 1
+        local = execute(plan, writer)
+    remote = run_shards(plan, tmp_path / "there", Here())
+    assert results(remote) == results(local)
+    assert {row["verdict"].value for row in results(local).values()} == {"pass", "wrong"}
+    assert remote.exit_code == local.exit_code == 1
     assert not (tmp_path / "there" / "shards").exists()
     with RunWriter(tmp_path / "there", resume=True) as writer:  # a run like any other
-        assert results(execute(replace(plan, targets=there.plan.targets), writer)) == results(here)
+        assert results(execute(replace(plan, targets=remote.plan.targets), writer)) == results(local)
 
 
 def test_what_is_required_is_asked_of_the_merged_run(plan: Plan, tmp_path: Path) -> None:
@@ -97,12 +97,12 @@ def test_shards_that_are_back_are_not_run_again(plan: Plan, tmp_path: Path) -> N
 def test_files_that_a_target_names_are_sent_along(plan: Plan, tmp_path: Path) -> None:
     from onnxspec.conformance.targets.adapters import adapter_source
 
-    adapter, known = tmp_path / "mine.py", tmp_path / "known.toml"
+    adapter, expected_file = tmp_path / "mine.py", tmp_path / "known.toml"
     adapter.write_text(adapter_source("backend"), encoding="utf-8")
-    known.write_text(
+    expected_file.write_text(
         '[[expected]]\nop = "LSTM"\nverdicts = ["inaccurate", "wrong"]\nreason = "known"\n', encoding="utf-8"
     )
-    target = Target("mine", str(adapter), {"module": "lengths_ignored"}, expected=str(known))
+    target = Target("mine", str(adapter), {"module": "lengths_ignored"}, expected=str(expected_file))
 
     class Far(Here):
         def results(self, function: Any, tasks: Iterable[Any], target: str) -> Iterator[tuple[Any, Any]]:

@@ -82,20 +82,20 @@ def write(folder: Path, name: str, module: nn.Module, *, dynamo: bool) -> None:
     for parameter in module.parameters():
         nn.init.uniform_(parameter, -0.9, 0.9)
     inputs = inputs_of(module)
-    given = tuple(inputs.values())
+    values = tuple(inputs.values())
     with torch.no_grad():
-        outputs = module(*given)
+        outputs = module(*values)
     names = ["output", "h", "c"][: len(outputs)]
     rows = {n: {array.shape.index(N): "batch"} for n, array in inputs.items()}
     if dynamo:
         program = torch.onnx.export(
-            module, given, dynamo=True, input_names=[*inputs], output_names=names, dynamic_shapes=rows, verbose=False
+            module, values, dynamo=True, input_names=[*inputs], output_names=names, dynamic_shapes=rows, verbose=False
         )
         model = program.model_proto
     else:
         buffer = io.BytesIO()
         torch.onnx.export(
-            module, given, buffer, dynamo=False, input_names=[*inputs], output_names=names, dynamic_axes=rows
+            module, values, buffer, dynamo=False, input_names=[*inputs], output_names=names, dynamic_axes=rows
         )
         model = onnx.load_from_string(buffer.getvalue())
     for node in model.graph.node:

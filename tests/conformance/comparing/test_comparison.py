@@ -78,8 +78,8 @@ def bias_blocks(*order: int) -> Callable[[np.ndarray], np.ndarray]:
 
 def both(*spoils: Spoil) -> Spoil:
     def spoil(model: ModelProto, node: NodeProto) -> None:
-        for each in spoils:
-            each(model, node)
+        for part in spoils:
+            part(model, node)
 
     return spoil
 
@@ -92,8 +92,8 @@ def exchange_layers(model: ModelProto, node: NodeProto) -> None:
 
 def disconnect(*places: int) -> Spoil:
     def spoil(model: ModelProto, node: NodeProto) -> None:
-        for place in places:
-            node.input[place] = ""
+        for position in places:
+            node.input[position] = ""
 
     return spoil
 
@@ -198,13 +198,13 @@ MISTAKES: dict[str, tuple[str, Spoil, str]] = {
 
 @pytest.mark.parametrize("mistake", sorted(MISTAKES))
 def test_a_planted_mistake_is_named(mistake: str, tmp_path: Path) -> None:
-    name, spoil, words = MISTAKES[mistake]
+    name, spoil, message = MISTAKES[mistake]
     model = onnx.load(DATA / f"{name}.onnx")
     spoil(model, recurrent(model)[0])
     onnx.save(model, tmp_path / "model.onnx")
     comparison = compared(tmp_path / "model.onnx", name)
     assert not comparison.agrees
-    assert [words in match.words for match in comparison.matches] == [True], str(comparison)
+    assert [message in match.words for match in comparison.matches] == [True], str(comparison)
     assert comparison.matches[0].difference < 1e-5
     assert str(comparison).startswith(f"the model computes other numbers; with {comparison.matches[0].words} it would")
 
@@ -249,8 +249,8 @@ def one_direction(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.nd
 
 def test_one_direction_in_another_order_of_gates_is_named(tmp_path: Path) -> None:
     model = onnx.load(DATA / "lstm-bidirectional.onnx")
-    for place, order in ORDERS.items():
-        change_input(place, one_direction(order(0, 2, 3, 1)))(model, recurrent(model)[0])
+    for position, order in ORDERS.items():
+        change_input(position, one_direction(order(0, 2, 3, 1)))(model, recurrent(model)[0])
     onnx.save(model, tmp_path / "model.onnx")
     (match,) = compared(tmp_path / "model.onnx", "lstm-bidirectional").matches
     assert match.words.startswith("the backward direction's blocks in the order i, f, c, o")
@@ -271,8 +271,8 @@ def test_lost_weights_are_remarked(tmp_path: Path) -> None:
 def test_the_same_mistake_in_two_layers_is_one_change(name: str, tmp_path: Path) -> None:
     model = onnx.load(DATA / f"{name}.onnx")
     for node in recurrent(model):
-        for place, order in ORDERS.items():
-            change_input(place, order(0, 2, 3, 1))(model, node)
+        for position, order in ORDERS.items():
+            change_input(position, order(0, 2, 3, 1))(model, node)
     onnx.save(model, tmp_path / "model.onnx")
     comparison = compared(tmp_path / "model.onnx", name)
     assert len(comparison.matches) == 1
@@ -335,9 +335,9 @@ def test_layouts_of_frameworks_are_recognized() -> None:
     ],
 )
 def test_arrays_that_do_not_fit_are_one_line(inputs: object, outputs: dict[str, np.ndarray], message: str) -> None:
-    given = arrays("lstm", "in") if inputs is None else inputs
+    arguments = arrays("lstm", "in") if inputs is None else inputs
     with pytest.raises(ComparisonError) as error:
-        compare(DATA / "lstm.onnx", given, outputs)  # type: ignore[arg-type]
+        compare(DATA / "lstm.onnx", arguments, outputs)  # type: ignore[arg-type]
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -133,9 +133,11 @@ def test_a_fault_that_changes_nothing_explains_nothing_beside_another() -> None:
     other = fault_named("clip.ignored")
     assert isinstance(fault, Fault)
     assert isinstance(other, Fault)
-    one = _one(SpecProbe(CaseSpec("GRU", 14, bias=True)), lambda node, inputs: run_recurrent_fault(fault, node, inputs))
-    assert _observed(one).explained_by(fault, [fault])
-    assert not _observed(one).explained_by(other, [fault])
+    case_run = _one(
+        SpecProbe(CaseSpec("GRU", 14, bias=True)), lambda node, inputs: run_recurrent_fault(fault, node, inputs)
+    )
+    assert _observed(case_run).explained_by(fault, [fault])
+    assert not _observed(case_run).explained_by(other, [fault])
 
 
 def test_what_a_run_shows_is_a_fact_only_once_it_is_confirmed() -> None:

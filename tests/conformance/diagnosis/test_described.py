@@ -151,9 +151,9 @@ def test_outputs_that_are_missing_are_given_up_at_once() -> None:
 
     probes = [SpecProbe(s) for s in profile("smoke", "LSTM", 14) if not s.illegal and s.outputs[1:] != ("", "")]
     failing = []
-    for one in tried(staged(few), probes, "standard"):
-        own = one.prepared.trials[0], one.outcomes[0]
-        case = failing_case_of(one.probe.id, *own, one.probe.clauses, one.probe.size)
+    for case_run in tried(staged(few), probes, "standard"):
+        trial_and_outcome = case_run.prepared.trials[0], case_run.outcomes[0]
+        case = failing_case_of(case_run.probe.id, *trial_and_outcome, case_run.probe.clauses, case_run.probe.size)
         failing += [case] if case is not None and case.misshapen else []
     assert len(failing) > 3
     matcher = Matcher(ObservedCases(TargetEvidence("standard")), 1e6)

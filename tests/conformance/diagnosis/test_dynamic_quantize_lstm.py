@@ -24,7 +24,7 @@ def named(folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str,
     table = f'[target]\nadapter = "onnxruntime"\noptions = {{ threads = {threads} }}\n'
     (folder / "targets.toml").write_text(table)
     chosen = [word for case in cases for word in ("--case", json.dumps({**PLAIN, **case}))]
-    words = [
+    arguments = [
         "--target",
         "target",
         "--targets-file",
@@ -33,7 +33,7 @@ def named(folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str,
         "--quiet",
     ]
     with pytest.raises(SystemExit) as ended:
-        app(["run", *chosen, *words, "--out", str(folder / "run")])
+        app(["run", *chosen, *arguments, "--out", str(folder / "run")])
     assert not ended.value.code
     rows = read_results(folder / "run")
     return [(row["verdict"], row["diagnosis"], row["expected"]) for row in rows]
@@ -52,8 +52,8 @@ def test_zero_points_out_of_bounds_and_outputs_that_change_with_those_asked_for(
 
 
 def test_a_range_for_each_thread(tmp_path: Path) -> None:
-    several = [{"T": 4, "N": 5, "seed": seed} for seed in range(2)]
-    assert named(tmp_path, 2, *several, {"T": 4, "N": 1}) == [
+    cases = [{"T": 4, "N": 5, "seed": seed} for seed in range(2)]
+    assert named(tmp_path, 2, *cases, {"T": 4, "N": 1}) == [
         *[("wrong", ["dynamic.state-range-of-2-parts"], True)] * 2,
         ("pass", [], False),
     ]

@@ -146,19 +146,22 @@ def test_another_failure_does_not_take_its_place(on: Any) -> None:
 
 def test_what_a_case_is_shrunk_to_is_legal(on: Any) -> None:
     """The shrinker removes one of two directions, with its function and the coefficients of that function."""
-    given: list[Node] = []
+    graph_nodes: list[Node] = []
 
     def target(node: Node, inputs: Arrays) -> Arrays:
-        given.append(node)
+        graph_nodes.append(node)
         return {name: array + 1 for name, array in conforming(node, inputs).items()}
 
     on(target)
     functions = ("ScaledTanh", "HardSigmoid")
     spec = CaseSpec("RNN", 7, direction="bidirectional", activations=functions, alpha=(0.5, 0.5), beta=(0.5, 0.25))
     assert shrunk(target, spec).one.probe.spec == CaseSpec("RNN", 7)  # type: ignore[attr-defined]
-    for node in given:
+    for node in graph_nodes:
         functions = node.attributes.get("activations", (b"Tanh",))
-        assert all(len(node.attributes.get(f"activation_{each}", ())) <= len(functions) for each in ("alpha", "beta"))
+        assert all(
+            len(node.attributes.get(f"activation_{coefficient}", ())) <= len(functions)
+            for coefficient in ("alpha", "beta")
+        )
     spec = CaseSpec("RNN", 7, activations=("Tanh",), beta=(0.5, 0.5))
     assert not experiments._legal(SpecProbe(spec), spec)
 
@@ -250,9 +253,9 @@ def _findings(target: Target, specs: Sequence[CaseSpec]) -> list[dict[str, Any]]
     probes: dict[str, Probe] = {s.id: SpecProbe(s) for s in specs}
     kept, results = Kept(), []
     for probe in probes.values():
-        one = one_of(probe, target)
-        kept.offer(one)
-        results.append(result_of(probe, "staged", one.judgement, 0.0, None))
+        case_run = one_of(probe, target)
+        kept.offer(case_run)
+        results.append(result_of(probe, "staged", case_run.judgement, 0.0, None))
     context = DiagnosisContext(Silent(), "standard", lambda p: f"explain {p.id}", results, probes, kept)  # type: ignore[arg-type]
     findings, _ = with_causes(findings_of(results, probes), context, Budget(math.inf))
     assert sum(len(f["cases"]) for f in findings) == sum(r.failing for r in results)
@@ -296,7 +299,7 @@ def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: 
     known, unknown = CaseSpec("RNN", 14, bias=True), CaseSpec("RNN", 14, bias=True, clip=1.0)
     probes: dict[str, Probe] = {s.id: SpecProbe(s) for s in (known, unknown)}
     judged = [one_of(probe, target) for probe in probes.values()]
-    results = [result_of(one.probe, "staged", one.judgement, 0.0, None) for one in judged]
+    results = [result_of(case_run.probe, "staged", case_run.judgement, 0.0, None) for case_run in judged]
     results[0] = structs.replace(results[0], diagnosis=("bias.ignored",))
     context = DiagnosisContext(Silent(), "standard", lambda p: p.id, results, probes, Kept())  # type: ignore[arg-type]
     (finding,) = [f for f in findings_of(results, probes) if not f["fault"]]
@@ -353,7 +356,7 @@ def test_a_condition_that_cases_meet_which_pass_is_only_seen_with_it() -> None:
 
 def _of_sizes(value: int, members: Sequence[int], passing: Sequence[int], need: Need | None = None) -> list[str]:
     need = need or _need("H", value, (1, value - 1), Verdict.PASS, passed=(1, value - 1))
-    probes = [[SpecProbe(CaseSpec("GRU", 14, H=H)) for H in some] for some in (members, passing)]
+    probes = [[SpecProbe(CaseSpec("GRU", 14, H=H)) for H in sizes] for sizes in (members, passing)]
     return [c.words for c in stated([need], *probes).conditions]
 
 

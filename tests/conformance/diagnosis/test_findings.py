@@ -122,9 +122,9 @@ def test_a_reason_stands_beside_the_fault_that_it_is_about() -> None:
         return structs.replace(result, diagnosis=faults)
 
     # A list gives a case a single reason, even if another fault made it fail as well, or alone.
-    some = [named(spec, "lengths.ignored") for spec in SPECS[:4]]
-    some += [named(SPECS[4], "lengths.ignored", "bias.ignored"), named(SPECS[5], "clip.ignored")]
-    reasons = {f["fault"]: f["why"] for f in findings_of(some, BY_ID)}
+    specs = [named(spec, "lengths.ignored") for spec in SPECS[:4]]
+    specs += [named(SPECS[4], "lengths.ignored", "bias.ignored"), named(SPECS[5], "clip.ignored")]
+    reasons = {f["fault"]: f["why"] for f in findings_of(specs, BY_ID)}
     assert reasons == {"lengths.ignored": lengths, "bias.ignored": "", "clip.ignored": ""}
 
 
@@ -187,12 +187,12 @@ def test_what_a_message_names_is_refused_and_not_what_came_with_it() -> None:
     plain = CaseSpec("RNN", 14, T=3)
     both = CaseSpec("RNN", 14, T=3, type="float16", layout=1)
     old = CaseSpec("RNN", 1, T=3, type="float16")
-    told = of_these(
+    refusals = of_these(
         (plain, right),
         refused(both, "[/src/rnn.h] layout_ == 0 was false: Batchwise operations are not supported"),
         refused(old, "Could not find an implementation for RNN(1) node with name 'rnn'"),
     )
-    assert told == {"layout 1": [both.id], "version 1": [old.id]}
+    assert refusals == {"layout 1": [both.id], "version 1": [old.id]}
 
 
 def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_operator() -> None:
@@ -200,15 +200,15 @@ def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_oper
     alone = CaseSpec("LSTM", 14, type="float64")
     both = CaseSpec("RNN", 14, type="float64", hidden_size=False)
     old = CaseSpec("LSTM", 1, output_sequence=1)
-    told = of_these(
+    refusals = of_these(
         *right, *(refused(s, "only float16 and float32") for s in (alone, both)), refused(old, "opset below 7")
     )
-    assert told == {"float64": [alone.id, both.id], "version 1": [old.id]}
+    assert refusals == {"float64": [alone.id, both.id], "version 1": [old.id]}
     # A message that fits any failure is no evidence about a type.
     old, wide = CaseSpec("LSTM", 7), CaseSpec("RNN", 22, type="float64", hidden_size=False, layout=1)
-    alike = of_these(*right, *(refused(s, "failed") for s in (alone, old, wide)))
-    assert [wide.id] in alike.values()
-    assert "version 22 (only tested together with float64, layout 1 and no hidden_size)" in alike
+    same_message = of_these(*right, *(refused(s, "failed") for s in (alone, old, wide)))
+    assert [wide.id] in same_message.values()
+    assert "version 22 (only tested together with float64, layout 1 and no hidden_size)" in same_message
     long = [CaseSpec(op, 14, type="float64", lengths="full") for op in ("LSTM", "RNN")]
     assert of_these(*right, *(refused(s, "Non constant seq_len is not supported") for s in long)) == {
         "sequence_lens": [s.id for s in long]
@@ -223,8 +223,8 @@ def test_nothing_is_guessed_where_a_message_says_what_it_is_about() -> None:
     bare = replace(scaled, version=7, hidden_size=False, alpha=None, beta=None)
     assert of_these((scaled, right), refused(bare, "ScaledTanh without coefficients")) == {"": [bare.id]}
     fed = [CaseSpec("GRU", 14, T=t, initial="all") for t in range(1, 8)]
-    told = of_these((CaseSpec("GRU", 14), right), *(refused(s, "W must be constant") for s in fed))
-    assert told == {"": sorted(s.id for s in fed)}
+    refusals = of_these((CaseSpec("GRU", 14), right), *(refused(s, "W must be constant") for s in fed))
+    assert refusals == {"": sorted(s.id for s in fed)}
     old = CaseSpec("LSTM", 7, peepholes=True, direction="reverse")
     assert of_these((CaseSpec("LSTM", 14), right), refused(old, "peephole connections are unsupported")) == {
         "peepholes P": [old.id]
@@ -241,25 +241,25 @@ def test_what_was_only_refused_together_is_named_together() -> None:
     assert of_these((plain, right), refused(both, listing)) == together
     # A trait that is refused alone elsewhere is the reason, if the target gives the same message.
     batch = [CaseSpec("RNN", 14, T=t, layout=1) for t in range(1, 7)]
-    told = of_these((plain, right), *(refused(s, "not taken") for s in (both, *batch)))
-    assert told == {"layout 1": sorted(s.id for s in (both, *batch))}
+    refusals = of_these((plain, right), *(refused(s, "not taken") for s in (both, *batch)))
+    assert refusals == {"layout 1": sorted(s.id for s in (both, *batch))}
     alone = CaseSpec("RNN", 14, T=4, type="float16")
-    told = of_these((plain, right), refused(both, "not taken"), refused(alone, "not taken"))
-    assert told == {"float16": sorted([alone.id, both.id])}
+    refusals = of_these((plain, right), refused(both, "not taken"), refused(alone, "not taken"))
+    assert refusals == {"float16": sorted([alone.id, both.id])}
 
 
 def test_a_message_that_lists_what_a_node_has_is_about_what_is_refused_by_itself() -> None:
     right = (CaseSpec("RNN", 14), Judgement(Verdict.PASS))
     clipped = CaseSpec("RNN", 14, clip=0.5)
-    several = [CaseSpec("RNN", 14, T=t, clip=0.5, direction="reverse", layout=1) for t in (3, 4)]
+    combined = [CaseSpec("RNN", 14, T=t, clip=0.5, direction="reverse", layout=1) for t in (3, 4)]
     others = CaseSpec("RNN", 14, direction="reverse", layout=1, activations=("Relu",))
-    told = of_these(
+    refusals = of_these(
         right,
         refused(clipped, "RNN with clip, hidden_size"),
-        *(refused(s, "RNN with clip, direction, hidden_size, layout") for s in several),
+        *(refused(s, "RNN with clip, direction, hidden_size, layout") for s in combined),
         refused(others, "RNN with activations, direction, hidden_size, layout"),
     )
-    assert told == {"clip": sorted(s.id for s in (clipped, *several)), "": [others.id]}
+    assert refusals == {"clip": sorted(s.id for s in (clipped, *combined)), "": [others.id]}
 
 
 def test_a_type_that_a_message_spells_otherwise_is_the_reason() -> None:
@@ -269,8 +269,8 @@ def test_a_type_that_a_message_spells_otherwise_is_the_reason() -> None:
         "bfloat16": sorted(s.id for s in new)
     }
     halves = [CaseSpec(op, 22, type="float16", direction="reverse") for op in ("LSTM", "RNN")]
-    told = of_these(*right, *(refused(s, "after bfloat16: no kernel") for s in halves))
-    assert told == {
+    refusals = of_these(*right, *(refused(s, "after bfloat16: no kernel") for s in halves))
+    assert refusals == {
         "version 22 (only tested together with float16 and the reverse direction)": sorted(s.id for s in halves)
     }
 
@@ -281,8 +281,8 @@ def test_what_a_few_refusals_have_in_common_may_be_chance() -> None:
     assert list(of_these(right, *(refused(s, "1 is not 3") for s in few))) == [""]
     bare = refused(CaseSpec("LSTM", 14), "1 is not 3")
     others = [refused(CaseSpec("LSTM", 14, T=t, lengths="full"), "no sequence_lens") for t in range(1, 8)]
-    told = of_these(right, *(refused(s, "1 is not 3") for s in few), bare, *others)
-    assert set(told) == {"", "sequence_lens"}
+    refusals = of_these(right, *(refused(s, "1 is not 3") for s in few), bare, *others)
+    assert set(refusals) == {"", "sequence_lens"}
 
 
 def test_of_an_operator_that_never_runs_a_message_tells_why() -> None:
@@ -294,11 +294,11 @@ def test_of_an_operator_that_never_runs_a_message_tells_why() -> None:
     assert of_these((plain, right), refused(batch, "no")) == {"GRU (only tested together with layout 1)": [batch.id]}
     # If every case of an operator is refused for some trait, it is unknown whether the operator runs without them.
     clipped = CaseSpec("GRU", 14, T=3, clip=1.0)
-    told = of_these((plain, right), refused(batch, "no"), refused(clipped, "no"))
-    assert told == {"GRU (no plain case was tried)": sorted([batch.id, clipped.id])}
+    refusals = of_these((plain, right), refused(batch, "no"), refused(clipped, "no"))
+    assert refusals == {"GRU (no plain case was tried)": sorted([batch.id, clipped.id])}
     bare = CaseSpec("GRU", 14, T=3)
-    told = of_these((plain, right), refused(batch, "no"), refused(bare, "no"))
-    assert told == {"GRU altogether": sorted([batch.id, bare.id])}
+    refusals = of_these((plain, right), refused(batch, "no"), refused(bare, "no"))
+    assert refusals == {"GRU altogether": sorted([batch.id, bare.id])}
 
 
 def test_what_another_operator_takes_is_said_to_be_refused_by_this_one() -> None:
@@ -386,7 +386,7 @@ def test_what_two_findings_say_alike_is_one_finding() -> None:
     (finding,) = findings_of(failing_where(lambda spec: spec.layout == 1), BY_ID)
     results = failing_where(lambda spec: spec.layout == 1)
     half = len(finding["cases"]) // 2
-    first, second = ({**finding, "cases": some} for some in (finding["cases"][:half], finding["cases"][half:]))
+    first, second = ({**finding, "cases": cases} for cases in (finding["cases"][:half], finding["cases"][half:]))
     other = {**finding, "title": "another one", "cases": finding["cases"][:1]}
     both, alone = joined([first, other, second], results)  # type: ignore[list-item]
     assert (both["cases"], both["new"]) == (finding["cases"], len(finding["cases"]))

@@ -43,24 +43,24 @@ def seen(spec: CaseSpec, target: Callable[..., Any] = without_state) -> CaseRun:
 
 @pytest.mark.parametrize("listed", EXPLAINING)
 def test_of_faults_that_explain_a_case_the_one_that_is_listed_for_it_is_named(listed: str) -> None:
-    one = seen(SPEC)
+    case_run = seen(SPEC)
     (other,) = set(EXPLAINING) - {listed}
     entries = (
         Entry("", "GRU", cases=("another-case",), faults=(other,)),
-        Entry("", "GRU", cases=(one.probe.id,), faults=(listed,)),
+        Entry("", "GRU", cases=(case_run.probe.id,), faults=(listed,)),
     )
     kept = Kept()
-    kept.offer(one)
-    result = result_of(one.probe, "staged", one.judgement, 0.0, None)
-    names = explained([result], {one.probe.id: one.probe}, kept, "standard", entries)
-    assert names == {one.probe.id: (listed,)}
-    assert Explainer("standard", 3000, entries).explain(one) == (listed,)
+    kept.offer(case_run)
+    result = result_of(case_run.probe, "staged", case_run.judgement, 0.0, None)
+    names = explained([result], {case_run.probe.id: case_run.probe}, kept, "standard", entries)
+    assert names == {case_run.probe.id: (listed,)}
+    assert Explainer("standard", 3000, entries).explain(case_run) == (listed,)
 
 
 def test_a_fault_that_is_listed_for_a_case_and_does_not_explain_it_is_not_named() -> None:
-    one = seen(SPEC)
-    entries = (Entry("", "GRU", cases=(one.probe.id,), faults=("clip.ignored",)),)
-    names = Explainer("standard", 3000, entries).explain(one)
+    case_run = seen(SPEC)
+    entries = (Entry("", "GRU", cases=(case_run.probe.id,), faults=("clip.ignored",)),)
+    names = Explainer("standard", 3000, entries).explain(case_run)
     assert names
     assert "clip.ignored" not in names
 
@@ -74,6 +74,6 @@ def test_faults_of_one_case_are_listed_in_any_order(ids: tuple[str, str]) -> Non
         outputs = layered(Compute(), made, {})(computation_of(node, inputs))
         return {name: outputs[name].astype(np.float32) for name in node.outputs}
 
-    one = seen(CaseSpec("GRU", 14, T=4, N=3, direction="reverse", lengths="ragged", outputs=("Y", "Y_h")), target)
+    case_run = seen(CaseSpec("GRU", 14, T=4, N=3, direction="reverse", lengths="ragged", outputs=("Y", "Y_h")), target)
     entries = [Entry("", "GRU", faults=(id,)) for id in ids]
-    assert {*Explainer("standard", 3000, entries).explain(one)} == {*ids}
+    assert {*Explainer("standard", 3000, entries).explain(case_run)} == {*ids}

@@ -37,8 +37,8 @@ def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
     """A sum wraps although each term is within its bounds: alone no fault shows, but the other faults make such
     terms."""
     beside = ("scales.large-garbage", "pre-activation.terms-saturate", "pre-activation.wraps")
-    known = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
-    matcher = Matcher(ObservedCases(TargetEvidence("standard")), 0, [FAULTS[f"extended.{name}"] for name in known])
+    names = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
+    matcher = Matcher(ObservedCases(TargetEvidence("standard")), 0, [FAULTS[f"extended.{name}"] for name in names])
     (large,) = (spec for spec in written_cases("full", "ExtendedLSTM", 1) if spec.about == "large-inputs")
     failing_case = failing(large)
     assert not failing_case.observation("standard").changes(FAULTS["extended.pre-activation.wraps"])

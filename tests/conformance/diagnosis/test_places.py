@@ -40,11 +40,11 @@ def named(target: Target) -> set[tuple[str, ...]]:
         outcome = staged_outcome(case.trial, target)
         judgement = judge(case.trials[:1], [outcome])
         if judgement.verdict in DIAGNOSED:
-            one = failing_case_of(spec.id, case.trial, outcome, probe.clauses, probe.size)
-            failing += [one] if one is not None else []
+            failing_case = failing_case_of(spec.id, case.trial, outcome, probe.clauses, probe.size)
+            failing += [failing_case] if failing_case is not None else []
     assert len(failing) > 4
     explained = Matcher(ObservedCases(TargetEvidence("standard")), 20_000).names(failing)
-    return {explained.get(one.case, ()) for one in failing}
+    return {explained.get(failing_case.case, ()) for failing_case in failing}
 
 
 def in_rows(id: str, first: int) -> Target:
@@ -135,13 +135,13 @@ def test_runs_of_a_session_stand_in_the_order_in_which_they_were_made() -> None:
         for outputs in right
     )
     returned = tuple((0, 1) for _ in lists)
-    one = failing_case_of(
+    failing_case = failing_case_of(
         spec.id, case.trial, Outcome("x", "ran", outputs=lists, returned=returned), probe.clauses, (0.0, 0)
     )
-    assert one is not None
-    assert [run.inputs for run in one.runs] == [feed.inputs for feed in case.trial.feeds] * 2
+    assert failing_case is not None
+    assert [run.inputs for run in failing_case.runs] == [feed.inputs for feed in case.trial.feeds] * 2
     name = case.trial.node.outputs[0]
-    largest = [np.abs(run.outputs[name]).max() for run in one.runs]
+    largest = [np.abs(run.outputs[name]).max() for run in failing_case.runs]
     assert largest == [k * np.abs(outputs[name]).max() for k in (1, 2) for outputs in right]
 
 

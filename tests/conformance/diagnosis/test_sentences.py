@@ -239,8 +239,8 @@ def test_sentences_that_are_false_are_seen() -> None:
     assert any("clip.ignored is not what is wrong" in line for line in lines)
     assert any("of its cases lack a condition" in line or "cases that pass meet" in line for line in lines)
     small = SpecProbe(CaseSpec("LSTM", 14, H=5, lengths="short", T=3))
-    words = ("exactly 5 units", "6 units or more", "a row shorter than the sequence", "2 to 5 units")
-    assert [meets(small, w) for w in words] == [True, False, True, True]
+    conditions = ("exactly 5 units", "6 units or more", "a row shorter than the sequence", "2 to 5 units")
+    assert [meets(small, w) for w in conditions] == [True, False, True, True]
     assert meets(SpecProbe(CaseSpec("GRU", 1, outputs=("Y", "Y_h"), output_sequence=0)), "output_sequence 0")
     assert not meets(SpecProbe(CaseSpec("GRU", 1, outputs=("", "Y_h"))), "output_sequence")
     with pytest.raises(LookupError):

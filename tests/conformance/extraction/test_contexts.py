@@ -87,8 +87,8 @@ def chained() -> onnx.ModelProto:
 
 
 def test_layers_are_a_case_of_their_own(tmp_path: Path) -> None:
-    one, two, both = cases_of(chained(), tmp_path, **FED)
-    assert (one.node, two.node) == ("/one", "/two")
+    first, second, both = cases_of(chained(), tmp_path, **FED)
+    assert (first.node, second.node) == ("/one", "/two")
     assert (both.node, both.operator, both.case) == ("/one + /two", "LSTM-14 + LSTM-14", "one+two")
     read = read_directory(tmp_path / "cases" / both.case)
     onnx.checker.check_model(onnx.load_model_from_string(read.model), full_check=True)
@@ -109,8 +109,8 @@ def test_layers_with_something_else_in_between_are_none(tmp_path: Path) -> None:
 def test_run_judges_them(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     for name, model in {"chain": chained(), "qdq": quantized_model()}.items():
         onnx.save(model, tmp_path / f"{name}.onnx")
-        words = ["run", "--model", str(tmp_path / f"{name}.onnx"), "--target", "onnxruntime"]
-        monkeypatch.setattr("sys.argv", ["onnxspec", *words, "--out", str(tmp_path / name)])
+        arguments = ["run", "--model", str(tmp_path / f"{name}.onnx"), "--target", "onnxruntime"]
+        monkeypatch.setattr("sys.argv", ["onnxspec", *arguments, "--out", str(tmp_path / name)])
         with pytest.raises(SystemExit) as caught:
             main()
         assert not caught.value.code
@@ -130,13 +130,13 @@ def test_operators_of_quark_quantize_as_onnx_s_do(domain: str, prefix: str, tmp_
     assert kinds == [f"{prefix}DequantizeLinear"] * 4 + [f"{prefix}QuantizeLinear"]
     (probe,) = [p for p in probe_directories([tmp_path / "cases"]) if p.id == quantized.case]
     assert {"quantized", "quantized-16-bits"} <= probe.features
-    given = {data.inputs["X"].tobytes(): data.outputs["Y"] for data in read.data_sets}
-    assert {array.dtype.name for array in given.values()} == {"uint16"}
+    outputs_of = {data.inputs["X"].tobytes(): data.outputs["Y"] for data in read.data_sets}
+    assert {array.dtype.name for array in outputs_of.values()} == {"uint16"}
     trial = probe.prepare().trials[0]
 
     def judged(change: int) -> Verdict:
         def run(model: bytes, fed: Any) -> Any:
-            levels = given[fed["X"].tobytes()].astype(np.int64) + change
+            levels = outputs_of[fed["X"].tobytes()].astype(np.int64) + change
             return [levels.clip(0, 65535).astype(np.uint16)]
 
         return judge([trial], [run_in_process(run, trial)]).verdict

@@ -202,12 +202,12 @@ def test_nodes_that_cannot_be_run_say_why(tmp_path: Path) -> None:
 
 def test_inputs_that_do_not_fit_are_told(tmp_path: Path) -> None:
     model = model_of([recurrent("LSTM", INPUTS)], {"X": (T, N, I)}, RIGHT)
-    for fed, words in (
+    for fed, message in (
         ({"Z": FED["X"]}, "the model has no input Z; it has X"),
         ({**FED, "Z": FED["X"]}, "the model has no input Z"),
         ({"X": FED["X"][0]}, "onnxruntime does not run the model"),
     ):
-        with pytest.raises(ExecutionError, match=words):
+        with pytest.raises(ExecutionError, match=message):
             cases_of(model, tmp_path, **fed)
     two = model_of([recurrent("LSTM", (*INPUTS, "", "h"))], {"X": (T, N, I), "h": (1, N, H)}, RIGHT)
     with pytest.raises(ExecutionError, match="no array is given for the model's input h"):

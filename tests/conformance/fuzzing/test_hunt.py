@@ -148,17 +148,17 @@ def test_a_search_repeats_from_its_seed(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_an_earlier_search_found_is_known_or_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     put(monkeypatch, twofold)
-    place = tmp_path / "known" / "database.json"
-    write_database(place, search().knowledge())
-    known = read_database(place, "onnxruntime")
-    again = search(known, seed=2)
+    path = tmp_path / "known" / "database.json"
+    write_database(path, search().knowledge())
+    database = read_database(path, "onnxruntime")
+    again = search(database, seed=2)
     assert again.new == []
     assert len(again.failures) == 2
     put(monkeypatch, conforming)
-    mended = search(known, cases=20)
-    assert mended.failures == []
-    assert {k.verdict for k in mended.gone} == {"crashed"}
-    assert len(mended.gone) == 2
+    fixed = search(database, cases=20)
+    assert fixed.failures == []
+    assert {k.verdict for k in fixed.gone} == {"crashed"}
+    assert len(fixed.gone) == 2
 
 
 def test_what_the_list_of_known_failures_names_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,12 +194,12 @@ def test_what_is_found_is_left_in_files_that_can_be_used(monkeypatch: pytest.Mon
     ],
 )
 def test_a_file_that_is_no_database_of_this_target_is_answered_in_a_line(tmp_path: Path, text: str, says: str) -> None:
-    place = tmp_path / "database.json"
-    place.write_text(text)
+    path = tmp_path / "database.json"
+    path.write_text(text)
     with pytest.raises(RecordError, match=says) as caught:
-        read_database(place, "onnxruntime")
+        read_database(path, "onnxruntime")
     assert "\n" not in str(caught.value)
-    assert place.read_text() == text
+    assert path.read_text() == text
 
 
 def test_what_is_drawn_anew_is_of_the_version_and_has_rare_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ def test_ctrl_c_while_a_case_is_made_small_loses_nothing(monkeypatch: pytest.Mon
     assert drawn_only.spec == drawn_only.drawn
     reports = write_failures(tmp_path, hunt, {"runtime": "a runtime", "version": "1.2.3"})
     assert len(reports) == 2
-    assert [known.case for known in hunt.knowledge().found] == [case_text(f.spec) for f in hunt.failures]
+    assert [found.case for found in hunt.knowledge().found] == [case_text(f.spec) for f in hunt.failures]
 
 
 def clipless(node: Node, inputs: Arrays) -> Arrays:

@@ -47,8 +47,8 @@ class Kernel:
         for bound in self.subject.nodes:
             inputs = self.inputs(bound.name, bound.inputs_from(tensors), tensors)
             values = self.outputs(bound.name, evaluate(bound.node, inputs))
-            kind = inputs["X"].dtype
-            tensors |= {bound.called(formal): np.asarray(value, kind) for formal, value in values.items()}
+            dtype = inputs["X"].dtype
+            tensors |= {bound.called(formal): np.asarray(value, dtype) for formal, value in values.items()}
         return [tensors[name] for name in self.subject.shown]
 
 
@@ -67,11 +67,11 @@ def test_a_right_kernel_passes(spec: CaseSpec, name: str) -> None:
     trial = joined(spec, name)
     judgement, outcome = verdict(trial, Kernel(trial.subject))
     assert judgement.verdict is Verdict.PASS
-    each = [judge(view.trials, view.outcomes) for view in node_views([trial], [outcome])]
-    assert [one.verdict for one in each] == [Verdict.PASS] * len(trial.subject.nodes)
-    assert judgement.elements == sum(one.elements for one in each)
+    node_judgements = [judge(view.trials, view.outcomes) for view in node_views([trial], [outcome])]
+    assert [node_judgement.verdict for node_judgement in node_judgements] == [Verdict.PASS] * len(trial.subject.nodes)
+    assert judgement.elements == sum(node_judgement.elements for node_judgement in node_judgements)
     assert judgement.judged == judgement.elements
-    assert all(one.elements for one in each)
+    assert all(node_judgement.elements for node_judgement in node_judgements)
 
 
 @pytest.mark.parametrize("name", [name for name in GRAPHS if name != "last-step"])  # there the second node may share

@@ -109,10 +109,10 @@ def results_on(name: str, specs: list[CaseSpec]) -> dict[str, Result]:
     by_id = {}
     with TargetProcess(target) as process:
         process.start()
-        for one in tried(process, map(SpecProbe, specs), "standard"):
-            entry = matching(entries, one.probe, one.judgement)
-            by_id[one.probe.id] = result_of(
-                one.probe, name, one.judgement, one.seconds, entry.reason if entry else None
+        for case_run in tried(process, map(SpecProbe, specs), "standard"):
+            entry = matching(entries, case_run.probe, case_run.judgement)
+            by_id[case_run.probe.id] = result_of(
+                case_run.probe, name, case_run.judgement, case_run.seconds, entry.reason if entry else None
             )
     return by_id
 

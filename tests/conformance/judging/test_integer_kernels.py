@@ -59,10 +59,10 @@ def judged(kernel: Kernel, spec: CaseSpec) -> Judgement | None:
         return None
 
     def run(node: Node, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        given = {name: encoded(array, node.codecs.get(name)) for name, array in inputs.items()}
+        kernel_inputs = {name: encoded(array, node.codecs.get(name)) for name, array in inputs.items()}
         outputs = {name: (c.scale, c.zero_point, c.dtype) for name, c in node.codecs.items() if name in node.outputs}  # type: ignore[union-attr]
         with np.errstate(over="ignore"):
-            return kernel(node.op_type, dict(node.attributes), given, outputs)
+            return kernel(node.op_type, dict(node.attributes), kernel_inputs, outputs)
 
     return judge(case.trials, [staged_outcome(trial, run) for trial in case.trials])
 

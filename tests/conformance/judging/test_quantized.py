@@ -107,8 +107,8 @@ class Kernel:
         node = self.trial.node
         held = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load_model_from_string(model).graph.initializer}
         codecs = self.codecs(node.codecs)
-        given = {**held, **fed}
-        x = {n: numbers(a, codecs[n]) if n in codecs else a for n, a in given.items() if n in node.operator.inputs}
+        tensors = {**held, **fed}
+        x = {n: numbers(a, codecs[n]) if n in codecs else a for n, a in tensors.items() if n in node.operator.inputs}
         back = codecs[self.back]
         fed_back = (lambda h: numbers(levels(h, back), back)) if self.state == "quantized" else (lambda h: h)
         outputs = (lstm if node.op_type == "LSTM" else gru)(self.weights(x), node, fed_back)
@@ -126,8 +126,8 @@ def test_models_pass_the_full_check_and_hold_levels(spec: CaseSpec, way: str) ->
     trial = wrap(build_case(spec), way).trial
     model = onnx.load_model_from_string(trial.model)
     onnx.checker.check_model(model, full_check=True)
-    (kind,) = {array.dtype.name for feed in trial.feeds for array in feed.inputs.values()}
-    assert kind == {"u": "uint", "s": "int"}[way[4]] + way[5:]
+    (dtype,) = {array.dtype.name for feed in trial.feeds for array in feed.inputs.values()}
+    assert dtype == {"u": "uint", "s": "int"}[way[4]] + way[5:]
     kinds = [node.op_type for node in model.graph.node]
     assert kinds.count("DequantizeLinear") == len(trial.feeds[0].inputs)
     assert kinds.count("QuantizeLinear") == len(trial.node.outputs)
@@ -157,9 +157,9 @@ def test_onnxruntime_computes_the_composition(spec: CaseSpec, way: str, level: s
     trial = wrap(build_case(spec), way).trial
     judgement = judge([trial], [run_in_process(run, trial)])
     assert judgement.verdict is Verdict.PASS, judgement.message
-    told = (judgement.interpretations or {}).get("quantized_state")
+    interpretation = (judgement.interpretations or {}).get("quantized_state")
     # With 16 bits a single case may not show how the state goes from step to step.
-    assert told == "float" or (told is None and way.endswith("16"))
+    assert interpretation == "float" or (interpretation is None and way.endswith("16"))
 
 
 def without_zero_point(name: str) -> Callable[[Mapping[str, Affine]], Mapping[str, Affine]]:

@@ -49,12 +49,12 @@ def arguments() -> np.ndarray:
 
 
 def model_of(op: str, functions: list[str], shapes: dict[str, tuple[int, ...]], outputs: list[str]) -> onnx.ModelProto:
-    given: dict[str, Any] = {
+    constants: dict[str, Any] = {
         f"activation_{name}": values
         for name in ("alpha", "beta")
         if (values := [c[name] for f in functions if name in (c := COEFFICIENTS.get(f, {}))])
     }
-    node = helper.make_node(op, list(shapes), outputs, hidden_size=1, activations=functions, **given)
+    node = helper.make_node(op, list(shapes), outputs, hidden_size=1, activations=functions, **constants)
     takes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     returns = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     graph = helper.make_graph([node], "function", takes, returns)

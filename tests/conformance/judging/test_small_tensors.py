@@ -77,8 +77,8 @@ def test_a_lost_bias_is_wrong_however_small_it_is(tmp_path: Path, H: int) -> Non
 def test_coarse_arithmetic_on_the_same_nodes_stays_inaccurate(tmp_path: Path, H: int) -> None:
     for operands in ("float16", "bfloat16"):
         style = Style("coarse", operands=operands)
-        one = seen(tmp_path / operands, H, 0.01, lambda node, inputs, s=style: run_kernel(node, inputs, s))
-        assert one.judgement.verdict is Verdict.INACCURATE, one.judgement.message
+        case_run = seen(tmp_path / operands, H, 0.01, lambda node, inputs, s=style: run_kernel(node, inputs, s))
+        assert case_run.judgement.verdict is Verdict.INACCURATE, case_run.judgement.message
     stored = seen(tmp_path / "stored", H, 0.01, in_bfloat16).judgement
     assert (stored.verdict, stored.accuracy is None) == (Verdict.INACCURATE, False)
 
@@ -86,8 +86,8 @@ def test_coarse_arithmetic_on_the_same_nodes_stays_inaccurate(tmp_path: Path, H:
 @pytest.mark.parametrize("H", SIZES)
 def test_a_lost_bias_has_the_plainest_name_in_a_run_of_one_node(tmp_path: Path, H: int) -> None:
     """All weights of a model are constants, so a fault of constants only is no more specific."""
-    one, kept = seen(tmp_path / "node", H, 0.3, without_bias), Kept()
-    kept.offer(one)
-    result = result_of(one.probe, "staged", one.judgement, 0.0, None)
-    names = explained([result], {one.probe.id: one.probe}, kept, "standard")
-    assert names == {one.probe.id: ("bias.ignored",)}
+    case_run, kept = seen(tmp_path / "node", H, 0.3, without_bias), Kept()
+    kept.offer(case_run)
+    result = result_of(case_run.probe, "staged", case_run.judgement, 0.0, None)
+    names = explained([result], {case_run.probe.id: case_run.probe}, kept, "standard")
+    assert names == {case_run.probe.id: ("bias.ignored",)}

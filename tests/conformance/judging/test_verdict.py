@@ -66,7 +66,7 @@ def spoilt(case: Case, name: str, change: Callable[[Array], Array]) -> Judgement
 
 def test_of_a_session_with_several_runs_the_one_that_is_wrong_is_named() -> None:
     case = build_case(CaseSpec("RNN", 14, T=3, outputs=("Y", "Y_h"), reruns="data"))
-    first, second = (tuple(one[0]) for one in outcome(case).outputs)
+    first, second = (tuple(repeats[0]) for repeats in outcome(case).outputs)
     spoilt_second = (second[0] + np.float32(0.5), *second[1:])
     judgement = judge(case.trials, [outcome(case, outputs=((first,), (spoilt_second,)))])
     assert "(run 2 of 2, step 0, forward, row 0)" in judgement.message
@@ -192,10 +192,10 @@ def test_coarse_arithmetic_is_inaccurate_with_the_class_that_explains_it() -> No
 
 def test_what_no_class_holds_is_asked_of_all_wider_ones_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six classes are tried if one of them may contain the result, and none if their union does not."""
-    asked: list[str] = []
+    classes: list[str] = []
 
     def noted(self: Expecting, accuracy: str = "standard", interpretations: Interpretations | None = None) -> Any:
-        asked.append(accuracy)
+        classes.append(accuracy)
         return expecting(self, accuracy, interpretations)
 
     expecting = Expecting.__call__
@@ -204,12 +204,12 @@ def test_what_no_class_holds_is_asked_of_all_wider_ones_at_once(monkeypatch: pyt
     right = conforming(case.trial.node, case.trial.feeds[0].inputs)
     wrong = {name: -array for name, array in right.items()}
     assert judge(case.trials, [with_outputs(case, wrong)]).verdict is Verdict.WRONG
-    assert asked == ["standard", any_of(WIDER_PRESETS["float32"])]
-    asked.clear()
+    assert classes == ["standard", any_of(WIDER_PRESETS["float32"])]
+    classes.clear()
     coarse = {name: (array * np.float32(1 + 2.0**-9)).astype(np.float32) for name, array in right.items()}
     coarse["Y_h"] = coarse["Y"][-1]
     assert judge(case.trials, [with_outputs(case, coarse)]).verdict in (Verdict.WRONG, Verdict.INACCURATE)
-    assert {"tf32", "bf16-math"} & {*asked}
+    assert {"tf32", "bf16-math"} & {*classes}
 
 
 def test_only_one_step_cases_are_graded() -> None:
@@ -373,8 +373,8 @@ def test_all_runs_of_a_case_follow_the_same_interpretation() -> None:
         return conforming(node, inputs, Interpretations(empty=next(runs)))
 
     assert judge_staged(case, changing).verdict is Verdict.WRONG
-    for one in ("zero", "initial"):
-        interpretation = Interpretations(empty=one)
+    for choice in ("zero", "initial"):
+        interpretation = Interpretations(empty=choice)
         steady = judge_staged(
             case, lambda node, inputs, interpretation=interpretation: conforming(node, inputs, interpretation)
         )  # type: ignore[misc]
@@ -418,9 +418,9 @@ EXTENDED = next(spec for spec in written_cases("full", "ExtendedLSTM", 1) if spe
 def test_repeated_runs_that_are_all_wrong_are_wrong_and_only_some_unstable(spec: Any) -> None:
     case = build_case(spec)
     right = conforming(case.trial.node, case.trial.feeds[-1].inputs)
-    one, another = ({"Y": right["Y"] + np.float32(off)} for off in (0.5, -0.25))
-    assert judge(case.trials, [with_outputs(case, one, another)]).verdict is Verdict.WRONG
-    assert judge(case.trials, [with_outputs(case, right, another)]).verdict is Verdict.UNSTABLE
+    wrong, other_wrong = ({"Y": right["Y"] + np.float32(off)} for off in (0.5, -0.25))
+    assert judge(case.trials, [with_outputs(case, wrong, other_wrong)]).verdict is Verdict.WRONG
+    assert judge(case.trials, [with_outputs(case, right, other_wrong)]).verdict is Verdict.UNSTABLE
 
 
 def test_only_the_fault_of_an_earlier_feed_is_a_fault_too() -> None:
@@ -486,12 +486,12 @@ def test_a_companion_that_is_refused_leaves_the_case_to_itself() -> None:
 def test_what_is_judged_together_is_judged_as_it_is_alone(spec: CaseSpec) -> None:
     case = build_case(spec)
     ids = ("clip.ignored", "lengths.ignored", "outputs.no-direction-axis", "session.varies", "lstm.gates.ifco")
-    several = [[staged_outcome(trial, FAULTS[id]) for trial in case.trials] for id in ids]
-    several.append([staged_outcome(trial, conforming) for trial in case.trials])
-    several.append([outcome(case, status="crashed", message="SIGABRT"), *several[-1][1:]])
-    together = judge_each(case.trials, several)
+    outcomes_by_fault = [[staged_outcome(trial, FAULTS[id]) for trial in case.trials] for id in ids]
+    outcomes_by_fault.append([staged_outcome(trial, conforming) for trial in case.trials])
+    outcomes_by_fault.append([outcome(case, status="crashed", message="SIGABRT"), *outcomes_by_fault[-1][1:]])
+    together = judge_each(case.trials, outcomes_by_fault)
     assert len({judgement.verdict for judgement in together}) >= 4
-    for judgement, outcomes in zip(together, several, strict=True):
+    for judgement, outcomes in zip(together, outcomes_by_fault, strict=True):
         alone = judge(case.trials, outcomes)
         assert judgement.worst == pytest.approx(alone.worst, rel=1e-9)
         assert judgement.error_sums == pytest.approx(alone.error_sums, rel=1e-9)

@@ -38,17 +38,17 @@ def test_every_verdict_has_its_word_and_stands_in_the_document() -> None:
 
 
 def test_reasons_and_flags_stand_in_the_document() -> None:
-    told = rows("Reasons")
+    table = rows("Reasons")
     for name, words in VERDICTS.items():
         for reason in filter(None, words.happens):
-            assert reason in told, reason
-            assert f"`{name}`" in told[reason][1], (name, reason)
+            assert reason in table, reason
+            assert f"`{name}`" in table[reason][1], (name, reason)
     assert set(FLAGS) <= set(rows("Flags"))
 
 
 def test_kinds_that_fail_no_case_stand_in_the_document() -> None:
     (kinds,) = re.findall(r"^\| `kind` \|.*those that fail no case: (.*)$", DOCUMENT, re.MULTILINE)
-    assert [kind for kind in re.findall(r"`([a-z-]+)`", kinds) if kind not in VERDICTS] == list(NO_FAILURE)
+    assert [name for name in re.findall(r"`([a-z-]+)`", kinds) if name not in VERDICTS] == list(NO_FAILURE)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_what_happens_is_told_by_verdict_and_reason(verdict: str, reason: str, w
 
 def test_nobody_has_words_of_his_own() -> None:
     phrases = [*FLAGS.values(), *NO_FAILURE.values(), *STATUS_WORDS.values()]
-    phrases += [text for each in VERDICTS.values() for text in (each.meaning, *each.happens.values())]
-    phrases += [f'{words}"' for words in STATES.values() if " " in words]
+    phrases += [text for entry in VERDICTS.values() for text in (entry.meaning, *entry.happens.values())]
+    phrases += [f'{state}"' for state in STATES.values() if " " in state]
     begins = [f'"{phrase.casefold().rstrip(".")}' for phrase in phrases]
     for package in (ROOT / "conformance", ROOT / "reports"):
         for path in package.rglob("*.*"):
@@ -96,7 +96,7 @@ def test_a_verdict_of_another_version_claims_nothing() -> None:
 
 
 def test_what_is_lost_is_as_red_as_what_fails() -> None:
-    colours = {name: each.colour for name, each in VERDICTS.items()}
+    colours = {name: entry.colour for name, entry in VERDICTS.items()}
     assert {name for name, colour in colours.items() if colour == "red"} == {
         *(verdict.value for verdict in FAILING),
         "unavailable",

@@ -102,14 +102,14 @@ def model_of(op: str, opset: int, inputs: list[Any], attributes: dict[str, Any],
     names = [f"i{k}" for k in range(len(arrays))]
     count = 2 if op == "Split" else 1
     node = helper.make_node(op, names, [f"o{k}" for k in range(count)], **attributes)
-    given = [
+    values = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for n, a in zip(names, arrays, strict=True)
     ]
     graph = helper.make_graph(
         [node],
         "one",
-        given if as_inputs else [],
+        values if as_inputs else [],
         [helper.make_empty_tensor_value_info(name) for name in node.output],
         [] if as_inputs else [numpy_helper.from_array(a, n) for n, a in zip(names, arrays, strict=True)],
     )
@@ -124,11 +124,11 @@ def test_a_constant_is_what_onnxruntime_computes(form: tuple[str, int, list[Any]
     fed = {f"i{k}": np.asarray(array) for k, array in enumerate(form[2])}
     expected = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, fed)
     scope = main_scope(read_content(model_of(*form, as_inputs=False)[0]))
-    for place in range(count):
-        folded = constant(scope, f"o{place}")
-        assert folded.dtype == expected[place].dtype
-        assert folded.shape == expected[place].shape
-        np.testing.assert_array_equal(folded, expected[place])
+    for position in range(count):
+        folded = constant(scope, f"o{position}")
+        assert folded.dtype == expected[position].dtype
+        assert folded.shape == expected[position].shape
+        np.testing.assert_array_equal(folded, expected[position])
 
 
 BOMBS: list[tuple[str, int, list[Any], dict[str, Any]]] = [

@@ -67,14 +67,14 @@ def runs(work: Path) -> dict[tuple[str, str], Results]:
     fair = json.loads((work / "fair" / "manifest.json").read_text())["cases"]  # some are in no profile
     fair = fair.values() if isinstance(fair, dict) else fair
     for target in ("onnxruntime", "onnx-reference"):
-        for name, what in {
+        for name, options in {
             "fair": ("--case", work / "fair"),
             "all": ("--case", work / "all"),
-            "cases of fair": [word for one in fair for word in ("--case", json.dumps(one["spec"]))],
+            "cases of fair": [word for case in fair for word in ("--case", json.dumps(case["spec"]))],
             "cases of all": ("--profile", "smoke"),
         }.items():
             out = work / f"{name}-{target}"
-            assert command("run", *what, "--target", target, "--no-extra", "--out", out) == 0
+            assert command("run", *options, "--target", target, "--no-extra", "--out", out) == 0
             results[name, target] = results_of(out)
     return results
 
@@ -94,12 +94,12 @@ def test_a_run_over_directories_agrees_with_a_run_of_the_cases(
     always = ("op", "domain", "version", "type", "target", "verdict", "reason", "expected", "why")
     of_numbers = ("clause", "where", "accuracy", "judged", "elements", "interpretations", "worst")
     for case, result in theirs.items():
-        own = ours[case.removeprefix("test_")]
+        expected = ours[case.removeprefix("test_")]
         ran = result["verdict"] not in ("crashed", "unsupported")
         compared = always + of_numbers if ran else always
-        assert {key: result[key] for key in compared} == {key: own[key] for key in compared}, case
-        assert [flag for flag in result["flags"] if flag != "differs-from-given"] == own["flags"], case
-        assert set(result["clauses"]) >= set(own["clauses"])
+        assert {key: result[key] for key in compared} == {key: expected[key] for key in compared}, case
+        assert [flag for flag in result["flags"] if flag != "differs-from-given"] == expected["flags"], case
+        assert set(result["clauses"]) >= set(expected["clauses"])
 
 
 @pytest.mark.long
@@ -194,10 +194,10 @@ def test_the_runner_of_onnx_sees_what_is_wrong(work: Path, tmp_path: Path, monke
 def plain_loader(folder: Path) -> Iterator[tuple[Path, list[NDArray[Any]], list[NDArray[Any]]]]:
     """Yield the model file, inputs and outputs of every data set, read by onnx alone."""
     for case in sorted(p for p in folder.iterdir() if p.is_dir()):
-        for place in sorted(case.glob("test_data_set_*")):
+        for data_set in sorted(case.glob("test_data_set_*")):
             arrays: dict[str, list[NDArray[Any]]] = {"input": [], "output": []}
             for kind, tensors in arrays.items():
-                while (path := place / f"{kind}_{len(tensors)}.pb").exists():
+                while (path := data_set / f"{kind}_{len(tensors)}.pb").exists():
                     tensor = onnx.load_tensor(str(path))
                     array = numpy_helper.to_array(tensor)
                     if tensor.data_type == TensorProto.BFLOAT16:
@@ -235,10 +235,10 @@ def test_every_type_and_option_is_as_the_model_says(work: Path) -> None:
         for values, arrays in ((graph.input, inputs), (graph.output, outputs)):
             assert len(values) == len(arrays)
             for value, array in zip(values, arrays, strict=True):
-                kind = value.type.tensor_type
-                name = {TensorProto.BFLOAT16: "bfloat16"}.get(kind.elem_type)
-                assert array.dtype.name == (name or helper.tensor_dtype_to_np_dtype(kind.elem_type).name)
-                extents = [d.dim_value for d in kind.shape.dim]
+                tensor_type = value.type.tensor_type
+                name = {TensorProto.BFLOAT16: "bfloat16"}.get(tensor_type.elem_type)
+                assert array.dtype.name == (name or helper.tensor_dtype_to_np_dtype(tensor_type.elem_type).name)
+                extents = [d.dim_value for d in tensor_type.shape.dim]
                 assert all(want in (0, got) for want, got in zip(extents, array.shape, strict=True))
                 seen.add(array.dtype.name)
         if graph.initializer:

@@ -203,12 +203,12 @@ def test_nan_is_not_judged_and_what_does_not_depend_on_it_is() -> None:
 
 @pytest.mark.parametrize("style", OPERATOR.conforming)
 def test_conforming_variants_are_not_accused(style: str) -> None:
-    one = OPERATOR.conforming[style]
+    kernel = OPERATOR.conforming[style]
     for topic in ("realistic", "asymmetric", "output-beyond-0.6", "xw-power-of-two", "ties", "batch", "large-inputs"):
         spec = case(topic)
         trial = build_case(spec).trial
         judgement = judged(
-            spec, returned(spec, *(one.run(trial.node, f.inputs)["Y"] for f in trial.feeds)), one.accuracy
+            spec, returned(spec, *(kernel.run(trial.node, f.inputs)["Y"] for f in trial.feeds)), kernel.accuracy
         )
         assert judgement.verdict is Verdict.PASS, (topic, judgement.message)
 
@@ -220,10 +220,10 @@ def test_repeats_that_differ_and_are_all_wrong_are_wrong() -> None:
     shape = (spec.T, 2, spec.N, spec.H)
     bad, worse = np.full(shape, 0.9, np.float32), np.full(shape, 0.8, np.float32)
     right = evaluate(build_case(spec).trial.node, build_case(spec).trial.feeds[-1].inputs)["Y"].astype(np.float32)
-    both = judged(spec, Outcome(spec.id, "ran", "run", (((bad,), (worse,)),)))
-    one = judged(spec, Outcome(spec.id, "ran", "run", (((bad,), (right,)),)))
-    assert (both.verdict, one.verdict) == (Verdict.WRONG, Verdict.UNSTABLE)
-    assert "nondeterministic" in both.flags
+    all_wrong = judged(spec, Outcome(spec.id, "ran", "run", (((bad,), (worse,)),)))
+    unstable = judged(spec, Outcome(spec.id, "ran", "run", (((bad,), (right,)),)))
+    assert (all_wrong.verdict, unstable.verdict) == (Verdict.WRONG, Verdict.UNSTABLE)
+    assert "nondeterministic" in all_wrong.flags
 
 
 # Kinds of arithmetic
@@ -378,7 +378,7 @@ def test_a_case_is_explained_as_those_of_onnx_are() -> None:
     assert alone.exit_code == 0
     assert "must_levels" in alone.output
     assert "got_levels" not in alone.output
-    forbidden = next(each for each in FULL if each.illegal)
+    forbidden = next(candidate for candidate in FULL if candidate.illegal)
     assert "must be refused" in CliRunner().invoke(app, ["explain", forbidden.id]).output
     script = CliRunner().invoke(app, ["explain", spec.id, "--emit", "script"]).output
     ast.parse(script)
@@ -402,11 +402,11 @@ def test_numbers_of_an_exhibit() -> None:
 def test_what_a_target_is_known_for_no_other_case_has_to_show() -> None:
     spec = replace(case("asymmetric"), seed=10)
     probe = SpecProbe(spec)
-    one = CaseRun(probe, probe.prepare(), (shipped(spec),), judged(spec))
-    assert Explainer("standard", 1000).explain(one) == ()
+    case_run = CaseRun(probe, probe.prepare(), (shipped(spec),), judged(spec))
+    assert Explainer("standard", 1000).explain(case_run) == ()
     faults = ("extended.output.zero-point-*", "extended.gates.*")
-    known = Explainer("standard", 1000, [Entry(reason="known", op="ExtendedLSTM", faults=faults)])
-    assert known.explain(one) == ("extended.output.zero-point-one-up",)
+    with_entry = Explainer("standard", 1000, [Entry(reason="known", op="ExtendedLSTM", faults=faults)])
+    assert with_entry.explain(case_run) == ("extended.output.zero-point-one-up",)
 
 
 # Proof

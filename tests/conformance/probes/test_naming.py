@@ -87,11 +87,11 @@ def test_two_cases_of_one_id_are_not_taken_for_each_other(inside: Inside, tmp_pa
     for folder, seed in (("a", 1), ("b", 2)):
         case = case_text(CaseSpec("GRU", 14, seed=seed))
         assert inside("generate", "--out", folder, "--case", case, "--all").code == 0
-    (one,) = (tmp_path / "a").glob("test_*")
+    (directory,) = (tmp_path / "a").glob("test_*")
     (other,) = (tmp_path / "b").glob("test_*")
-    other = other.rename(other.with_name(one.name))
+    other = other.rename(other.with_name(directory.name))
     with pytest.raises(CaseError, match="two cases that differ have the id"):
-        portable_probes([str(one), str(other)])
+        portable_probes([str(directory), str(other)])
 
 
 # Files of cases
@@ -100,8 +100,8 @@ def test_two_cases_of_one_id_are_not_taken_for_each_other(inside: Inside, tmp_pa
 def test_a_file_of_cases_is_read_line_by_line(tmp_path: Path) -> None:
     file = tmp_path / "cases.txt"
     file.write_text(f"# mine\n\n  {PINNED.id}  \n{case_text(FRESH)}\n./here\n", encoding="utf-8")
-    words, origins = expanded(["gru-*", f"@{file}"])
-    assert words == ("gru-*", PINNED.id, case_text(FRESH), str(tmp_path / "here"))
+    names, origins = expanded(["gru-*", f"@{file}"])
+    assert names == ("gru-*", PINNED.id, case_text(FRESH), str(tmp_path / "here"))
     assert origins[PINNED.id] == f"{file}:3: "
 
 
@@ -179,9 +179,9 @@ def test_a_folder_of_the_name_that_is_unknown_is_hinted_at(inside: Inside, tmp_p
 
 
 def test_several_candidates_stand_one_a_line(inside: Inside) -> None:
-    several = inside("explain", "lstm-14.float32.")
-    first, *rest = several.err.splitlines()
-    assert (several.code, first.split()[2:]) == (2, ["cases", "begin", "like", "'lstm-14.float32.':"])
+    done = inside("explain", "lstm-14.float32.")
+    first, *rest = done.err.splitlines()
+    assert (done.code, first.split()[2:]) == (2, ["cases", "begin", "like", "'lstm-14.float32.':"])
     assert all(line.startswith("  lstm-14.float32.") for line in rest[:-1])
     assert rest[-1].strip() == f"... and {int(first.split()[1]) - 10} more"
 

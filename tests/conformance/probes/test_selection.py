@@ -43,8 +43,8 @@ def test_patterns_match_whole_ids() -> None:
 
 def test_a_case_of_any_profile_can_be_named() -> None:
     smoke = {spec.id for spec in select(Selection("smoke"))}
-    elsewhere = next(spec for spec in select(Selection()) if spec.id not in smoke)
-    assert select(Selection("smoke", cases=(elsewhere.id,))) == [elsewhere]
+    other_case = next(spec for spec in select(Selection()) if spec.id not in smoke)
+    assert select(Selection("smoke", cases=(other_case.id,))) == [other_case]
 
 
 def test_profiles_contain_those_before_them() -> None:
@@ -86,9 +86,9 @@ def test_a_case_left_out_by_other_options_is_said_to_be_so() -> None:
 
 
 def test_requirements_can_be_made_of_every_version_and_type() -> None:
-    known = operator_types()
-    assert {"LSTM-1:float32", "LSTM-22:bfloat16"} <= set(known)
-    assert "LSTM-14:bfloat16" not in known
+    types = operator_types()
+    assert {"LSTM-1:float32", "LSTM-22:bfloat16"} <= set(types)
+    assert "LSTM-14:bfloat16" not in types
     assert {f"{s.op}-{s.version}:{s.type}" for s in select(Selection())} == {
-        name for name in known if not name.startswith(("ExtendedLSTM", "DynamicQuantizeLSTM", "com.microsoft::"))
+        name for name in types if not name.startswith(("ExtendedLSTM", "DynamicQuantizeLSTM", "com.microsoft::"))
     }

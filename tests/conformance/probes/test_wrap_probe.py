@@ -40,9 +40,9 @@ def verdicts(target: Target, spec: CaseSpec = SPEC) -> dict[str, Verdict]:
     with TargetProcess(target) as process:
         process.start()
         return {
-            one.probe.wrap: one.judgement.verdict
-            for one in tried(process, probes, target.accuracy)
-            if isinstance(one.probe, SpecProbe)
+            case_run.probe.wrap: case_run.judgement.verdict
+            for case_run in tried(process, probes, target.accuracy)
+            if isinstance(case_run.probe, SpecProbe)
         }
 
 

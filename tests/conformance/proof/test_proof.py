@@ -138,9 +138,9 @@ def test_the_command_writes_its_table_and_tells_survivors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "table.csv"
-    words = ["onnxspec", "prove", "--profile", "smoke", "--op", "RNN-14", "--type", "float64"]
-    words += ["--fault", "lengths.ignored", "--fault", "clip.ignored", "--out", str(out)]
-    monkeypatch.setattr("sys.argv", words)
+    arguments = ["onnxspec", "prove", "--profile", "smoke", "--op", "RNN-14", "--type", "float64"]
+    arguments += ["--fault", "lengths.ignored", "--fault", "clip.ignored", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", arguments)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1
@@ -172,9 +172,9 @@ def test_what_would_prove_nothing_is_refused_before_it_is_tried(
 
 @pytest.mark.skipif(not descendants(os.getppid()), reason="needs Linux")
 def test_an_interrupted_proof_ends_without_a_trace(kin: dict[str, str], tmp_path: Path) -> None:
-    words = command_line("prove", "--op", "GRU", "--type", "float32")
-    words[2] = HEEDING + words[2]
-    process = subprocess.Popen(words, env=kin, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
+    arguments = command_line("prove", "--op", "GRU", "--type", "float32")
+    arguments[2] = HEEDING + arguments[2]
+    process = subprocess.Popen(arguments, env=kin, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 590
     while len(descendants(process.pid)) < 4 and time.monotonic() < deadline:
         time.sleep(0.1)  # until both processes run, and the helpers of multiprocessing

@@ -332,7 +332,7 @@ def bias(implementation: Implementation | Fault, chosen: Iterable[Case]) -> dict
         judgement: Judgement = judge_staged(case, implementation)
         assert judgement.verdict in NOT_ACCUSED
         sums[case.spec.type] += judgement.error_sums
-    return {kind: (s[0] / s[3], s[1] / s[3], math.sqrt(s[2]) / s[3]) for kind, s in sums.items()}
+    return {dtype: (s[0] / s[3], s[1] / s[3], math.sqrt(s[2]) / s[3]) for dtype, s in sums.items()}
 
 
 def is_biased(shift: float, scale: float, error: float) -> bool:
@@ -341,8 +341,8 @@ def is_biased(shift: float, scale: float, error: float) -> bool:
 
 @pytest.mark.parametrize("style", STYLES.values(), ids=list(STYLES))
 def test_conforming_variants_are_not_biased(style: Style) -> None:
-    for kind, numbers in bias(kernel(style), cases(data="numerics")).items():
-        assert not is_biased(*numbers), kind
+    for dtype, numbers in bias(kernel(style), cases(data="numerics")).items():
+        assert not is_biased(*numbers), dtype
 
 
 DRIFTING = [(op, d) for d in FAULTS.values() if d.kind == "bias" for op in d.operators]
@@ -350,15 +350,15 @@ DRIFTING = [(op, d) for d in FAULTS.values() if d.kind == "bias" for op in d.ope
 
 @pytest.mark.parametrize(("op", "chosen"), DRIFTING, ids=[f"{op}-{d.id}" for op, d in DRIFTING])
 def test_drift_within_the_radius_is_a_bias_in_every_type_that_it_shows_in(op: str, chosen: Fault) -> None:
-    for kind in chosen.types:
-        (statistic,) = bias(chosen, cases(op=op, type=kind, data="numerics")).values()
-        assert is_biased(*statistic), kind
+    for dtype in chosen.types:
+        (statistic,) = bias(chosen, cases(op=op, type=dtype, data="numerics")).values()
+        assert is_biased(*statistic), dtype
 
 
 def test_storing_by_cutting_digits_off_is_a_bias() -> None:
     # Half types from float32 by dropping bits: never far enough to exceed a bound, always towards zero.
     biases = bias(kernel(Style("s", work="float32", truncates=True)), cases(data="numerics"))
-    for kind in ("float16", "bfloat16"):
-        shift, scale, error = biases[kind]
+    for dtype in ("float16", "bfloat16"):
+        shift, scale, error = biases[dtype]
         assert is_biased(shift, scale, error)
         assert scale < -0.5

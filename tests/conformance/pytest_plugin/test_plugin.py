@@ -108,8 +108,8 @@ def test_an_error_in_an_operators_own_code_is_no_pass_and_no_failure_of_the_targ
         raise LookupError("no such\ngate")
 
     monkeypatch.setattr(type(operator_of("LSTM")), "expecting_each", raising)
-    words = (*SUITE, *FEW, "--onnxspec-profile", "smoke", "--onnxspec-target", "onnxruntime", "-k", "plain or initial")
-    result = project.runpytest_inprocess(*words, "--junitxml", "junit.xml")
+    args = (*SUITE, *FEW, "--onnxspec-profile", "smoke", "--onnxspec-target", "onnxruntime", "-k", "plain or initial")
+    result = project.runpytest_inprocess(*args, "--junitxml", "junit.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     became = verdicts(project.path / "junit.xml")
     assert became
@@ -160,10 +160,10 @@ def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
         *SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain", "-v"
     )
     command = next(line for line in result.stdout.lines if line.startswith("  repeat")).split(maxsplit=1)[1]
-    variable, words = command.split(" ", 1)
+    variable, rest = command.split(" ", 1)
     code = "from onnxspec.conformance.cli.application import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, *words.split()[1:]],
+        [sys.executable, "-c", code, *rest.split()[1:]],
         env={**os.environ, "PYTHONPATH": variable.partition("=")[2]},
         capture_output=True,
         text=True,

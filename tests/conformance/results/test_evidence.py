@@ -43,8 +43,8 @@ def record_of(folder: Path, target: int = 0) -> dict[str, Any]:
 
 
 def exhibit(folder: Path, case: str, target: int = 0) -> dict[str, Any]:
-    place = folder / record_of(folder, target)["folders"][case]
-    content: dict[str, Any] = json.loads((place / "evidence.json").read_text(encoding="utf-8"))
+    case_folder = folder / record_of(folder, target)["folders"][case]
+    content: dict[str, Any] = json.loads((case_folder / "evidence.json").read_text(encoding="utf-8"))
     return content
 
 
@@ -96,17 +96,17 @@ def test_a_plane_has_every_step_and_unit_of_a_small_case(wrong: tuple[Path, str]
 
 def test_its_files_are_the_case(wrong: tuple[Path, str]) -> None:
     folder, case = wrong
-    place = folder / record_of(folder)["folders"][case]
+    case_folder = folder / record_of(folder)["folders"][case]
     (spec,) = select(Selection(cases=(case,)))
     built = build_case(spec)
-    assert (place / "model.onnx").read_bytes() == built.trial.model
-    files = sorted((place / "test_data_set_0").glob("input*"))
+    assert (case_folder / "model.onnx").read_bytes() == built.trial.model
+    files = sorted((case_folder / "test_data_set_0").glob("input*"))
     fed = [numpy_helper.to_array(onnx.load_tensor(str(path))) for path in files]
     for got, array in zip(fed, built.trial.feeds[0].fed.values(), strict=True):
         assert got.tobytes() == array.tobytes()
     wanted = evaluate(built.trial.node, built.trial.feeds[0].inputs)["Y"]
-    given = numpy_helper.to_array(onnx.load_tensor(str(place / "test_data_set_0" / "output_0.pb")))
-    assert given.tobytes() == wanted.astype(np.float32).tobytes()
+    expected = numpy_helper.to_array(onnx.load_tensor(str(case_folder / "test_data_set_0" / "output_0.pb")))
+    assert expected.tobytes() == wanted.astype(np.float32).tobytes()
 
 
 def test_its_script_shows_the_finding_on_the_same_target(inside: Inside, tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_its_script_shows_the_finding_on_the_same_target(inside: Inside, tmp_pat
 
 def test_a_backend_module_has_the_test_case_directory_and_no_script(wrong: tuple[Path, str]) -> None:
     folder, case = wrong
-    place = folder / record_of(folder)["folders"][case]
-    assert {path.name for path in place.iterdir()} == {"model.onnx", "test_data_set_0", "evidence.json"}
+    case_folder = folder / record_of(folder)["folders"][case]
+    assert {path.name for path in case_folder.iterdir()} == {"model.onnx", "test_data_set_0", "evidence.json"}
 
 
 def test_a_crash_keeps_what_the_runtime_said(inside: Inside, tmp_path: Path) -> None:
@@ -175,9 +175,9 @@ def outcome_of(spec: CaseSpec, change: Callable[[Any], Any]) -> tuple[SpecProbe,
     """Return a case, and the outcome of a target that changes the right outputs."""
     probe = SpecProbe(spec)
     trial = build_case(spec).trial
-    kind = trial.feeds[0].inputs["X"].dtype
+    dtype = trial.feeds[0].inputs["X"].dtype
     lists = tuple(
-        (tuple(change(array.astype(kind)) for array in evaluate(trial.node, feed.inputs).values()),)
+        (tuple(change(array.astype(dtype)) for array in evaluate(trial.node, feed.inputs).values()),)
         for feed in trial.feeds
     )
     return probe, Outcome(trial.key, "ran", "run", lists)

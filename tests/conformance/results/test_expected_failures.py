@@ -98,8 +98,8 @@ def test_an_entry_may_be_about_a_broken_clause_or_about_what_explains_the_failur
 def test_a_new_fault_beside_a_listed_one_is_new() -> None:
     first = Entry("r", "LSTM", faults=("lstm.clip.ignored",))
     second = Entry("r", "LSTM", faults=("lengths.*",))
-    one, both = (Failure(Verdict.WRONG, None, ("lstm.clip.ignored", "lengths.ignored")[:n]) for n in (1, 2))
-    assert matching([first], CLIPPED, one) == first
+    single, both = (Failure(Verdict.WRONG, None, ("lstm.clip.ignored", "lengths.ignored")[:n]) for n in (1, 2))
+    assert matching([first], CLIPPED, single) == first
     assert matching([first], CLIPPED, both) is None
     assert matching([second], CLIPPED, both) is None
     assert matching([first, second], CLIPPED, both) == first
@@ -192,9 +192,9 @@ def test_a_file_gives_its_entries_in_order() -> None:
     reason = "two"
     link = "https://example.org/1"
     """
-    one, two = parse_expected(text, "f.toml")
-    assert one == Entry("one", "LSTM", versions=(7, 14), features=("clip",))
-    assert two == Entry("two", "LSTM", link="https://example.org/1")
+    first, second = parse_expected(text, "f.toml")
+    assert first == Entry("one", "LSTM", versions=(7, 14), features=("clip",))
+    assert second == Entry("two", "LSTM", link="https://example.org/1")
     assert parse_expected("", "f.toml") == ()
 
 
@@ -343,9 +343,9 @@ def test_every_shipped_file_is_read_for_the_target_that_it_is_about(name: str) -
 
 
 def test_a_target_s_own_file_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:
-    own = tmp_path / "own.toml"
-    own.write_text("[[expected]]\nop = 'LSTM'\nreason = 'mine'\n")
-    assert [e.reason for e in expectations_of(Target("t", "onnxruntime", expected=str(own)))] == ["mine"]
+    path = tmp_path / "own.toml"
+    path.write_text("[[expected]]\nop = 'LSTM'\nreason = 'mine'\n")
+    assert [e.reason for e in expectations_of(Target("t", "onnxruntime", expected=str(path)))] == ["mine"]
     assert expectations_of(Target("t", "onnxruntime")) == shipped_for(Target("t", "onnxruntime")) != ()
     with pytest.raises(ExpectedFailureError, match="cannot be read"):
         expectations_of(Target("t", "onnxruntime", expected=str(tmp_path / "none.toml")))
@@ -429,9 +429,9 @@ def test_every_fault_gets_an_entry_of_its_own_and_all_results_are_known_by_them(
 def test_a_result_that_is_wrong_or_inaccurate_is_known_by_its_entry(verdict: Verdict) -> None:
     """pytest judges case by case, and may report a case as inaccurate that a whole run finds to be wrong."""
     explained = structs.replace(failing(PLAIN), diagnosis=("lstm.gates.ifco",))
-    for seen in (explained, failing(PLAIN)):
-        entries = parse_expected(update("", seen), "f.toml")
-        assert matching(entries, PLAIN, structs.replace(seen, verdict=verdict)) is not None
+    for result in (explained, failing(PLAIN)):
+        entries = parse_expected(update("", result), "f.toml")
+        assert matching(entries, PLAIN, structs.replace(result, verdict=verdict)) is not None
 
 
 def test_an_entry_for_failures_without_a_cause_covers_no_case_that_it_does_not_name() -> None:

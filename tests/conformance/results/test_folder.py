@@ -92,21 +92,21 @@ ODD: st.SearchStrategy[Any] = st.recursive(
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the paths of all values inside a JSON value."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, inner in inside for place in places(inner, (*path, key)))]
+    return [path, *(found for key, inner in inside for found in places(inner, (*path, key)))]
 
 
 @st.composite
 def mutated(draw: st.DrawFn, text: str) -> bytes:
     """Draw a record with a value replaced, removed, added or doubled, or with its bytes cut or changed."""
-    how = draw(st.sampled_from(["replaced", "left out", "added", "twice", "cut", "bytes"]))
+    mutation = draw(st.sampled_from(["replaced", "left out", "added", "twice", "cut", "bytes"]))
     value = json.loads(text)
-    if how == "cut":
+    if mutation == "cut":
         return text.encode()[: draw(st.integers(0, len(text) - 1))]
-    if how == "bytes":
+    if mutation == "bytes":
         raw = bytearray(text.encode())
         raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
         return bytes(raw)
-    if how == "twice":
+    if mutation == "twice":
         key = draw(st.sampled_from(sorted(value)))
         return (text[:-1] + "," + json.dumps({key: draw(ODD)})[1:]).encode()
     *path, last = draw(st.sampled_from(places(value)[1:]))
@@ -114,9 +114,9 @@ def mutated(draw: st.DrawFn, text: str) -> bytes:
     holder = inner
     for key in path:
         holder = holder[key]
-    if how == "left out":
+    if mutation == "left out":
         del holder[last]
-    elif how == "added" and isinstance(holder, dict):
+    elif mutation == "added" and isinstance(holder, dict):
         holder[draw(st.text(max_size=4))] = draw(ODD)
     else:
         holder[last] = draw(ODD)
@@ -128,10 +128,10 @@ def read_or_refused(folder: Path) -> RunFolder | str:
     try:
         return read_folder(folder)
     except RecordError as refusal:
-        why = str(refusal)
-    assert "in form" in why
-    assert "\n" not in why
-    return why
+        reason = str(refusal)
+    assert "in form" in reason
+    assert "\n" not in reason
+    return reason
 
 
 @settings(max_examples=150, deadline=None)
@@ -145,19 +145,19 @@ def test_whatever_is_done_to_one_line_the_others_are_there(tmp_path_factory: pyt
     if isinstance(read, str):
         assert number == 0  # of another format, by its first line
         return
-    there = {r.case: r for r in read.results}
+    by_case = {r.case: r for r in read.results}
     untouched = {r.case: r for n, r in enumerate(RESULTS, 2) if n != number}
     for case, before in untouched.items():
-        assert there[case].verdict is before.verdict or number == 6
-        assert there[case].message == before.message or number == 6
-    assert len(there) <= len(RESULTS)
-    assert len(read.results) == len(there)
+        assert by_case[case].verdict is before.verdict or number == 6
+        assert by_case[case].message == before.message or number == 6
+    assert len(by_case) <= len(RESULTS)
+    assert len(read.results) == len(by_case)
     for problem in read.problems:
         assert "\n" not in problem
     if read.damaged:
         assert any(problem.startswith(f"results.jsonl:{number + 1}: ") for problem in read.problems)
-    for each in read.results:  # results survive writing and reading
-        assert decode(encode(each), Result) == each
+    for row in read.results:  # results survive writing and reading
+        assert decode(encode(row), Result) == row
 
 
 @settings(max_examples=60, deadline=None)
@@ -193,9 +193,9 @@ def test_resuming_loses_no_whole_line(tmp_path_factory: pytest.TempPathFactory, 
             writer.begin(BEGUN)
             done = {r.case for r in writer.done}
             assert len(done) == len(writer.done)
-            for each in RESULTS:
-                if each.case not in done:
-                    writer.append(each)
+            for row in RESULTS:
+                if row.case not in done:
+                    writer.append(row)
     except RecordError:
         assert content(path) == before
         return

@@ -29,8 +29,8 @@ def validator(name: str) -> Draft202012Validator:
 def test_what_is_published_is_what_is_checked() -> None:
     """To update them: python -m onnxspec.conformance.certifying.json_schema docs/schema."""
     paths = [*PUBLISHED.glob("*.json"), *PUBLISHED.glob("certificate/*.json")]
-    there = {path.relative_to(PUBLISHED).as_posix(): json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    assert there == json.loads(json.dumps(json_schemas()))
+    published = {path.relative_to(PUBLISHED).as_posix(): json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    assert published == json.loads(json.dumps(json_schemas()))
 
 
 @pytest.fixture(scope="module")

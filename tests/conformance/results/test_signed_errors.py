@@ -56,11 +56,11 @@ def _to_digits(numbers: Any, digits: int) -> Any:
 @pytest.mark.parametrize("lost", [2, 3])
 def test_a_state_cut_by_some_digits_is_graded_in_digits(lost: int) -> None:
     by_type = biases(results_of(cut(lost)))
-    for kind in ("float32", "float64", "float16", "bfloat16"):
-        if kind == "bfloat16" and lost == 3:
+    for dtype in ("float32", "float64", "float16", "bfloat16"):
+        if dtype == "bfloat16" and lost == 3:
             continue  # beyond the bound in places, which fails
-        assert by_type[kind]["biased"], kind
-        assert abs(by_type[kind]["digits"] - (FORMATS[kind].precision - lost)) < 0.7, by_type[kind]
+        assert by_type[dtype]["biased"], dtype
+        assert abs(by_type[dtype]["digits"] - (FORMATS[dtype].precision - lost)) < 0.7, by_type[dtype]
     assert biased_types(results_of(cut(2)))["float32"].endswith(" of 24 digits")
 
 

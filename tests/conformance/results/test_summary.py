@@ -179,13 +179,13 @@ def since(*rows: list[Result], **more: Any) -> str:
 
 
 def test_news_are_what_no_list_names() -> None:
-    known, new = tried("wrong", 2, expected=True), tried("wrong", 1)
-    assert since(known) == "every failure is on the list"
-    assert since(known, new) == "3 failures, 1 of them not on the list"
+    expected, new = tried("wrong", 2, expected=True), tried("wrong", 1)
+    assert since(expected) == "every failure is on the list"
+    assert since(expected, new) == "3 failures, 1 of them not on the list"
     assert since(new) == "1 failure, not on the list"
     swallowed = "every failure is on the list; 2 known have a confirmed cause that the list does not name"
-    assert since(known, unlisted=2) == swallowed
-    assert since(known, stale=2) == "every failure is on the list; 2 entries no longer fail"
+    assert since(expected, unlisted=2) == swallowed
+    assert since(expected, stale=2) == "every failure is on the list; 2 entries no longer fail"
     assert since(new, lists_used=False) == "not compared (--expected none)"
     assert "known" not in summary(new, lists_used=False).badge
 

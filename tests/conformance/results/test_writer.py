@@ -66,8 +66,8 @@ def started(folder: Path, *results: Result) -> Path:
     with RunWriter(folder) as writer:
         writer.begin(BEGUN)
         writer.describe(RECORD)
-        for each in results:
-            writer.append(each)
+        for result in results:
+            writer.append(result)
     return folder
 
 
@@ -312,13 +312,13 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, files: dict[str
 
 
 def test_cases_without_a_runtime_are_due_again(tmp_path: Path) -> None:
-    there = [result(1), result(2, Verdict.UNAVAILABLE), result(3), result(4, Verdict.UNAVAILABLE)]
-    started(tmp_path, *there)
-    assert read_folder(tmp_path).results == tuple(there)
+    results = [result(1), result(2, Verdict.UNAVAILABLE), result(3), result(4, Verdict.UNAVAILABLE)]
+    started(tmp_path, *results)
+    assert read_folder(tmp_path).results == tuple(results)
     with RunWriter(tmp_path, resume=True) as writer:
-        assert writer.done == [there[0], there[2]]
+        assert writer.done == [results[0], results[2]]
         writer.append(result(4))
-    assert read_folder(tmp_path).results == (*there[:3], result(4))
+    assert read_folder(tmp_path).results == (*results[:3], result(4))
 
 
 def test_what_targets_say_and_take_is_kept(tmp_path: Path) -> None:

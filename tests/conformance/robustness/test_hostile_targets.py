@@ -241,10 +241,10 @@ def test_nothing_is_left_running(staged: tuple[Path, dict[str, str]]) -> None:
 def running_for(mark: Path) -> list[int]:
     """Return the ids of processes that were started with the mark; needs /proc."""
     ids = []
-    for place in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            if f"MARK={mark}\0".encode() in (place / "environ").read_bytes() and (place / "cmdline").read_bytes():
-                ids.append(int(place.name))
+            if f"MARK={mark}\0".encode() in (process / "environ").read_bytes() and (process / "cmdline").read_bytes():
+                ids.append(int(process.name))
         except OSError:
             continue
     return ids
@@ -316,8 +316,8 @@ def nine(backends: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     @cache
     def undisturbed(*command: str) -> list[Any]:
         folder = tmp_path_factory.mktemp("nine")
-        words = command_line(*command, "--out", "o")
-        subprocess.run(words, env=environment, cwd=folder, capture_output=True, timeout=590)
+        arguments = command_line(*command, "--out", "o")
+        subprocess.run(arguments, env=environment, cwd=folder, capture_output=True, timeout=590)
         return timeless(folder / "o")
 
     return environment, undisturbed

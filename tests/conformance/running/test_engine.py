@@ -100,11 +100,11 @@ def only(verdicts: Mapping[str, str], *kinds: str) -> dict[str, str]:
 
 
 def test_every_target_gets_every_case_once(zoo: Zoo, wrong_zoo: Zoo) -> None:
-    for one, targets, kinds in ((zoo, TARGETS, set(KINDS)), (wrong_zoo, ALWAYS_WRONG, set(OF_THESE))):
-        assert set(one.results) == {f"backend:{name}" for name in targets}
-        assert all(set(results) == kinds for results in one.results.values())
-        assert sum(one.description["counts"].values()) == len(targets) * len(kinds)
-        assert one.description["complete"] is True
+    for backends, targets, kinds in ((zoo, TARGETS, set(KINDS)), (wrong_zoo, ALWAYS_WRONG, set(OF_THESE))):
+        assert set(backends.results) == {f"backend:{name}" for name in targets}
+        assert all(set(results) == kinds for results in backends.results.values())
+        assert sum(backends.description["counts"].values()) == len(targets) * len(kinds)
+        assert backends.description["complete"] is True
 
 
 def test_an_conforming_backend_passes_everything(zoo: Zoo) -> None:
@@ -290,9 +290,9 @@ class UnderWay:
 
 def go_on(command: Inside, complaint: str) -> int:
     """Run the command that a message suggests."""
-    words = shlex.split(complaint.split("go on with: ")[1])
-    assert words[0] == "onnxspec"
-    return command(*words[1:]).code
+    arguments = shlex.split(complaint.split("go on with: ")[1])
+    assert arguments[0] == "onnxspec"
+    return command(*arguments[1:]).code
 
 
 @posix

@@ -80,21 +80,21 @@ def test_a_known_failure_that_only_a_case_that_followed_shows_is_still_needed(
     device: tuple[Run, FillingRecord],
 ) -> None:
     run, _ = device
-    known = Entry("of late", "RNN", verdicts=("wrong",))
+    entry = Entry("of late", "RNN", verdicts=("wrong",))
     (passing,) = run.targets
-    assert no_longer_needed(run.plan, [known], passing) == [known]
+    assert no_longer_needed(run.plan, [entry], passing) == [entry]
     last = followed(run)[-1].id
     results = [structs.replace(r, verdict=Verdict.WRONG) if r.case == last else r for r in passing.results]
     failing = TargetRun(passing.target, results=results)
-    assert no_longer_needed(run.plan, [known], failing) == []
+    assert no_longer_needed(run.plan, [entry], failing) == []
 
 
 def test_cases_follow_that_use_only_what_a_device_has(device: tuple[Run, FillingRecord]) -> None:
     run, record = device
     assert {"layout=1", "clip", "activations", "type=float64"} <= set(record["lacks"]["RNN"])
     assert len(record["cases"]) == len(followed(run)) == MOST
-    own = {result.case: result.verdict for result in run.targets[0].results}
-    ran = [probe for probe in followed(run) if own[probe.id] is Verdict.PASS]
+    verdicts = {result.case: result.verdict for result in run.targets[0].results}
+    ran = [probe for probe in followed(run) if verdicts[probe.id] is Verdict.PASS]
     assert len(ran) >= 0.9 * MOST, "some lack shows in no trait by itself"
 
 
@@ -197,8 +197,8 @@ def test_the_command_fills_up_and_goes_on(
     monkeypatch.setattr(filling, "MOST", 6)
     few = [p for p in CORE if "illegal" not in p.features][::4]
     monkeypatch.setattr(planning, "select_probes", lambda *words: few)
-    words = ("run", "--target", "backend:lacking", "--op", "RNN", "--expected", "none", "--out", "out")
-    done = inside(*words)
+    arguments = ("run", "--target", "backend:lacking", "--op", "RNN", "--expected", "none", "--out", "out")
+    done = inside(*arguments)
     info = json.loads((tmp_path / "out" / "run.json").read_text())
     record: FillingRecord = info["targets"][0]["filling"]
     assert len(record["cases"]) == 6
@@ -208,13 +208,13 @@ def test_the_command_fills_up_and_goes_on(
     assert b'"record":"cases"' in journal
 
     # A resumed run is the same; if its last lines are lost, resuming restores them.
-    assert inside(*words, "--resume").code == done.code
+    assert inside(*arguments, "--resume").code == done.code
     again = json.loads((tmp_path / "out" / "run.json").read_text())
     assert again["targets"][0]["filling"] == record
     lines = journal.splitlines(keepends=True)
     cut = next(k for k, line in enumerate(lines) if b'"record":"cases"' in line) + 2
     (tmp_path / "out" / "results.jsonl").write_bytes(b"".join(lines[:cut]))
-    assert inside(*words, "--resume").code == done.code
+    assert inside(*arguments, "--resume").code == done.code
     again = json.loads((tmp_path / "out" / "run.json").read_text())
     assert again["targets"][0]["filling"] == record
     assert again["digests"] == info["digests"]
@@ -223,6 +223,6 @@ def test_the_command_fills_up_and_goes_on(
     assert inside("merge", "out", "--out", "merged").code == done.code
     merged = json.loads((tmp_path / "merged" / "run.json").read_text())
     assert merged["targets"][0]["filling"]["cases"] == record["cases"]
-    inside(*words[:-1], "plain", "--no-extra")
+    inside(*arguments[:-1], "plain", "--no-extra")
     plain = json.loads((tmp_path / "plain" / "run.json").read_text())
     assert plain["targets"][0]["filling"]["left_out"] == "it was not asked for"

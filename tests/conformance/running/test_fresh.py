@@ -84,8 +84,8 @@ def test_what_depends_on_earlier_cases_shows_in_a_fresh_process(
 ) -> None:
     cases = pick(12, lambda s: plain(s) and s.lengths != "empty")  # a row of length 0 returns its state unchanged
     environment = {"STEP": step}
-    words = ("run", "--target", "backend:remembering", *naming(cases), "--no-extra", "--out", "o")
-    done = command(*words, environment=environment)
+    arguments = ("run", "--target", "backend:remembering", *naming(cases), "--no-extra", "--out", "o")
+    done = command(*arguments, environment=environment)
     assert complaints(done.err) == []
     results = read_results(tmp_path / "o")
     assert [result["case"] for result in results] == cases

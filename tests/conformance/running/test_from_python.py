@@ -162,8 +162,8 @@ def test_a_program_that_breaks_refuses_nothing(
     (result,) = outcome.results
     assert (result.verdict, result.flags) == (verdict, flags)
     assert outcome.conforms is (False if verdict is Verdict.CRASHED else None)
-    place = r" \(test_from_python\.py, line \d+, in (prepare|run)\)" if error is not RuntimeError else ""
-    assert re.fullmatch(f"{error.__name__}: it broke{place}", result.message)
+    location = r" \(test_from_python\.py, line \d+, in (prepare|run)\)" if error is not RuntimeError else ""
+    assert re.fullmatch(f"{error.__name__}: it broke{location}", result.message)
     mostly = run(right_but_there, case=[PLAIN, RAGGED])
     # One of two selected cases did not run, or failed.
     assert mostly.conforms is (False if error is NameError else None)
@@ -231,6 +231,6 @@ def test_the_notebook_runs() -> None:
 
 
 def test_how_many_levels_quantized_outputs_are_off_is_told_by_their_bits() -> None:
-    told = str(onnxspec.run("onnxruntime", profile="quantized", op="RNN", since_version=7))
-    assert "levels of 8 bits: within 0 levels (" in told
-    assert "levels of 16 bits: within 0 levels (" in told
+    summary = str(onnxspec.run("onnxruntime", profile="quantized", op="RNN", since_version=7))
+    assert "levels of 8 bits: within 0 levels (" in summary
+    assert "levels of 16 bits: within 0 levels (" in summary

@@ -16,8 +16,8 @@ _OF_TIME = {"seconds", "target_seconds", "started", "finished", "time", "command
 
 def _but_for_time(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _but_for_time(each) for name, each in value.items() if name not in _OF_TIME}
-    return [_but_for_time(each) for each in value] if isinstance(value, list) else value
+        return {name: _but_for_time(item) for name, item in value.items() if name not in _OF_TIME}
+    return [_but_for_time(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("target", ["lengths_ignored", pytest.param("gates_swapped", marks=pytest.mark.long)])

@@ -366,8 +366,8 @@ def test_the_script_of_a_lane_runs_its_graph_and_demands_something_of_every_node
     nodes = len(case.trial.subject.nodes)
     assert (f"The model has {nodes} recurrent nodes" in script) == (nodes > 1)
     assert _exit_code(script) == 0
-    own = {"shared": "second_X", "twins": "third_R", "last-step": "second_W"}  # a tensor of the last node alone
-    last = own.get(name, "second_R" if name in GRAPHS else "X")
-    place = "{k: {**v, LAST: v[LAST] * v[LAST].dtype.type(2) + v[LAST].dtype.type(1)} for k, v in enumerate(FEEDS)}"
-    assert _exit_code(script.replace("\noptions = ", f"\nFEEDS = {place.replace('LAST', repr(last))}\noptions = ")) == 1
+    last_inputs = {"shared": "second_X", "twins": "third_R", "last-step": "second_W"}  # a tensor of the last node alone
+    last = last_inputs.get(name, "second_R" if name in GRAPHS else "X")
+    feeds = "{k: {**v, LAST: v[LAST] * v[LAST].dtype.type(2) + v[LAST].dtype.type(1)} for k, v in enumerate(FEEDS)}"
+    assert _exit_code(script.replace("\noptions = ", f"\nFEEDS = {feeds.replace('LAST', repr(last))}\noptions = ")) == 1
     assert _names(script)["model"].graph == onnx.load_model_from_string(case.trial.model).graph

@@ -49,8 +49,8 @@ def test_qnn_computes_in_half_precision_and_says_where() -> None:
     beyond = replace(LSTM, peepholes=True, H=64)
     specs = (LSTM, GRU, replace(LSTM, input_forget=1), replace(LSTM, lengths="ragged"), replace(GRU, T=0), GRU, beyond)
     target = runtime("onnxruntime-qnn")
-    seen = judged(target, *specs)
-    verdicts = [one.judgement.verdict for one in seen]
+    case_runs = judged(target, *specs)
+    verdicts = [case_run.judgement.verdict for case_run in case_runs]
     assert verdicts == [
         *(Verdict.PASS, Verdict.PASS),
         Verdict.WRONG,  # input_forget is silently ignored
@@ -58,11 +58,11 @@ def test_qnn_computes_in_half_precision_and_says_where() -> None:
         Verdict.CRASHED,  # without a step; the next case is unaffected
         Verdict.PASS,
         Verdict.WRONG,  # peepholes of units past the 32nd
-    ], [one.judgement.message for one in seen]
-    known = [matching(shipped_for(target), one.probe, one.judgement) for one in seen]
-    assert [entry is not None for entry in known] == [False, False, True, False, True, False, True]
-    assert seen[0].outcomes[0].proof == "assignment record: QNNExecutionProvider: LSTM lstm"
-    assert seen[3].judgement.message == "QNNExecutionProvider does not take it"
+    ], [case_run.judgement.message for case_run in case_runs]
+    entries = [matching(shipped_for(target), case_run.probe, case_run.judgement) for case_run in case_runs]
+    assert [entry is not None for entry in entries] == [False, False, True, False, True, False, True]
+    assert case_runs[0].outcomes[0].proof == "assignment record: QNNExecutionProvider: LSTM lstm"
+    assert case_runs[3].judgement.message == "QNNExecutionProvider does not take it"
 
 
 def test_the_plug_in_says_its_version_beside_that_of_the_runtime() -> None:
@@ -72,15 +72,15 @@ def test_the_plug_in_says_its_version_beside_that_of_the_runtime() -> None:
 
 
 def test_by_float32_qnn_is_inaccurate_and_not_wrong() -> None:
-    (one,) = judged(replace(runtime("onnxruntime-qnn"), accuracy="standard"), GRU)
-    assert one.judgement.verdict is Verdict.INACCURATE
-    assert "right by the wider class " in one.judgement.message
+    (case_run,) = judged(replace(runtime("onnxruntime-qnn"), accuracy="standard"), GRU)
+    assert case_run.judgement.verdict is Verdict.INACCURATE
+    assert "right by the wider class " in case_run.judgement.message
 
 
 def test_webgpu_takes_lstm_and_leaves_gru_alone(webgpu: Target) -> None:
     clipped = replace(LSTM, clip=0.25, peepholes=True, data="large")
-    seen = judged(webgpu, LSTM, replace(LSTM, lengths="ragged", direction="bidirectional"), GRU, clipped)
-    verdicts = [one.judgement.verdict for one in seen]
+    case_runs = judged(webgpu, LSTM, replace(LSTM, lengths="ragged", direction="bidirectional"), GRU, clipped)
+    verdicts = [case_run.judgement.verdict for case_run in case_runs]
     assert verdicts == [Verdict.PASS, Verdict.PASS, Verdict.FALLBACK, Verdict.WRONG]
-    assert matching(shipped_for(webgpu), seen[3].probe, seen[3].judgement) is not None
-    assert seen[0].outcomes[0].proof.startswith("profile: WebGpuExecutionProvider: LSTM ")
+    assert matching(shipped_for(webgpu), case_runs[3].probe, case_runs[3].judgement) is not None
+    assert case_runs[0].outcomes[0].proof.startswith("profile: WebGpuExecutionProvider: LSTM ")

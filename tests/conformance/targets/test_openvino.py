@@ -81,13 +81,13 @@ def test_what_becomes_of_an_lstm(change: dict[str, Any], verdict: Verdict) -> No
     target = runtime("openvino")
     with TargetProcess(target) as process:
         process.start()
-        (one,) = tried(process, [SpecProbe(spec)], target.accuracy)
-    assert one.judgement.verdict is verdict, one.judgement.message
+        (case_run,) = tried(process, [SpecProbe(spec)], target.accuracy)
+    assert case_run.judgement.verdict is verdict, case_run.judgement.message
     if verdict is Verdict.UNSUPPORTED:
         fed = "has no input W, which is a constant in it"
         reason = fed if "held" in change else "Unknown activation function: affine"
-        assert one.judgement.message.endswith(reason)
-        assert len(one.judgement.message) < 150
+        assert case_run.judgement.message.endswith(reason)
+        assert len(case_run.judgement.message) < 150
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_in_what_a_quantized_node_computes_is_told() -> None:
     probes = [SpecProbe(case, wrap="qdq-u8") for case in (held, replace(held, weights="input"))]
     with TargetProcess(runtime("openvino")) as process:
         process.start()
-        wrong, right = [(one.judgement, one.outcomes[0]) for one in tried(process, probes, "standard")]
+        wrong, right = [(case_run.judgement, case_run.outcomes[0]) for case_run in tried(process, probes, "standard")]
     assert (wrong[0].verdict, right[0].verdict) == (Verdict.WRONG, Verdict.PASS)
     assert "1 RNNSeq in f32" in wrong[1].proof
     assert right[1].proof.startswith("execution graph: ")

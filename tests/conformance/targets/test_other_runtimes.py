@@ -74,8 +74,8 @@ def test_what_becomes_of_a_node(name: str, op: str, change: dict[str, Any], verd
     spec = replace(CaseSpec(op, 14, T=4, N=3, I=2, H=5, bias=True), **change)
     with TargetProcess(target) as process:
         process.start()
-        (one,) = tried(process, [SpecProbe(spec)], target.accuracy)
-    assert one.judgement.verdict is verdict, one.judgement.message
+        (case_run,) = tried(process, [SpecProbe(spec)], target.accuracy)
+    assert case_run.judgement.verdict is verdict, case_run.judgement.message
 
 
 def test_they_are_known_by_name() -> None:

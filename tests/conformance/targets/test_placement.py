@@ -44,7 +44,7 @@ def adapter() -> dict[str, Any]:
 def judged(target: Target, *probes: Probe) -> list[tuple[Judgement, Outcome]]:
     with TargetProcess(target) as process:
         process.start()
-        return [(one.judgement, one.outcomes[0]) for one in tried(process, probes, target.accuracy)]
+        return [(case_run.judgement, case_run.outcomes[0]) for case_run in tried(process, probes, target.accuracy)]
 
 
 # Tests with any onnxruntime
@@ -171,7 +171,7 @@ def test_a_plug_in_is_registered_and_its_device_chosen(monkeypatch: pytest.Monke
 
 def test_the_graph_of_qnn_says_in_what_its_operators_compute(tmp_path: Path) -> None:
     """The file is as onnxruntime-qnn 2.7.0 writes it: the hexadecimal digits of a type are its kind and its bits."""
-    tensors = {name: {"data_type": kind} for name, kind in {"x": 0x232, "h": 0x232, "Y": 0x408}.items()}
+    tensors = {name: {"data_type": data_type} for name, data_type in {"x": 0x232, "h": 0x232, "Y": 0x408}.items()}
     nodes = {
         f"n{number}": {"type": operator, "output_names": [output]}
         for number, (operator, output) in enumerate(

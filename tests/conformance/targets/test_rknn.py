@@ -21,8 +21,8 @@ GRU = SpecProbe(CaseSpec("GRU", 14, weights="initializer", T=4, N=3, I=2, H=5))
 def judged(accuracy: str, probe: SpecProbe = GRU, **options: Any) -> Judgement:
     with TargetProcess(runtime("rknn", **options)) as process:
         assert process.start()["device"] == "simulator of rk3588"
-        (one,) = tried(process, [probe], accuracy)
-    return one.judgement
+        (case_run,) = tried(process, [probe], accuracy)
+    return case_run.judgement
 
 
 def test_it_computes_in_float16() -> None:
@@ -32,9 +32,9 @@ def test_it_computes_in_float16() -> None:
 
 def test_a_constant_that_is_fed_is_not_computed_without_it() -> None:
     overridden = SpecProbe(CaseSpec("RNN", 14, weights="initializer", held="overridden", T=4, N=3, I=2, H=5))
-    told = judged("f16-storage", overridden)
-    assert told.verdict is Verdict.UNSUPPORTED
-    assert told.message.endswith("nothing in the place of a constant")
+    judgement = judged("f16-storage", overridden)
+    assert judgement.verdict is Verdict.UNSUPPORTED
+    assert judgement.message.endswith("nothing in the place of a constant")
 
 
 def test_a_model_that_it_calibrates_itself_is_farther_off() -> None:

@@ -59,11 +59,11 @@ def test_what_becomes_of_an_lstm(change: dict[str, Any], verdict: Verdict) -> No
     target = runtime("tract")
     with TargetProcess(target) as process:
         process.start()
-        (one,) = tried(process, [SpecProbe(spec)], target.accuracy)
-    assert one.judgement.verdict is verdict, one.judgement.message
+        (case_run,) = tried(process, [SpecProbe(spec)], target.accuracy)
+    assert case_run.judgement.verdict is verdict, case_run.judgement.message
     if verdict is Verdict.UNSUPPORTED:
         reasons = {"lengths": "Non constant seq_len is not supported", "weights": "nothing in the place of a constant"}
-        assert one.judgement.message.endswith(reasons[next(iter(change))])
+        assert case_run.judgement.message.endswith(reasons[next(iter(change))])
 
 
 def test_a_wrong_option_is_told() -> None:

@@ -274,10 +274,10 @@ def test_arrays_of_every_type_and_shape_go_there_and_back(fake: Target) -> None:
         np.array([1.5, np.nan, -0.0], ml_dtypes.bfloat16),
         np.arange(4, dtype=np.int32)[::2],
         np.array([1 + 2j], np.complex64),
-        *(np.array([0, 200]).astype(kind) for kind in ("i1", "u1", "i2", "u2", "u4", "u8", "f8")),
+        *(np.array([0, 200]).astype(dtype) for dtype in ("i1", "u1", "i2", "u2", "u4", "u8", "f8")),
     ]
-    one = {f"in {number}": value for number, value in enumerate(values)}
-    (outcome,) = run(fake, job("", one, {"X": X}))
+    feed = {f"in {number}": value for number, value in enumerate(values)}
+    (outcome,) = run(fake, job("", feed, {"X": X}))
     assert (outcome.status, outcome.phase, outcome.seconds) == ("ran", "run", 0.25)
     (first,), (second,) = outcome.outputs
     for got, must in zip((*first, *second), (*values, X), strict=True):
@@ -288,8 +288,8 @@ def test_arrays_of_every_type_and_shape_go_there_and_back(fake: Target) -> None:
 
 
 def test_what_it_reports_is_what_there_is(fake: Target) -> None:
-    words = ["refuse", "fall back", "no array", "chance", "change", "print", ""]
-    refused, fell, no_array, chance, changed, printed, good = run(fake, *map(job, words))
+    orders = ["refuse", "fall back", "no array", "chance", "change", "print", ""]
+    refused, fell, no_array, chance, changed, printed, good = run(fake, *map(job, orders))
     assert (refused.status, refused.phase, refused.message) == ("refused", "load", "not this one")
     assert refused.outputs == ((),)
     assert (fell.status, fell.message, fell.proof) == ("fell-back", "ran on the CPU", "node 1: CPU")
@@ -385,9 +385,9 @@ def node() -> None:
     path = shutil.which("node")
     if path is None:
         need("there is no node on PATH")
-    asked = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
-    if int((re.match(r"v(\d+)", asked) or [0, "0"])[1]) < 18:
-        need(f"node is {asked.strip()}, and 18 is the oldest for protocol.mjs")
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
+    if int((re.match(r"v(\d+)", version) or [0, "0"])[1]) < 18:
+        need(f"node is {version.strip()}, and 18 is the oldest for protocol.mjs")
 
 
 @pytest.fixture(scope="module")
@@ -495,9 +495,9 @@ def test_what_becomes_of_an_lstm_in_onnxruntime_web(web: Target, change: dict[st
     spec = replace(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all"), **change)
     with TargetProcess(web) as process:
         description = process.start()
-        (one,) = tried(process, [SpecProbe(spec)], web.accuracy)
+        (case_run,) = tried(process, [SpecProbe(spec)], web.accuracy)
     assert (description["runtime"], description["provider"]) == ("onnxruntime-web", "wasm")
-    assert one.judgement.verdict is verdict, one.judgement.message
+    assert case_run.judgement.verdict is verdict, case_run.judgement.message
 
 
 def test_onnxruntime_web_says_that_it_has_no_bfloat16(web: Target) -> None:

@@ -36,20 +36,20 @@ RAGGED = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, lengths="ragged", bias=True, o
 
 def reference(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     """Compute models of one node correctly: by the reference, rounded."""
-    one = read_model(model)
-    bound = one.bind(inputs)
-    outputs = evaluate(one.node, bound)
+    parsed = read_model(model)
+    bound = parsed.bind(inputs)
+    outputs = evaluate(parsed.node, bound)
     return [array.astype(format_of(bound["X"].dtype).dtype) for array in outputs.values()]
 
 
 def without_lengths(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     """Compute wrongly: ignore sequence_lens."""
-    given = dict(inputs)
-    if "sequence_lens" in given:
+    changed = dict(inputs)
+    if "sequence_lens" in changed:
         time, row = (1, 0) if [a.i for n in nodes(model) for a in n.attribute if a.name == "layout"] == [1] else (0, 1)
-        shape = given["X"].shape
-        given["sequence_lens"] = np.full(shape[row], shape[time], np.int32)
-    return reference(model, given)
+        shape = changed["X"].shape
+        changed["sequence_lens"] = np.full(shape[row], shape[time], np.int32)
+    return reference(model, changed)
 
 
 def nodes(model: bytes) -> Any:
@@ -211,17 +211,17 @@ def test_onnxruntime_conforms_where_it_is_known_to(op: str) -> None:
 
 def shrunk(strategy: Any, runner: Any, examples: int = 200) -> tuple[CaseSpec, NotConforming]:
     """Return the smallest case and the failure that a property test reports."""
-    seen: list[CaseSpec] = []
+    specs: list[CaseSpec] = []
 
     @settings(fixed, max_examples=examples, phases=[Phase.generate, Phase.shrink])
     @given(strategy)
     def check(case: CaseSpec) -> None:
-        seen.append(case)
+        specs.append(case)
         assert_conforms(case, runner)
 
     with pytest.raises(NotConforming) as caught:
         check()
-    return seen[-1], caught.value
+    return specs[-1], caught.value
 
 
 @pytest.mark.long

@@ -44,7 +44,7 @@ def test_results_are_the_same_whoever_breaks_off_and_no_process_is_left_behind()
             results.append(result)
             assert len(read) <= len(results) + 2 * 4 * 2 + 2  # read ahead for two processes, and no further
     assert [number for number, _ in results] == [2 * number for number in range(60)]
-    elsewhere = {number // 2 for number, there in results if there}
+    elsewhere = {number // 2 for number, remote in results if remote}
     assert elsewhere
     assert not elsewhere & {0, 1, 2, 3, 13, 27, *range(0, 60, 5)}  # the first ones, the failed ones, those of weight 0
     assert len(descendants(os.getpid())) <= len(before) + 2  # the fork server and the resource tracker
@@ -59,7 +59,7 @@ def test_an_error_that_is_the_works_own_is_raised_where_the_work_was_given() -> 
         assert [next(results), next(results)] == [-0.5, -1.0]
         with pytest.raises(ZeroDivisionError) as error:
             next(results)
-    assert any(place.name == "unsendable" for place in error.traceback)
+    assert any(entry.name == "unsendable" for entry in error.traceback)
 
 
 def test_verdicts_are_the_same_bit_for_bit_whoever_judges() -> None:
@@ -73,7 +73,9 @@ def test_verdicts_are_the_same_bit_for_bit_whoever_judges() -> None:
     judgements = []
     for jobs in (1, 2):
         with TargetProcess(target) as process, Pool(jobs, alone=2, together=3) as pool:
-            judgements.append([one.judgement for one in tried(process, map(SpecProbe, cases), target.accuracy, pool)])
+            judgements.append(
+                [case_run.judgement for case_run in tried(process, map(SpecProbe, cases), target.accuracy, pool)]
+            )
     assert judgements[0] == judgements[1]
     assert {judgement.verdict.value for judgement in judgements[0]} >= {"pass", "wrong"}
 

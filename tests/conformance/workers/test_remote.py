@@ -202,13 +202,13 @@ def _namespace(folder: Path, home: Path, start: list[str]) -> str:
         "group": f"root:x:0:\nsshd:x:100:\nstranger:x:{UID}:\n",
     }
     lines = ["mount --make-rprivate /", f"mkdir {folder}/keep"]
-    for number, place in enumerate(kept):
-        lines += [f"mkdir {folder}/keep/{number}", f"mount --rbind {shlex.quote(place)} {folder}/keep/{number}"]
-    for place in hidden:
-        lines += [f"mount -t tmpfs -o mode=755 none {shlex.quote(str(place))}"]
-    for number, place in enumerate(kept):
-        there = shlex.quote(place)
-        lines += [f"mkdir -p {there}", f"mount --rbind {folder}/keep/{number} {there}"]
+    for number, path in enumerate(kept):
+        lines += [f"mkdir {folder}/keep/{number}", f"mount --rbind {shlex.quote(path)} {folder}/keep/{number}"]
+    for path in hidden:
+        lines += [f"mount -t tmpfs -o mode=755 none {shlex.quote(str(path))}"]
+    for number, path in enumerate(kept):
+        quoted = shlex.quote(path)
+        lines += [f"mkdir -p {quoted}", f"mount --rbind {folder}/keep/{number} {quoted}"]
     for name, text in files.items():
         (folder / name).write_text(text)
         lines += [f"mount --bind {folder}/{name} /etc/{name}"]

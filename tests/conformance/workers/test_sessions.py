@@ -78,25 +78,25 @@ WEIGHTS = Course(frozenset({"weights"}), (Step("run", 0, 0), Step("run", 0, 1), 
 
 def trial(course: Course, spec: CaseSpec = SPEC) -> Trial:
     """Return a trial with two feeds of different data and weights."""
-    own, other = (build_case(replace(spec, seed=k, weights_seed=k)).trial for k in (0, 1))
-    return replace(own, feeds=(*own.feeds, *other.feeds), course=course)
+    first, second = (build_case(replace(spec, seed=k, weights_seed=k)).trial for k in (0, 1))
+    return replace(first, feeds=(*first.feeds, *second.feeds), course=course)
 
 
 def several(spec: CaseSpec = SPEC) -> Trial:
     """Return a trial with two models of different constants; each model keeps its own."""
     spec = replace(spec, weights="initializer")
-    own, other = (build_case(replace(spec, seed=k, weights_seed=k)).trial for k in (0, 1))
+    first, second = (build_case(replace(spec, seed=k, weights_seed=k)).trial for k in (0, 1))
     steps = (Step("run", 0, 0), Step("run", 1, 1), Step("run", 0, 0))
-    course = Course(frozenset({"several"}), steps, models=(other.model,))
-    return replace(own, feeds=(*own.feeds, *other.feeds), course=course)
+    course = Course(frozenset({"several"}), steps, models=(second.model,))
+    return replace(first, feeds=(*first.feeds, *second.feeds), course=course)
 
 
 def refused(spec: CaseSpec = SPEC) -> Trial:
     """Return a trial with a run after an attempt whose X has one feature too many."""
-    own = build_case(spec).trial
-    wrong = {name: np.concatenate((a, a[..., :1]), -1) if name == "X" else a for name, a in own.feeds[0].fed.items()}
+    right = build_case(spec).trial
+    wrong = {name: np.concatenate((a, a[..., :1]), -1) if name == "X" else a for name, a in right.feeds[0].fed.items()}
     steps = (Step("run", 0, 0), Step("try", 0, 0), Step("run", 0, 0))
-    return replace(own, course=Course(frozenset({"refusals"}), steps, attempts=(wrong,)))
+    return replace(right, course=Course(frozenset({"refusals"}), steps, attempts=(wrong,)))
 
 
 TRIALS: dict[str, Callable[[], Trial]] = {
@@ -133,11 +133,11 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TargetProcess]:
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_a_right_target_passes(right: TargetProcess, name: str) -> None:
-    one = TRIALS[name]()
-    (became,) = right.run([job_of(one)])
+    session = TRIALS[name]()
+    (became,) = right.run([job_of(session)])
     assert (became.status, became.altered) == ("ran", ())
-    assert [len(distinct) for distinct in became.outputs] == [1] * len(one.feeds)
-    assert judged(one, became).verdict is Verdict.PASS
+    assert [len(distinct) for distinct in became.outputs] == [1] * len(session.feeds)
+    assert judged(session, became).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -153,16 +153,16 @@ def test_a_right_target_passes(right: TargetProcess, name: str) -> None:
 def test_a_session_that_goes_wrong_is_found_out(
     tmp_path: Path, fault: str, name: str, verdict: Verdict, reason: str | None
 ) -> None:
-    one = TRIALS[name]()
-    judgement = judged(one, outcome(target(tmp_path, fault), one))
+    session = TRIALS[name]()
+    judgement = judged(session, outcome(target(tmp_path, fault), session))
     assert (judgement.verdict, judgement.reason) == (verdict, reason), judgement.message
 
 
 def test_held_outputs_say_which_run_they_are_of(tmp_path: Path) -> None:
-    one = trial(HELD)
-    became = outcome(target(tmp_path, "one buffer"), one)
+    session = trial(HELD)
+    became = outcome(target(tmp_path, "one buffer"), session)
     assert became.altered == (0,)
-    assert judged(one, became).message == "outputs of run 1 of 2, held by the caller, had changed after a later run"
+    assert judged(session, became).message == "outputs of run 1 of 2, held by the caller, had changed after a later run"
 
 
 @pytest.mark.parametrize("declared", [(), ("held", "word-of-a-later-version")])
@@ -171,8 +171,8 @@ def test_what_an_adapter_does_not_declare_is_not_tried(tmp_path: Path, declared:
     with TargetProcess(target(tmp_path, sessions=declared)) as process:
         first, *outcomes, last = process.run(map(job_of, (plain, *trials, plain)))
     assert (first.status, last.status) == ("ran", "ran")
-    for name, one, became in zip(TRIALS, trials, outcomes, strict=True):
-        judgement = judged(one, became)
+    for name, session, became in zip(TRIALS, trials, outcomes, strict=True):
+        judgement = judged(session, became)
         if name in declared:
             assert judgement.verdict is Verdict.PASS
         else:
@@ -185,8 +185,8 @@ def test_what_an_adapter_does_not_declare_is_not_tried(tmp_path: Path, declared:
 def test_onnxruntime_takes_them_all() -> None:
     trials = [make() for make in TRIALS.values()]
     with TargetProcess(parse_target("onnxruntime")) as process:
-        for one, became in zip(trials, process.run(map(job_of, trials)), strict=True):
-            judgement = judged(one, became)
+        for session, became in zip(trials, process.run(map(job_of, trials)), strict=True):
+            judgement = judged(session, became)
             assert judgement.verdict is Verdict.PASS, judgement.message
 
 
@@ -194,9 +194,9 @@ def test_onnxruntime_takes_them_all() -> None:
 
 
 def reference(model: bytes, inputs: dict[str, Any]) -> list[Any]:
-    one = read_model(model)
-    bound = one.bind(inputs)
-    return [array.astype(format_of(bound["X"].dtype).dtype) for array in evaluate(one.node, bound).values()]
+    parsed = read_model(model)
+    bound = parsed.bind(inputs)
+    return [array.astype(format_of(bound["X"].dtype).dtype) for array in evaluate(parsed.node, bound).values()]
 
 
 class OneBuffer:
@@ -207,8 +207,8 @@ class OneBuffer:
 
     def __call__(self, model: bytes, inputs: dict[str, Any]) -> list[Any]:
         outputs = []
-        for place, array in enumerate(reference(model, inputs)):
-            kept = self.buffers.setdefault((place, array.shape), array)
+        for position, array in enumerate(reference(model, inputs)):
+            kept = self.buffers.setdefault((position, array.shape), array)
             kept[...] = array
             outputs.append(kept)
         return outputs
@@ -216,7 +216,7 @@ class OneBuffer:
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_functions_follow_courses_too(name: str) -> None:
-    one = TRIALS[name]()
-    assert judged(one, run_in_process(reference, one)).verdict is Verdict.PASS
-    kept = judged(one, run_in_process(OneBuffer(), one))
+    session = TRIALS[name]()
+    assert judged(session, run_in_process(reference, session)).verdict is Verdict.PASS
+    kept = judged(session, run_in_process(OneBuffer(), session))
     assert (kept.verdict, kept.reason) == ((Verdict.UNSTABLE, "held") if name == "held" else (Verdict.PASS, None))

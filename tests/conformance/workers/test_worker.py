@@ -280,11 +280,11 @@ def test_conforming_backend_runs_with_one_distinct_result(process: TargetProcess
     outcome = only(process.run([Job("k", model(), ({"X": X}, {"X": X + 1}))]))
     assert (outcome.key, outcome.status, outcome.phase) == ("k", "ran", "run")
     assert [len(distinct) for distinct in outcome.outputs] == [1, 1]
-    for given, distinct in zip((X, X + 1), outcome.outputs, strict=True):
+    for expected, distinct in zip((X, X + 1), outcome.outputs, strict=True):
         value = distinct[0][0]
         assert value is not None
         assert value.dtype == np.float32
-        assert np.array_equal(value, given)
+        assert np.array_equal(value, expected)
     assert (outcome.changed, outcome.malformed, outcome.message, outcome.captured) == ((), "", "", "")
     assert outcome.seconds > 0
 
