@@ -1,1 +1,1 @@
-"""A case as a small value, the space it is taken from, and the model and inputs that it stands for."""
+"""Cases as small values, the space they are taken from, and their models and inputs."""

@@ -22,13 +22,13 @@ class Spec(Protocol):
     id
         Stable, readable, a safe file name; it begins with the operator's name in small letters and its version.
     node
-        Of an invalid model, before its violation.
+        Of an invalid model, the node before the violation.
     illegal
         Id of the violation by which the model breaks its document; empty for a valid one.
     size
-        Smaller is simpler to look at.
+        Sort key for simplicity: smaller is simpler.
     graded
-        Whether it is about accuracy alone, so that its errors count for a target's bias.
+        Whether it tests accuracy only, so that its errors count for a target's bias.
     spoils
         Whether an implementation without checks may corrupt its memory with it: it is run last.
     shows_pattern
@@ -59,7 +59,7 @@ class Spec(Protocol):
     def shows_pattern(self) -> bool: ...
 
     def __hash__(self) -> int:
-        """Specs are values."""
+        """Return the hash of the value."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, as plain values."""
@@ -70,16 +70,16 @@ class Feed:
     """One run of a session.
 
     inputs
-        All inputs of a lone node by formal name; of a graph of nodes all its inputs and constants by their names.
+        All inputs by formal name for a single node; for a graph of nodes, all its inputs and constants by their names.
     fed
-        Those of them that are graph inputs.
+        The inputs that are graph inputs.
     """
 
     inputs: Mapping[str, NDArray[Any]]
     fed: Mapping[str, NDArray[Any]]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as plain dictionaries: views that cannot be written to are not."""
+        """Pickle as plain dictionaries, because read-only views cannot be pickled."""
         return Feed, (dict(self.inputs), dict(self.fed))
 
 
@@ -91,15 +91,15 @@ ABILITIES = {
     "refusals": "a run after one that was refused",
     "sizes": "runs whose sizes go up, down and up again",
 }
-"""Words that a worker may say that its sessions can do, by the word it uses in the protocol."""
+"""Descriptions of the abilities that a worker may report for its sessions, by their names in the protocol."""
 
 
 class Step(NamedTuple):
     """One step of a course.
 
     does
-        ``run`` feed `number` in session `session`; ``try`` attempt `number` there, which may be refused; ``look`` at
-        the outputs of the earlier step `number` again.
+        ``run``: run feed `number` in session `session`. ``try``: run attempt `number` there, which may be refused.
+        ``look``: read the outputs of the earlier step `number` again.
     """
 
     does: Literal["run", "try", "look"]
@@ -108,13 +108,13 @@ class Step(NamedTuple):
 
 
 class Course(Struct, frozen=True, dict=True):
-    """Steps of a case's sessions, and their needs beside its model and feeds.
+    """Steps of a case's sessions, and their requirements in addition to model and feeds.
 
     needs
-        Abilities of a worker without which it is not tried.
+        Abilities of a worker without which the case is not tried.
     models
-        Those of further sessions: the case's own model is session 0, these are 1, 2, ... They are the same node with
-        other weights. Each is prepared at its first step, and lives until the end.
+        Models of further sessions 1, 2, ...; the case's own model is session 0. They are the same node with other
+        weights. Each is prepared at its first step, and lives until the end.
     attempts
         Feeds by the names of graph inputs that may be refused; their results are ignored.
     """
@@ -135,16 +135,16 @@ class Trial:
     """One session of a case: a model, its node, and its runs in order.
 
     node
-        The one node, or the first of a graph of nodes.
+        The single node, or the first of a graph of nodes.
     graded
-        Whether it is about accuracy alone, one step from exact states: its errors count for a target's grade and bias.
+        Whether it tests accuracy only, one step from exact states: its errors count for a target's grade and bias.
     violation
-        The violation of an invalid model; None for a valid one. The node of an invalid one has not been checked: making
-        it anew, or configuring it with its inputs, raises IllegalNode.
+        The violation of an invalid model; None for a valid one. The node of an invalid model is unchecked: creating it
+        anew, or configuring it with its inputs, raises IllegalNode.
     alone
-        Whether it runs in a process of its own, since it may corrupt an implementation's memory.
+        Whether it runs in its own process, because it may corrupt an implementation's memory.
     graph
-        The nodes and their connections, the first being `node`; None for a lone node.
+        The nodes and their connections, the first being `node`; None for a single node.
     course
         The steps of its sessions; None if one session runs the feeds in turn. The inputs of a feed that runs in a
         further session have that session's weights.
@@ -167,7 +167,7 @@ class Trial:
 
     @cached_property
     def first(self) -> Trial:
-        """Its first node as if it were alone: that gets nothing from another one."""
+        """The trial of its first node as a single node; the first node gets no input from another one."""
         if self.graph is None:
             return self
         bound = self.graph.nodes[0]
@@ -182,18 +182,18 @@ class Trial:
 
     @cached_property
     def type(self) -> str:
-        """Name of its tensors' type. Raises IllegalNode for an invalid one."""
+        """Name of its tensors' type. Raise IllegalNode for an invalid trial."""
         return resolve(self.first.node, self.first.feeds[0].inputs).format.name
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case's sessions: its own, and where it does not ask for Y, its companion with all outputs.
+    """Sessions of a case: its own and, if it does not ask for Y, its companion with all outputs.
 
-    Outputs must not depend on which of them are asked for, and only where Y is reported can every step be judged.
+    Outputs must not depend on which of them are requested, and every step can only be judged if Y is reported.
 
-    The companion of a forbidden model is the same without its violation: to refuse the one shows something only where
-    the other runs.
+    The companion of an invalid model is the same model without its violation: a refusal proves something only if the
+    companion runs.
     """
 
     spec: Spec
@@ -202,7 +202,7 @@ class Case:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Its sessions: its own, and the companion if there is one."""
+        """Its own session, and the companion if there is one."""
         return (self.trial,) if self.companion is None else (self.trial, self.companion)
 
     def changed(self, change: Callable[[Trial], Trial]) -> Case:

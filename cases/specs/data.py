@@ -1,4 +1,4 @@
-"""The tensors of a case, as its axes draw and change them."""
+"""Tensors of a case, as its axes draw and change them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TensorDraft:
 
     @cached_property
     def cell(self) -> Any:
-        """The operator's, where it has one."""
+        """The operator's cell, if it has one."""
         return cell_named(self.spec.op)
 
     @property
@@ -57,19 +57,21 @@ class TensorDraft:
 
     @property
     def X(self) -> Array:
-        """X with its steps first, to be changed in place."""
+        """X with its steps first; a view to be changed in place."""
         X = self.inputs["X"]
         return X if self.spec.layout == 0 else X.swapaxes(0, 1)
 
     @property
     def states(self) -> list[Array]:
-        """The initial states with their directions first and rows second, to be changed in place."""
+        """The initial states with their directions first and rows second; views to be changed in place."""
         states = [array for name, array in self.inputs.items() if name.startswith("initial_")]
         return states if self.spec.layout == 0 else [array.swapaxes(0, 1) for array in states]
 
     def key(self, name: str, stream: str = "") -> str:
-        """Return the stream of a tensor that changes from run to run, unless it is a constant; `stream` distinguishes
-        several of one tensor."""
+        """Return the random stream of a tensor that changes from run to run, unless it is a constant.
+
+        `stream` distinguishes several streams of one tensor.
+        """
         run = 0 if name in self.spec.constants else self.run
         return f"{self.spec.op}/{stream}{name}/{self.spec.seed}/{run}"
 
@@ -79,7 +81,7 @@ class TensorDraft:
         self.inputs[name] = drawn.astype(self.format.dtype)
 
     def hold(self, name: str, shape: tuple[int, ...], exponent: int) -> None:
-        """Return a tensor of weights, which cases share and nobody may write to."""
+        """Store a tensor of weights; cases share it, so it is read-only."""
         key = f"{self.spec.op}/{name}/{self.spec.weights_seed}"
         self.inputs[name] = _held(key, shape, self.precision, exponent, self.spec.type)
 
@@ -95,15 +97,15 @@ def inputs_of(spec: RecurrentSpec, run: int = 0) -> Mapping[str, Array]:
     run
         0 for the case's own inputs; other numbers for earlier runs of its session.
     """
-    # Of a call without 0 and one with it the stores would keep two.
+    # With a default argument, the caches would have two entries for run 0.
     return (_drawn if spec.elements > _SMALL else _drawn_small)(spec, run)
 
 
 _SMALL = 4096
-"""Elements up to which the inputs of a case are kept for as long as a run may ask for them: some tens of megabytes."""
+"""Greatest number of elements of a case whose inputs are cached during a whole run, some tens of megabytes."""
 
 
-@lru_cache(maxsize=256)  # cases are built that far ahead of their results, which ask again
+@lru_cache(maxsize=256)  # cases are built this far ahead of their results, which need the inputs again
 def _drawn(spec: RecurrentSpec, run: int) -> Mapping[str, Array]:
     draft = TensorDraft(spec, run)
     for axis in spec.axes:

@@ -1,8 +1,8 @@
 """The strategy behind :func:`..strategies.cases` for ONNX's recurrent operators, and the bounds that callers set.
 
-It draws rows of the space that random cases come from, too (:mod:`.space`), and settles them.
+It draws rows from the space of random cases (:mod:`.space`), and makes them legal.
 
-This imports Hypothesis, which takes its time, so nothing imports it that does not draw.
+This module imports Hypothesis, which is slow to load, so only modules that draw cases import it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ..axes.node import output_subsets
 from .space import in_order, settle, space_of
 from .spec import CaseSpec
 
-# Usual values stand for so many draws of an axis, where rare ones stand for one.
+# Weight of the usual values of an axis; rare values have weight 1.
 _USUAL = 3
 _SEEDS = 1000
-# Fields that `only` does not take, and what to use instead.
+# Fields that `only` does not accept, and the alternatives.
 _ELSEWHERE = {
     "type": "types",
     **dict.fromkeys("TNIH", "max_steps, max_rows, max_inputs and max_size"),
@@ -40,7 +40,7 @@ _LIMITS = ("min_steps", "max_steps", "min_rows", "max_rows", "max_inputs", "max_
 class Bounds:
     """Limits of sizes and other values of a strategy; see :func:`..strategies.cases`.
 
-    Raises ValueError for impossible sizes. Types, functions and axes are checked by an operator's strategy.
+    Raise ValueError for impossible sizes. An operator's strategy checks types, functions and axes.
     """
 
     min_steps: int = 1
@@ -79,7 +79,8 @@ def listed(name: str, values: str | Collection[str]) -> list[str]:
 
 
 def known_among(operator: OperatorVersion, what: str, given: Collection[Any], known: Sequence[Any]) -> list[Any]:
-    """Return the given values in the order of the known ones. Raise ValueError for an unknown value, and for none."""
+    """Return the given values in the order of the known ones. Raise ValueError for an unknown value, or if there is
+    none."""
     for value in given:
         if value not in known:
             raise ValueError(not_among(operator, what, value, known))
@@ -89,8 +90,10 @@ def known_among(operator: OperatorVersion, what: str, given: Collection[Any], kn
 
 
 def recurrent_cases(op: str, version: int, bounds: Bounds, kind: type[CaseSpec] = CaseSpec) -> SearchStrategy[CaseSpec]:
-    """Legal configurations of an operator that has a cell; `kind` is the class of its cases. Raises ValueError for
-    bounds that leave none."""
+    """Return a strategy of legal configurations of an operator that has a cell; `kind` is the class of its cases.
+
+    Raise ValueError for bounds that leave none.
+    """
     return _strategy(_plan(operator_version(op, version), bounds, kind))
 
 
@@ -99,13 +102,13 @@ class _Plan:
     """Values that may be drawn for one operator version.
 
     choices
-        For each axis with listed values, those, the default first; a value is repeated according to its weight.
+        The listed values of each axis, the default first; a value is repeated according to its weight.
     between
         Further numbers of an axis, as an interval.
     allowed
-        Axes whose values were restricted, since making a row legal may bring in another value.
+        Values of restricted axes, because making a row legal may introduce others.
     own
-        By field a strategy of values that cannot be listed.
+        For a field, a strategy of values that cannot be listed.
     """
 
     operator: OperatorVersion
@@ -129,7 +132,7 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
         often = -(-weight * len(rare) // len(usual)) if rare else 1
         choices[name] = [*usual, *usual * (often - 1), *rare]
     between = {name: axis.between for name, axis in space.items() if axis.between is not None}
-    # Operators whose outputs and functions are no choice have no such axes.
+    # Operators with fixed outputs and functions have no such axes.
     free = {axis.name for axis in kind.axes}
     if "outputs" in free:
         choices["outputs"] = output_subsets(operator)
@@ -149,7 +152,7 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
         functions = tuple(known_among(operator, "activation function", given, functions)) if given else ()
     for name, values in bounds.only.items():
         _require_known(operator, name, values, choices, space)
-        # The order of the space stays: it is what shrinks.
+        # The order of the space stays the same, because it determines shrinking.
         first = list(dict.fromkeys(choices[name]))
         choices[name] = [v for v in first if v in values] + [v for v in values if v not in first]
         allowed[name] = choices[name]
@@ -166,8 +169,7 @@ def _require_known(
     choices: Mapping[str, Sequence[Any]],
     space: Mapping[str, Axis],
 ) -> None:
-    """Raise ValueError for an axis that cases are to be bounded by and that there is not, and for values that are none
-    of it."""
+    """Raise ValueError for an unknown axis in `only`, and for invalid values of it."""
     if name in _ELSEWHERE:
         raise ValueError(f"only takes no {name!r}; use {_ELSEWHERE[name]}")
     if name not in choices:
@@ -191,7 +193,8 @@ def not_among(operator: OperatorVersion, what: str, value: Any, known: Sequence[
 
 
 def _narrowed(plan: _Plan) -> _Plan:
-    """Return the plan without values that go with none of the restricted ones. Raise ValueError if nothing is left."""
+    """Return the plan without values that no restricted value can be combined with. Raise ValueError if nothing is
+    left."""
     bounds = plan.bounds
     steps = [T for T in (0, 1, 2, 3, bounds.max_steps) if bounds.min_steps <= T <= bounds.max_steps]
     rows = [N for N in (0, 1, 2, bounds.max_rows) if bounds.min_rows <= N <= bounds.max_rows]
@@ -208,7 +211,7 @@ def _narrowed(plan: _Plan) -> _Plan:
         raise ValueError(f"{plan.operator.name} has no legal configuration with {given} and {sizes}")
 
     def ends(name: str, enough: int, most: int) -> tuple[int, int]:
-        # A restriction that holds for so many steps (rows) holds for more.
+        # A restriction that holds for `enough` steps (rows) holds for more.
         return min(left[name]), most if max(left[name]) >= enough else max(left[name])
 
     (min_steps, max_steps), (min_rows, max_rows) = ends("T", 3, bounds.max_steps), ends("N", 2, bounds.max_rows)
@@ -220,7 +223,8 @@ def _narrowed(plan: _Plan) -> _Plan:
 
 
 def _without_support(left: dict[str, list[Any]], rule: Rule) -> bool:
-    """Take out the values of a rule's fields that no values of the others go with; whether there were any."""
+    """Remove the values of a rule's fields that no values of the others can be combined with; return whether there were
+    any."""
     fields = (rule.field, *rule.reads)
     legal = [
         values
@@ -228,29 +232,30 @@ def _without_support(left: dict[str, list[Any]], rule: Rule) -> bool:
         if not rule.hit(dict(zip(fields, values, strict=True)))
     ]
     changed = False
-    for place, name in enumerate(fields):
-        kept = [value for value in left[name] if any(values[place] == value for values in legal)]
-        changed, left[name] = changed or len(kept) < len(left[name]), kept
+    for position, name in enumerate(fields):
+        supported = [value for value in left[name] if any(values[position] == value for values in legal)]
+        changed, left[name] = changed or len(supported) < len(left[name]), supported
     return changed
 
 
 def sizes(least: int, most: int) -> SearchStrategy[int]:
-    """Sizes, 1 first; 0 is the last one to shrink to, if it is asked for."""
+    """Return a strategy of sizes that shrinks to 1; 0 is drawn only if `least` is 0, and shrinks last."""
     if least:
         return st.integers(least, most)
     return st.integers(1, most + 1).map(lambda n: 0 if n > most else n)
 
 
 def _numbers(low: float, high: float) -> SearchStrategy[float]:
-    """float32 numbers, which attributes are: of few digits, with which results may be exact, or any."""
+    """Return a strategy of float32 numbers, the type of attributes: numbers of few digits, for exact results, or
+    any."""
     few = st.integers(math.ceil(4 * low), math.floor(4 * high)).map(lambda n: n / 4)
     return few | st.floats(low, high, width=32, allow_subnormal=False).map(lambda x: x + 0.0)  # no negative zero
 
 
 def _strategy(plan: _Plan) -> SearchStrategy[Any]:
-    """Rows of the space, settled, as cases."""
+    """Return a strategy of cases from rows of the space that were made legal."""
     operator, bounds, op = plan.operator, plan.bounds, plan.operator.op_type
-    each = len(cell_named(op).activations) if plan.functions else 0
+    per_direction = len(cell_named(op).activations) if plan.functions else 0
     steps, rows = sizes(bounds.min_steps, bounds.max_steps), sizes(bounds.min_rows, bounds.max_rows)
     inputs, units = st.integers(1, bounds.max_inputs), st.integers(1, bounds.max_size)
     apart = ("alpha", "beta", "clip", *plan.own)
@@ -260,12 +265,12 @@ def _strategy(plan: _Plan) -> SearchStrategy[Any]:
     clips: SearchStrategy[float | None] = st.sampled_from(plan.choices.get("clip", (None,)))
     if "clip" in plan.between:
         clips = clips | _numbers(*plan.between["clip"])
-    # Functions of a direction are one draw: a failure shrinks to one direction by leaving out either.
-    functions = st.tuples(*[st.sampled_from(plan.functions)] * each) if plan.functions else None
+    # The functions of a direction are one draw, so that a failure can shrink to either direction.
+    functions = st.tuples(*[st.sampled_from(plan.functions)] * per_direction) if plan.functions else None
     coefficients = {
         (name, count): st.none() | st.lists(_numbers(*plan.between[name]), min_size=1, max_size=count).map(tuple)
         for name in (("alpha", "beta") if plan.functions else ())
-        for count in (each, 2 * each)
+        for count in (per_direction, 2 * per_direction)
     }
     written, seeds = st.booleans(), st.integers(0, _SEEDS - 1)
     seeded = [axis.name for axis in plan.kind.axes if axis.name in ("seed", "weights_seed")]

@@ -1,9 +1,9 @@
-"""Exact cases: no conforming implementation rounds any number on the way to their outputs, so their error bound is 0.
+"""Exact cases: no conforming implementation rounds any number that their outputs depend on, so their error bound is 0.
 
-That holds for the default interpretations; others have ordinary bounds.
+This holds for the default interpretations; others have ordinary bounds.
 
 Data and coefficients are multiples of powers of 2, and every partial sum, in any order, is a number of the tensors'
-type. ``tests/cases/specs/test_exact.py`` proves it of each case. Cases stand here by id: a case that differs in any
+type. ``tests/cases/specs/test_exact.py`` proves this for each case. Cases are listed by id: a case that differs in any
 field is not exact.
 """
 

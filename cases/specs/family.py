@@ -1,7 +1,7 @@
 """Families: the cases of one or several similar operators, behind one protocol.
 
-A family lists its cases and builds them; :func:`register` makes it known. All other code asks the family of a case's
-operator, and never which operator it is.
+A family lists its cases and builds them; :func:`register` registers it. All other code uses the family of a case's
+operator, and does not depend on the operator itself.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Family(ABC):
     spec
         The class of their specs, a dataclass whose fields msgspec can convert to.
     larger
-        Sizes at which a name found on a smaller case is tried, as far as a spec has them.
+        Sizes at which a fault that explains a smaller case is tried, as far as a spec has them.
     """
 
     operators: tuple[str, ...]
@@ -65,8 +65,10 @@ class Family(ABC):
 
     @abstractmethod
     def profile(self, name: str, op: str, version: int) -> Iterable[Spec]:
-        """Return the cases of a profile (``smoke``, ``core``, ``full``; the block of axes that have one), in a fixed
-        order, all of them distinct; as an iterator if making them takes long."""
+        """Return the distinct cases of a profile, in a fixed order; as an iterator if creating them is slow.
+
+        Profiles are ``smoke``, ``core``, ``full``, and the block of axes that have one.
+        """
 
     @abstractmethod
     def build(self, spec: Any) -> Case:
@@ -74,7 +76,7 @@ class Family(ABC):
 
     @abstractmethod
     def features(self, spec: Any) -> frozenset[str]:
-        """Return features that a case contains, as clause tables and files of expected failures name it."""
+        """Return features that a case contains, as named in clause tables and files of expected failures."""
 
     @abstractmethod
     def all_features(self, op: str, version: int) -> frozenset[str]:
@@ -86,12 +88,14 @@ class Family(ABC):
 
     @abstractmethod
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """Return features that a node contains with its inputs, also one of a model that was made elsewhere. Raises
+        """Return features that a node contains with its inputs; the model may be a third-party one. Raise
         IllegalNode."""
 
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
-        """Return an expression for an input in a script, with ``drawn`` (:func:`.data.uniform`) and ``np``, that gives
-        it bit for bit; None if there is none."""
+        """Return a Python expression for an input, which gives it bit for bit in a script; None if there is none.
+
+        It may use ``drawn`` (:func:`.data.uniform`) and ``np``.
+        """
         return None
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
@@ -110,42 +114,48 @@ class Family(ABC):
         type: str | None = None,
         supported: Mapping[str, Collection[Any]] = NOTHING,
     ) -> Any | None:
-        """Return the legal case that a key draws, the same one everywhere; None where the draw is no case.
+        """Return the legal case that a key draws, the same one everywhere; None if the draw is not a case.
 
         version, type
-            Of the case; without them it has its own.
+            Version and type of the case; by default they are drawn.
         supported
-            Values that fields may have, as :meth:`without` gives them.
+            Values that fields may have, as returned by :meth:`without`.
 
-        Without more being known of the operator: cases of its profile, crossed.
+        The default implementation combines fields of cases of the profile.
         """
         random = Random(f"{op}/{version}/{type}/{key}")
         versions = [version] if version is not None else list(versions_of(op))
-        known = [
+        candidates = [
             spec
             for spec in self.profile("core", op, random.choice(versions))
             if not spec.illegal and type in (None, spec.type)
         ]
-        if not known:
+        if not candidates:
             return None
-        first: Any = random.choice(known)
+        first: Any = random.choice(candidates)
         names = [field.name for field in fields(first)]
-        crossed = self.crossed(first, random.choice(known), random.sample(names, random.randint(0, len(names))))
+        crossed = self.crossed(first, random.choice(candidates), random.sample(names, random.randint(0, len(names))))
         return replace(crossed, seed=random.randrange(1 << 16)) if "seed" in names and crossed is not None else crossed
 
     def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
-        """Return the values that fields may have where a target lacks some traits, as far as :meth:`random_case` draws
-        by them. Raises ValueError where nothing is left."""
+        """Return the values that fields may have if a target lacks some traits, as far as :meth:`random_case` uses
+        them.
+
+        Raise ValueError where nothing is left.
+        """
         return NOTHING
 
     def richer(self, spec: Any) -> Sequence[Mapping[str, Any]]:
-        """Yield changes of fields that add one thing to a valid case at a time, to tell apart faults that explain a
-        small case equally well. Building the case shows whether the document allows it."""
+        """Return changes of fields that add one thing at a time to a valid case.
+
+        They distinguish faults that explain a small case equally well. Building the case shows whether the document
+        allows it.
+        """
         return ()
 
     def simpler(self, spec: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield (field, changes) that take one thing from a case, for :func:`simpler_cases`: by default
-        each field's default."""
+        """Return (field, changes) pairs that simplify a case, for :func:`simpler_cases`; by default each field's
+        default."""
         values = ((field, getattr(spec, field.name)) for field in fields(spec) if field.name != "illegal")
         return ((field.name, {field.name: field.default}) for field, value in values if value != field.default)
 
@@ -161,18 +171,20 @@ class Family(ABC):
             return None
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
-        """Return a Hypothesis strategy of valid cases; see :func:`..strategies.cases`. Raise ValueError if there is
-        none, and for bounds that leave nothing."""
+        """Return a Hypothesis strategy of valid cases; see :func:`..strategies.cases`.
+
+        Raise ValueError if there is none, and for bounds that leave nothing.
+        """
         raise ValueError(f"there is no strategy for cases of {op}")
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """Return the levels that certificates may certify of an operator version, narrowest first, each within the
+        """Return the conformance levels of an operator version for certificates, narrowest first, each within the
         next."""
         return (Level("complete", "everything that the suite tries", lambda spec: True),)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
-        """Return fresh cases of every level, as many of each as a certificate asks for, the same ones for everyone from
-        the nonce."""
+        """Return fresh cases of every level, as many of each as a certificate requires; the same nonce gives the same
+        cases."""
         drawn = (self.random_case(op, f"challenge/{nonce}/{index}", version, type) for index in range(_DRAWS))
         fresh = dict.fromkeys(spec for spec in drawn if spec is not None)
         chosen = (islice(filter(level.holds, fresh), FRESH_CASES) for level in self.levels(op, version))
@@ -187,7 +199,7 @@ _DRAWS = 20 * FRESH_CASES
 
 
 def register(family: Family) -> Family:
-    """Make the cases of operators known. Raises UnknownOperator for an operator that does not exist."""
+    """Register the cases of operators. Raise UnknownOperator for an operator that does not exist."""
     for op in family.operators:
         versions_of(op)
         _FAMILIES[op] = family
@@ -196,7 +208,7 @@ def register(family: Family) -> Family:
 
 
 def forget(op: str) -> None:
-    """Make the cases of an operator unknown again."""
+    """Unregister the cases of an operator."""
     _FAMILIES.pop(op, None)
 
 
@@ -206,7 +218,7 @@ def family_of(op: str) -> Family:
 
 
 def drawn_operators() -> tuple[str, ...]:
-    """Return the operators whose families draw random cases themselves: `--random` and filling are about these."""
+    """Return the operators whose families draw random cases themselves; `--random` and filling use these."""
     return tuple(op for op, family in _FAMILIES.items() if type(family).random_case is not Family.random_case)
 
 
@@ -220,10 +232,10 @@ def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class Simpler:
-    """A case with one thing less.
+    """A case with one simplification.
 
     field
-        Which one: the name of the spec's field.
+        Name of the simplified field of the spec.
     """
 
     field: str
@@ -231,11 +243,12 @@ class Simpler:
 
 
 def simpler_cases(spec: Any, only: str | None = None) -> list[Simpler]:
-    """Return all cases that are simpler by one change, for each field first those that take most away. Building one
-    shows whether the document allows it. Every field of a spec has the simplest value as its default.
+    """Return all cases that are simpler by one change; for each field, the greatest simplification comes first.
+
+    Building a case shows whether the document allows it. Every field of a spec has the simplest value as its default.
 
     only
-        The one field that may be changed.
+        The only field that may be changed.
     """
     family = family_of(spec.op)
     by_case: dict[Any, Simpler] = {}
@@ -267,8 +280,10 @@ def build_case(spec: Spec) -> Case:
 
 
 def features_of(spec: Spec) -> frozenset[str]:
-    """Return the features of a case, as clause tables name them under ``needs``. An invalid model has only the feature
-    of its violation: nothing else is tried."""
+    """Return the features of a case, as clause tables name them under ``needs``.
+
+    An invalid model has only the feature of its violation, because nothing else is tested.
+    """
     return family_of(spec.op).features(spec)
 
 

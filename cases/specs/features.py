@@ -1,4 +1,4 @@
-"""Features: properties of a case, by which clauses know their cases and reports group them."""
+"""Features: properties of a case, by which clauses select their cases and reports group them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..axes.axis import Axis, features_in
 from .data import inputs_of
 from .spec import RECURRENT_AXES, CaseSpec
 
-# Clauses that a model can break: <op>.<topic> is broken by a model with the feature illegal:<topic>.
-# No case has too many of activation_beta: it is read as activation_alpha is.
+# Clauses that a model can violate: <op>.<topic> is violated by a model with the feature illegal:<topic>.
+# No case has too many entries of activation_beta, because it is read like activation_alpha.
 ILLEGAL_TOPICS: tuple[str, ...] = tuple(
     sorted({"activation-beta", *(violation.topic for axis in RECURRENT_AXES for violation in axis.forbidden)})
 )
 
 
 class Magnitudes(Struct, frozen=True):
-    """The sizes of numbers, but for lengths, which are none of these.
+    """Magnitudes of a node's numbers, without lengths.
 
     finite, infinite
         Whether all are finite, and whether one is infinite.
     largest
         The largest finite magnitude of each tensor.
     least
-        The least magnitude of each tensor that has elements; NaN where one of them is.
+        The least magnitude of each non-empty tensor; NaN if it contains NaN.
     """
 
     finite: bool
@@ -50,17 +50,17 @@ class Observed(Struct, frozen=True, dict=True):
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """Attributes that the node carries."""
+        """The attributes of the node."""
         return self.node.attributes
 
     @cached_property
     def functions(self) -> frozenset[str]:
-        """The names of the functions that it computes with."""
+        """The names of the functions that it uses."""
         return frozenset(function.name for own in self.configuration.activations for function in own)
 
     @cached_property
     def magnitudes(self) -> Magnitudes:
-        """The sizes of its numbers."""
+        """The magnitudes of its numbers."""
         finite, infinite, largest, least = True, False, {}, {}
         for name, array in self.inputs.items():
             if name == "sequence_lens":
@@ -77,22 +77,24 @@ class Observed(Struct, frozen=True, dict=True):
 
 @lru_cache(maxsize=4096)
 def recurrent_features(spec: CaseSpec) -> frozenset[str]:
-    """Return the features of a case, as clause tables name them under ``needs``. An invalid model has only the feature
-    of its violation: nothing else is tried."""
+    """Return the features of a case, as clause tables name them under ``needs``.
+
+    An invalid model has only the feature of its violation, because nothing else is tested.
+    """
     if spec.illegal:
         return frozenset({"illegal", f"{ILLEGAL}{spec.illegal.partition('.')[0]}"})
     return node_features(spec.node, inputs_of(spec), spec.axes) | case_features(spec)
 
 
 def case_features(spec: Any) -> frozenset[str]:
-    """Return the features of a case that its fields show."""
+    """Return the features of a case that follow from its fields."""
     return frozenset(f.name for f in features_in(spec.axes) if f.case is not None and f.case(spec))
 
 
 def model_features(initializers: bool, symbolic: bool, rerun: bool) -> frozenset[str]:
     """Return the features of a model and its use: weights as constants, dimensions with names, more than one run."""
     present = {"initializers": initializers, "symbolic": symbolic, "rerun": rerun}
-    return frozenset(name for name, there in present.items() if there)
+    return frozenset(name for name, is_present in present.items() if is_present)
 
 
 def illegal_feature(error: IllegalNode) -> str:
@@ -105,7 +107,7 @@ def node_features(
 ) -> frozenset[str]:
     """Return the features of a node with its inputs (by formal name), by its operator's axes. Raise IllegalNode."""
     observed = Observed(node, inputs, configure(node, inputs))
-    return frozenset(name for name, there in tested(observed, axes).items() if there)
+    return frozenset(name for name, is_present in tested(observed, axes).items() if is_present)
 
 
 @cache
@@ -124,14 +126,14 @@ def all_features(op: str, version: int, kind: Any = CaseSpec) -> frozenset[str]:
 def tested(observed: Observed, axes: Sequence[Axis]) -> dict[str, bool]:
     """Return every feature of nodes of an operator version, and whether this node has it."""
     tests = ((f.name, f.node(observed)) for f in features_in(tuple(axes)) if f.node is not None)
-    return {name: there for name, there in tests if there is not None}
+    return {name: is_present for name, is_present in tests if is_present is not None}
 
 
 WORDS: dict[str, str] = {"illegal": "forbidden models"}
 """Noun phrase of each feature, for all readers."""
 
 
-# The order in which reports have always had their columns; others stand behind.
+# The traditional order of columns in reports; others follow.
 _FIRST = (
     *("forward", "reverse", "bidirectional", "lengths", "bias", "initial-state", "peepholes", "activations", "clip"),
     *("input-forget", "linear-before-reset", "layout1", "Y-absent", "rerun", "nonfinite", "numerics", "exact"),

@@ -2,16 +2,6 @@
 
 Some defects need two nodes: shared buffers of states, weights of equal shape that are mixed up, a memory plan that
 overwrites a tensor which another node still needs.
-
-=================  ================================================================================================
-``chain``          the second gets Y of the first as its X; it has the same attributes, and weights of its own
-``side-by-side``   both get the same X; the second has the same attributes, weights and states of the same shapes
-``shared``         both have the same weights; the second has an X and states of its own
-``two-operators``  as a chain, but the second is of another operator
-``twins``          a second has the same inputs, all of them, and another clip; a third the same X and W, and all else
-                   of its own; where coefficients are given, a fourth has the same inputs and another alpha
-``last-step``      the second gets the last step of Y of the first as its initial_h, and the same X and R
-=================  ================================================================================================
 """
 
 from __future__ import annotations

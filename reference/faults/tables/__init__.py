@@ -1,1 +1,1 @@
-"""Faults that several operators can have, by subject."""
+"""Fault tables that several operators share, by subject."""

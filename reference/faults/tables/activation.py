@@ -1,4 +1,4 @@
-"""Faults of the choice of activations: which gate's, which direction's, with which coefficients."""
+"""Faults of the choice of activations: by gate, direction and coefficients."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ def _usual(c: Computation) -> Functions:
 
 
 def _with_lists(c: Computation, change: Callable[[Functions, int], Functions]) -> Computation:
-    """Return the computation with other functions of each direction: change(functions, d)."""
+    """Return the computation with other functions of each direction, change(functions, d)."""
     return configured(c, activations=tuple(change(fs, d) for d, fs in enumerate(c.configuration.activations)))
 
 
 def _by_default(compute: Compute, c: Computation, changed: Callable[[Activation, int], Activation]) -> Outputs:
-    """Return the outputs with other functions, changed(function, d), where they are the defaults because none are
-    written down."""
+    """Return the outputs with other functions, changed(function, d), if the node lists none and the defaults apply."""
     default = "activations" not in compute.attributes and c.configuration.activations[0] == _usual(c)
     return compute(with_functions(c, lambda f, position, d: changed(f, d)) if default else c)
 
@@ -83,8 +82,10 @@ def other_case_is_identity(compute: Compute, c: Computation) -> Outputs:
 
 
 def _with_alpha(c: Computation, change: Callable[[Activation, float | None], float | None]) -> Computation:
-    """Return the computation with other alphas of the functions that use one: change(function, default); None leaves
-    it."""
+    """Return the computation with other alphas, change(function, default), of the functions that use one.
+
+    None leaves an alpha unchanged.
+    """
 
     def changed(function: Activation, position: int, d: int) -> Activation:
         alpha = change(function, function.kind.default_alpha) if function.kind.uses_alpha else None
@@ -99,7 +100,8 @@ def _with_beta(c: Computation, change: Callable[[Activation], float]) -> Computa
 
 
 def _with_alphas(c: Computation, dealt: Callable[[list[Coefficient]], list[Coefficient]]) -> Computation:
-    """Return the computation with the alphas in use dealt out anew, in the order of the functions that use one."""
+    """Return the computation with the used alphas assigned in another way, in the order of the functions that use
+    one."""
     used = [f.alpha for fs in c.configuration.activations for f in fs if f.kind.uses_alpha]
     alphas = iter(dealt(used))
     return with_functions(c, lambda f, position, d: replace(f, alpha=next(alphas)) if f.kind.uses_alpha else f)
@@ -144,7 +146,7 @@ fault("beta.ignored", "activation-beta",
     lambda c: _with_beta(c, lambda f: f.kind.default_beta or 0.0))
 
 
-# Attributes are read before anybody knows of types: core has no cases for it in all of them.
+# These faults read attributes before types matter: core does not have their cases in all types.
 @fault_of_run("beta.zero-beside-alpha", "activation-beta",
     "Takes 0 for every beta where activation_alpha is given and activation_beta is not.", types=WIDE)
 def beta_zero_beside_alpha(compute: Compute, c: Computation) -> Outputs:
@@ -152,7 +154,7 @@ def beta_zero_beside_alpha(compute: Compute, c: Computation) -> Outputs:
     return compute(_with_beta(c, lambda f: 0.0) if alone else c)
 
 
-# Of two functions RNN has no third place for what tells it from the interpretation by-position.
+# With two functions, RNN has no third position that distinguishes this from the interpretation by-position.
 @fault("beta.with-alpha", "activation-beta",
     "Takes an entry of activation_beta for every function that uses an alpha, whether it uses a beta or not.",
     operators=SEVERAL, types=ALL_BUT_BFLOAT16)
@@ -189,8 +191,10 @@ def coefficients_by_name(c: Computation) -> Computation:
 
 
 def _with_default(c: Computation, name: str | None, alpha: float, beta: float | None = None) -> Computation:
-    """Return the computation with other default coefficients, of one function or of all. One that is given and equals
-    the default counts as the default."""
+    """Return the computation with other default coefficients, of one function or of all.
+
+    A given coefficient that equals the default counts as the default.
+    """
 
     def change(function: Activation, position: int, d: int) -> Activation:
         kind = function.kind

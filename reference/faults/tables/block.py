@@ -1,4 +1,4 @@
-"""Faults of blocks: units that a kernel takes several at a time, in memory that it reads and writes at once."""
+"""Faults of blocks: units that a kernel processes together, in memory that it reads and writes at the same time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def one_by_one(step: Callable[..., States], p: Parameters, XW: Gates, HR: Gates,
 
 
 def _first_zero(state: Array, block: int) -> Array:
-    """Return a state without those whole blocks of units of which the first is zero."""
+    """Return a state with zeros for the whole blocks of units whose first unit is zero."""
     units = state.shape[-1]
     first = np.arange(units) // block * block
     return np.where((state[..., first] == 0) & (first + block <= units), 0.0, state)

@@ -1,4 +1,4 @@
-"""Faults of clip: what it bounds, where, and on which side."""
+"""Faults of clip: the clipped quantity, its place, and the side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault, fault_of_run
 
 Array = NDArray[Any]
 
-# Thresholds to which other frameworks clip cell states when nobody asks them to.
+# Thresholds to which other frameworks clip cell states by default.
 USUAL_CLIP = 50.0
 
 
@@ -44,7 +44,7 @@ def _unclipped(c: Computation) -> Computation:
 
 
 def _around(c: Computation, change: Callable[[Activation, Array, float, float], Array]) -> Computation:
-    """Return the computation with change(function, x, clip, d) in place of each function of the clipped argument."""
+    """Return the computation with change(function, x, clip, d) in place of each function of a clipped argument."""
     clips = c.configuration.clips
 
     def changed(function: Activation, position: int, d: int) -> Activation:
@@ -104,7 +104,7 @@ def clip_by_default(compute: Compute, c: Computation) -> Outputs:
 
 
 class _Owed(Unfinished):
-    """A sum that owes its biases: they are added when it is handed to an activation, after clip has bounded it."""
+    """Sum whose biases are added after clip, when it is passed to an activation."""
 
     def __init__(self, number: Number, bias: Array) -> None:
         self.number, self.bias = number, bias
@@ -122,7 +122,7 @@ class _Owed(Unfinished):
     __radd__ = __add__
 
     def __mul__(self, other: Number) -> _Owed:
-        return _Owed(self.number * other, self.bias)  # whatever is done before, the bias comes last
+        return _Owed(self.number * other, self.bias)  # the bias is always added last
 
     __rmul__ = __mul__
 

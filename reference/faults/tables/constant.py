@@ -1,4 +1,4 @@
-"""Faults of constants that can be overridden: an initializer that is an input of the graph too, and is fed."""
+"""Faults of constants that can be overridden: initializers that are graph inputs too, and are fed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..fault import Compute, Outputs, fault_of_run
 # fmt: off
 
 
-# Who proves the suite has no model that holds them: they are tried on what a target returned.
+# No model for proving the suite has such constants, so these are only tried on a target's outputs.
 fault_of_run("constants.override-ignored", "constants",
     "Computes with what the model holds for a constant, although something else is fed in its place.",
     lambda compute, c: compute(_with(c, compute)), proved=False)
@@ -39,7 +39,7 @@ def _with(c: Computation, compute: Compute) -> Computation:
 
 
 def _taking(c: Computation, others: Mapping[str, NDArray[Any]]) -> Computation:
-    """Return the computation with other values of those inputs that it has, of the same shapes."""
+    """Return the computation with other values of its inputs, where shapes are equal."""
     fitting = {n: a for n, a in others.items() if n in c.inputs and c.inputs[n].shape == a.shape}
     lengths = fitting.pop("sequence_lens", None)
     changed = with_inputs(c, **fitting)

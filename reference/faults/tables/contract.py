@@ -1,4 +1,4 @@
-"""Faults of the contract of a node: inputs changed, constants, illegal models that are computed."""
+"""Faults of the contract of a node: changed inputs, constants, illegal models that are computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def _overwrite(compute: Compute, name: str, value: Array) -> None:
-    """Change an array of the caller's, where there is one that can be written to."""
+    """Change an array of the caller, if it exists and is writable."""
     array = compute.fed.get(name)
     if array is not None and array.flags.writeable:
         array[...] = value.astype(array.dtype)
@@ -52,7 +52,7 @@ def weights_repacked(compute: Compute, c: Computation) -> Outputs:
 
 
 
-# What these return nobody looks at; all that is legal they compute as they should.
+# The outputs of these faults are not used; legal models are computed correctly.
 for _topic, _words in {
     "activations": "unknown activations or the wrong number of them",
     "attributes": "attributes that its version does not define, or of another type",

@@ -1,4 +1,4 @@
-"""Faults of directions: which way they run, where they begin, where their results stand."""
+"""Faults of directions: their order of steps, their start, and the positions of their outputs."""
 
 from __future__ import annotations
 

@@ -30,13 +30,14 @@ def with_function(c: Computation, name: str, value: Value) -> Computation:
 
 
 def _function(id: str, words: str, value: Value, **fields: Any) -> None:
-    """Register another value(x, alpha, beta) of a function, which the words and the clause name."""
+    """Register another value(x, alpha, beta) of a function; `words` begins with its name, and `id` with the clause's
+    topic."""
     name, clause = words.split()[0], id.partition(".")[0]
     fault(id, f"functions.{clause}", words, lambda c: with_function(c, name, value), **fields)
 
 
 def _with_tanh(c: Computation, tanh: Callable[[Array], Array]) -> Computation:
-    """Return the computation with another tanh, which ScaledTanh is made of too."""
+    """Return the computation with another tanh, in ScaledTanh too."""
     scaled = with_function(c, "ScaledTanh", lambda x, alpha, beta: np.asarray(alpha * tanh(beta * x)))
     return with_function(scaled, "Tanh", lambda x, alpha, beta: tanh(x))
 
@@ -50,7 +51,7 @@ def _with_sigmoid(c: Computation, sigmoid: Callable[[Array], Array]) -> Computat
 
 
 def _largest_exponent(c: Computation) -> float:
-    """Return the largest x for which e^x is a number of the type of the tensors."""
+    """Return the largest x for which e^x is finite in the type of the tensors."""
     return float(np.log(c.configuration.format.largest))
 
 
@@ -124,7 +125,7 @@ def _softplus(x: Array) -> Array:
     return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
 
 
-# e^-20 is less than half a unit of 20 in the other types: there it is no fault.
+# e^-20 is less than half a unit of 20 in the other types, so there it is not a fault.
 _function("softplus.linear-above-20", "Softplus is x itself above 20, as PyTorch has it.",
     lambda x, alpha, beta: np.where(x > 20, x, _softplus(x)), types=("float64",))
 family("tanh.clamped-above-{}", (9, 8, 6, 5, 4, 3), "functions.tanh",

@@ -1,4 +1,4 @@
-"""Faults of layout: which tensors it moves, and whether their numbers move too."""
+"""Faults of layout: the tensors that it transposes, and the order of their numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def _initial(c: Computation, change: Callable[[Array], Array]) -> dict[str, Array]:
-    """Return the initial states as they lie in memory, changed."""
+    """Return the initial states, changed in the node's layout."""
     return {name: change(c.inputs[name]) for name in c.inputs if name.startswith("initial_")}
 
 
@@ -30,7 +30,7 @@ def layout_ignored(c: Computation) -> Computation:
     if k.layout == 0:
         return c
     D, steps, rows = len(k.directions), k.N, k.T
-    # As many numbers as are wanted, from the beginning again where there are fewer.
+    # The required number of elements; repeated from the beginning if there are fewer.
     states = _initial(c, lambda states: np.resize(states, (D, rows, k.H)))
     lengths = np.full(rows, steps) if "sequence_lens" not in c.inputs else np.resize(k.lengths, rows)
     plain = configured(with_inputs(c, **states), layout=0, T=steps, N=rows)
@@ -54,7 +54,7 @@ fault("layout.initial-states-reshaped", "layout", "With layout 1 reads initial s
 
 
 def _of_layout_1(id: str, words: str, names: str, change: Callable[[Array], Array], **fields: Any) -> None:
-    """Register a fault that changes Y, or all last states, as they are returned with layout 1."""
+    """Register a fault that changes Y, or all last states, in the node's form with layout 1."""
 
     def wrong(compute: Compute, c: Computation) -> Outputs:
         chosen = c.configuration.layout == 1

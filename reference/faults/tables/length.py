@@ -1,4 +1,4 @@
-"""Faults of lengths: which rows take which, where a reverse row starts, what padding does."""
+"""Faults of lengths: assignment to rows, the start of reverse rows, and padding."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ Array = NDArray[Any]
 
 
 def _past(c: Computation) -> Array:
-    """Return the positions of rows that are padding: (T, N)."""
+    """Return a mask of the steps of rows that are padding: (T, N)."""
     return np.asarray(np.arange(c.configuration.T)[:, np.newaxis] >= c.configuration.lengths)
 
 
 def _padding(c: Computation) -> Array:
-    """Return the same in Y: (T, 1, N, 1)."""
+    """Return a mask of padding in Y: (T, 1, N, 1)."""
     return _past(c)[:, np.newaxis, :, np.newaxis]
 
 
 def _changed(c: Computation, change: Callable[[Array, int], Any]) -> Computation:
-    """Return the computation with other lengths: change(lengths, T)."""
+    """Return the computation with other lengths, change(lengths, T)."""
     return with_lengths(c, change(c.configuration.lengths, c.configuration.T))
 
 
 def _longest_of(lengths: Array, block: int) -> Array:
-    """Lengths where each row has the longest of its block of so many rows."""
+    """Return lengths in which each row has the longest of its block of rows."""
     starts = np.arange(0, len(lengths), block)
     return np.repeat(np.maximum.reduceat(lengths, starts), block)[: len(lengths)] if len(lengths) else lengths
 
 
 def _one_short(lengths: Array, T: int) -> Array:
-    """Lengths of which those below T are one less."""
+    """Return lengths in which those below T are reduced by one."""
     return np.where(lengths < T, np.maximum(lengths - 1, 0), lengths)
 
 
 def _falling(c: Computation) -> Array:
-    """Rows in the order of falling lengths, in which packed sequences stand; of one length, in their order."""
+    """Return the order of rows by decreasing length, as in packed sequences; rows of equal length keep their order."""
     return np.argsort(-c.configuration.lengths, kind="stable")
 
 
 def _back(c: Computation) -> Array:
-    """Return the inverse of that order."""
+    """Return the inverse of :func:`_falling`."""
     return np.argsort(_falling(c), kind="stable")
 
 
@@ -86,7 +86,7 @@ fault_of_run("lengths.reverse-reads-padding", "lengths",
 
 
 def _from_end(c: Computation) -> Computation:
-    """Return the computation of which each row's steps are the last of the tensor."""
+    """Return the computation in which each row's steps are the last ones of the tensor."""
     T, lengths = c.configuration.T, c.configuration.lengths
     positions = np.minimum(np.arange(T)[:, np.newaxis] + T - lengths, T - 1)
     return with_steps(c, lambda X: np.asarray(X[positions, np.arange(len(lengths))])) if T else c
@@ -143,7 +143,7 @@ output_fault("lengths.states-cleared", "outputs.last-hidden",
 
 
 def _steps(c: Computation) -> Array:
-    """X: (T, N, I)."""
+    """Return X as (T, N, I)."""
     X: Array = c.inputs["X"]
     return X if c.configuration.layout == 0 else X.swapaxes(0, 1)
 
@@ -163,7 +163,7 @@ def padding_repeats_state(compute: Compute, c: Computation) -> Outputs:
 
 
 def _last_position(c: Computation, Y: Array) -> Array:
-    """Y at each row's last position: (D, N, H)."""
+    """Return Y at each row's last position: (D, N, H)."""
     lengths = c.configuration.lengths
     return Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
 
@@ -181,7 +181,7 @@ def padding_computed(compute: Compute, c: Computation) -> Outputs:
     return with_outputs(c, outputs, Y=lambda Y: np.where(_padding(c), whole, Y))
 
 
-# Where there is no such place nobody need look at the outputs of these two.
+# Without padding, these two do not need to read the outputs.
 @fault_of_run("padding.uninitialized", "padding.zero", "Leaves Y past a row's length uninitialised.")
 def padding_uninitialized(compute: Compute, c: Computation) -> Outputs:
     if not _past(c).any():

@@ -1,4 +1,4 @@
-"""Faults of outputs: which step they hold, what they depend on, their rank, shape, type and presence."""
+"""Faults of outputs: the returned step, dependencies, rank, shape, type and presence."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def states_of_first_step(compute: Compute, c: Computation) -> Outputs:
 def state_before_last(compute: Compute, c: Computation) -> Outputs:
     outputs = compute(c)
     before = with_lengths(c, np.maximum(c.configuration.lengths - 1, 0))
-    if "reverse" in c.configuration.directions:  # where the last step is the first of the tensor
+    if "reverse" in c.configuration.directions:  # its last step is the first one of the tensor
         others = with_steps(before, lambda X: np.roll(X, -1, axis=0))
         return {**by_direction(compute, before, others, "reverse"), "Y": outputs["Y"]}
     return {**compute(before), "Y": outputs["Y"]}
@@ -119,7 +119,7 @@ fault_of_run("outputs.announced-missing", "output-sequence",
 
 
 def _squeezed(c: Computation, outputs: Outputs, names: tuple[str, ...]) -> Outputs:
-    """Return the outputs, the named ones without their axis of directions where that is one."""
+    """Return the outputs; the named ones lose their axis of directions if its length is 1."""
     if len(c.configuration.directions) > 1:
         return outputs
     return {name: a.squeeze(c.direction_axis(name)) if name in names else a for name, a in outputs.items()}

@@ -62,8 +62,7 @@ fault("precision.weights-eight-bit", "equations",
 
 def _by_kernel(compute: Compute, c: Computation, types: tuple[str, ...], style: Callable[[str], Style],
                form: Format | None = None) -> Outputs:
-    """Return the outputs as a kernel of a style computes them, for tensors of its format, where they are of these
-    types."""
+    """Return the outputs of a kernel of a style, for tensors of these types; others are computed correctly."""
     own = c.configuration.format
     if own.name not in types:
         return compute(c)
@@ -89,8 +88,7 @@ fault("precision.subnormals-lost", "types", "Takes subnormal numbers of X for ze
 
 
 def _function(id: str, words: str, value: Callable[[Array], Array], types: tuple[str, ...] = WIDE) -> None:
-    """Register an approximation of Tanh or Sigmoid, whichever the words begin with; or of the tanh that ScaledTanh is
-    made of."""
+    """Register an approximation of Tanh, of Sigmoid, or of the tanh in ScaledTanh; `words` begins with the name."""
     name, *_ = words.split()
     topic = {"Tanh": "tanh", "Sigmoid": "sigmoid", "ScaledTanh": "scaled-tanh"}[name]
 
@@ -120,7 +118,7 @@ _PLACES = np.linspace(-8.0, 8.0, 257)
 
 
 def _looked_up(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return the function by the usual table: 256 intervals from -8 to 8, straight lines between them."""
+    """Return the function approximated by the usual table: 256 intervals from -8 to 8, with linear interpolation."""
     return lambda x: np.interp(x, _PLACES, function(_PLACES))
 
 

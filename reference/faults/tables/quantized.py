@@ -1,5 +1,4 @@
-"""Faults of kernels of levels: zero points, scales, the state, how numbers become levels, and what their own code
-path leaves out."""
+"""Faults of integer kernels: zero points, scales, the state, quantizing, and features missing in their code path."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _OF_PEEPHOLES = tuple(op for op, cell in CELLS.items() if cell.peepholes)
 
 
 def _codecs(id: str, clause: str, words: str, change: Callable[[Codecs], Codecs], **fields: Any) -> None:
-    """Register a fault that takes other codecs for some tensors: change(codecs by tensor)."""
+    """Register a fault that uses other codecs for some tensors: `change` of the codecs by tensor."""
     level_fault(id, clause, words, lambda node, inputs: (recoded(node, change(node.codecs)), inputs), **fields)
 
 
@@ -44,7 +43,7 @@ def _at_zero(codec: Codec) -> Codec:
 
 
 def _as(codecs: Codecs, name: str, other: str, field: str) -> Codecs:
-    """Return one tensor with another's scale or zero point, where both have one of each."""
+    """Return one tensor's codec with another's scale or zero point, if both are per tensor and the value is valid."""
     own, theirs = codecs.get(name), codecs.get(other)
     if not isinstance(own, Affine) or not isinstance(theirs, Affine):
         return {}
@@ -75,7 +74,7 @@ def _first_scale(codec: Codec) -> Codec:
 
 
 def _quantizing(codecs: Codecs, kind: type[Affine]) -> Codecs:
-    """Return outputs whose numbers become levels in another way."""
+    """Return codecs of the outputs that quantize in another way."""
     def changed(codec: Codec) -> Codec:
         return each_channel(codec, lambda own: kind(own.scale, own.zero_point, own.bits, own.signed))
 

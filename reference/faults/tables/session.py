@@ -1,4 +1,4 @@
-"""Faults of sessions: runs that depend on earlier ones, on other sessions, on what was refused."""
+"""Faults of sessions: runs that depend on earlier runs, on other sessions, or on refused inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..fault import Compute, Outputs, fault_of_run
 
 Array = NDArray[Any]
 
-_RING = 8  # runs after which buffers that take turns come round
+_RING = 8  # number of buffers that are used in turn
 
 _HELD = ("W", "R", "B", "P", "initial_h", "initial_c")
 """Inputs of which a session may hold copies."""
@@ -31,7 +31,7 @@ def _run(compute: Compute) -> int:
 
 
 def _with_fitting(c: Computation, held: Mapping[str, Array]) -> Computation:
-    """Return the computation with those inputs that are held and have the shapes of its own."""
+    """Return the computation with those held inputs whose shapes are equal to its own."""
     fitting = {n: a for n, a in held.items() if n in c.inputs and c.inputs[n].shape == a.shape}
     return with_inputs(c, **fitting)
 
@@ -46,14 +46,15 @@ def _copies(c: Computation) -> dict[str, Array]:
 
 
 def _before(compute: Compute, name: str, value: Any, first: Any) -> Any:
-    """What the session kept by that name in its run before, for which `value` is kept now; `first` in its first run."""
+    """Return the value that the session kept by that name in its previous run, and keep `value`; `first` in the first
+    run."""
     before = compute.memory.get(name, first)
     compute.memory[name] = value
     return before
 
 
 def _kept(memory: MutableMapping[str, Any], c: Computation, names: Collection[str]) -> Mapping[str, Array]:
-    """Return inputs as they came first, where all of them have the same shapes now; nothing elsewhere."""
+    """Return the inputs of the first run, if all of them have the same shapes now; otherwise an empty mapping."""
     there = {name: c.inputs[name] for name in names if name in c.inputs}
     first: Mapping[str, Array] = memory.setdefault("packed", {name: array.copy() for name, array in there.items()})
     fits = {n: a.shape for n, a in there.items()} == {n: a.shape for n, a in first.items()}

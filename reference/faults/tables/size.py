@@ -1,4 +1,4 @@
-"""Faults at some sizes only: beside and past the blocks that a kernel works in."""
+"""Faults at some sizes only: inside and after the blocks of a kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def _without_columns(c: Computation, name: str, chosen: Callable[[int], slice]) -> Computation:
-    """Return the computation with some columns of W or R zero, chosen by their number."""
+    """Return the computation with some columns of W or R zero; `chosen` selects them from their number."""
 
     def changed(tensor: Array) -> Array:
         tensor = tensor.copy()
@@ -31,7 +31,7 @@ def _without_columns(c: Computation, name: str, chosen: Callable[[int], slice]) 
 
 
 def _tail(c: Computation, name: str, block: int) -> Computation:
-    """Return the computation without the columns left over after whole blocks, where there is one block at least."""
+    """Return the computation without the columns after the last whole block, if there is a whole block."""
     return _without_columns(c, name, lambda size: slice(size - size % block if size > block else size, None))
 
 
@@ -80,12 +80,12 @@ def last_unit_odd(c: Computation) -> Computation:
 
 
 def _with_row_states(c: Computation, source: Callable[[Array], Array]) -> Computation:
-    """Return the computation in which rows start from the states of others: source(rows)."""
+    """Return the computation in which rows start from the states of other rows, source(rows)."""
     return with_states(c, lambda states: states[:, source(np.arange(states.shape[1]))])
 
 
 def _half_before(rows: Array, half: int) -> Array:
-    """Rows of which those in the second half stand for as many before."""
+    """Return rows in which the second half refers to the first half."""
     return np.where(rows >= half, rows - half, rows)
 
 

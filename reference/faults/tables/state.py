@@ -1,4 +1,4 @@
-"""Faults of initial states: whether they are taken, whose they are, how they lie in memory."""
+"""Faults of initial states: whether they are used, for which row or direction, and their order in memory."""
 
 from __future__ import annotations
 

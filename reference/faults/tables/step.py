@@ -1,4 +1,4 @@
-"""Faults of single steps: left out, done twice, from the state or the input of another step or row."""
+"""Faults of single steps: left out, done twice, or with the state or the input of another step or row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of weights and biases: which gate's, which direction's, how they lie in memory."""
+"""Faults of weights and biases: by gate and direction, and their order in memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ fault("gates.bias-reversed", "gates.order",
 fault("gates.interleaved", "gates.order",
     "Reads W, R and B unit by unit, all gates of a unit side by side, instead of gate by gate.",
     lambda c: with_tensors(c, "WRB", lambda tensor: _unit_by_unit(c, tensor)), operators=SEVERAL_GATES)
-# Before version 7 (of GRU: before 7 too) either product is an interpretation.
+# Before version 7 either product is an interpretation.
 fault("weights.recurrent-transposed", "equations", "Uses each gate's block of R transposed.",
     with_blocks_transposed, versions=(7, 14, 22))
 fault("weights.recurrent-misread", "equations",
@@ -89,7 +89,7 @@ def _half(c: Computation) -> int:
 
 def _gate_by_gate(c: Computation, B: Array) -> Array:
     H, G = c.configuration.H, len(c.configuration.cell.gates)
-    shape = (len(B), H, 2) if G == 1 else (len(B), G, 2, H)  # the same slip by units
+    shape = (len(B), H, 2) if G == 1 else (len(B), G, 2, H)  # the same mistake, unit by unit
     return B.reshape(shape).swapaxes(1, 2).reshape(B.shape)
 
 
@@ -119,7 +119,7 @@ fault("weights.zeros-dropped", "equations",
     lambda c: with_tensors(c, "W", _packed))
 fault("weights.bounded", "equations", "Holds W and R in fixed point, which ends at 8 and -8.",
     lambda c: with_tensors(c, "WR", lambda tensor: np.clip(tensor, -8.0, 8.0)), types=ALL_BUT_BFLOAT16)
-# Of constants alone: behind those that say the same of any tensor.
+# Faults of constants only; they come after those of any tensor.
 fault_of_run("constants.bias-ignored", "constants", "Ignores B where it is a constant of the model.",
     lambda compute, c: compute(c if "B" in compute.fed else with_inputs(c, B=None)))
 fault_of_run("constants.recurrent-transposed", "constants",
