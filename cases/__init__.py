@@ -1,4 +1,4 @@
-"""The cases: the space of configurations, profiles, models and their inputs."""
+"""Cases: the space of configurations, profiles, models and their inputs."""
 
 from ..reference import operator_names
 from .axes.violation import Violation
@@ -61,6 +61,6 @@ for _family in (
     LINEAR_ATTENTION_FAMILY,
     ONNXRUNTIME_LINEAR_ATTENTION_FAMILY,
 ):
-    if {*_family.operators} <= {*operator_names()}:  # of an operator that the installed onnx lacks there are no cases
+    if {*_family.operators} <= {*operator_names()}:  # no cases for operators that the installed onnx lacks
         register(_family)
 load_operators()

@@ -1,13 +1,13 @@
 """Cases as one line of text, which rebuilds them bit for bit anywhere.
 
-The line is the JSON of the case's spec: the operator version, and every field that does not have its default.
+The line is the JSON of the case's spec: the operator version, and every field that differs from its default.
 
 ::
 
     {"op":"GRU","version":14,"type":"float32","T":3,"H":4,"lengths":"ragged"}
 
-A line may come from anybody, so it is checked completely: each field's name, type and range, all sizes together, and
-that the document allows the case, or that it violates it only as it says.
+A line may come from an untrusted source, so it is checked completely: each field's name, type and range, all sizes
+together, and that the document allows the case, or that the case has exactly its violation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LIKE = '{"op":"GRU","version":14,"type":"float32","T":3}'
 
 
 class CaseTextError(ValueError):
-    """The JSON is no case; the message says why in one line."""
+    """The JSON is not a case; the message has the reason in one line."""
 
 
 def case_text(spec: Spec) -> str:
@@ -44,10 +44,7 @@ def case_from_json(value: object) -> Spec:
 
 
 def check_case(spec: Spec) -> None:
-    """Check that a case can be built: that its node is valid, or can be made invalid as it says.
-
-    Raise CaseTextError.
-    """
+    """Check that a case can be built: its node is valid, or its violation can be made. Raise CaseTextError."""
     own = family_of(spec.op).violations(spec.op, spec.version)
     if spec.illegal and spec.illegal not in {violation.id for violation in own}:
         raise CaseTextError(f"there is no violation {_short(spec.illegal)} of {spec.op}-{spec.version}")

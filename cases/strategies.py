@@ -1,4 +1,4 @@
-"""Hypothesis strategies: any legal configuration of an operator version, for property tests.
+"""Hypothesis strategies: legal configurations of an operator version, for property tests.
 
 ::
 
@@ -10,10 +10,10 @@
     def test_gru(case):
         assert_conforms(case, my_backend)
 
-A draw is a spec, of ONNX's own operators a :class:`.specs.spec.CaseSpec`: a configuration and the seed of its numbers,
-from which :func:`onnxspec.cases.build_case` makes the model and its inputs. What is drawn is said by the operator's
-:class:`.specs.family.Family`. Failures shrink towards one step, one row, one input, one unit, every attribute at its
-default, and no optional input.
+A draw is a spec, for ONNX's own operators a :class:`.specs.spec.CaseSpec`: a configuration and the seed of its numbers,
+from which :func:`onnxspec.cases.build_case` makes the model and its inputs. The operator's
+:class:`.specs.family.Family` defines the strategy. Failures shrink towards one step, one row, one input, one unit,
+every attribute at its default, and no optional input.
 """
 
 from __future__ import annotations
@@ -43,26 +43,25 @@ def cases(
     activations: Collection[str] | None = None,
     only: Mapping[str, Collection[Any]] | None = None,
 ) -> SearchStrategy[Any]:
-    """Legal configurations of one operator version.
+    """Return a strategy of legal configurations of one operator version.
 
     op, version
         The operator and its since_version: ``"GRU", 14``.
     types
-        NumPy's name of the type that tensors may have, or several; all of the version without it.
+        NumPy's name of the tensor type, or several names (default: all types of the version).
     max_steps, max_rows, max_inputs, max_size
         The largest seq_length, batch_size, input_size and hidden_size.
     min_steps, min_rows
-        The smallest seq_length and batch_size. 0 is legal too, but some runtimes end the whole process on it, so it is
-        drawn where 0 is given here.
+        The smallest seq_length and batch_size. 0 is legal too, but some runtimes crash on it, so it is drawn only if it
+        is given here.
     activations
-        Names of the functions that a node may list; all eleven without it, and none at all where it is empty: then no
-        node lists any.
+        Names of the functions that a node may list (default: all eleven). If empty, no node lists functions.
     only
-        For axes of the configuration, named as the fields of the operator's spec, the values that they may have:
-        ``{"layout": [0], "lengths": ["absent", "full"], "clip": [None]}``. Values of ``outputs`` are tuples.
+        Allowed values of axes of the configuration, by field of the operator's spec: ``{"layout": [0], "lengths":
+        ["absent", "full"], "clip": [None]}``. Values of ``outputs`` are tuples.
 
-    Raises UnknownOperator for an operator version that there is not, and ValueError for anything else that cannot be
-    had, with a sentence that says what could; both at once and not when the first case is drawn.
+    Raise UnknownOperator for an operator version that does not exist, and ValueError for other impossible arguments,
+    with the possible ones in the message. Both are raised immediately, not when the first case is drawn.
     """
     sizes = (min_steps, max_steps, min_rows, max_rows, max_inputs, max_size)
     operator_version(op, version)
@@ -82,18 +81,17 @@ def operator_cases(
     activations: Collection[str] | None = None,
     only: Mapping[str, Collection[Any]] | None = None,
 ) -> SearchStrategy[Any]:
-    """Legal configurations of every version of some operators; of LSTM, GRU and RNN without any.
+    """Return a strategy of legal configurations of every version of some operators (default: LSTM, GRU and RNN).
 
-    All else as for :func:`cases`, where a version may have something of it: one that has none of the types, or that
-    lacks an axis or all of its values, is left out. Raises UnknownOperator and ValueError at once, the latter also when
-    no version is left.
+    Other arguments are those of :func:`cases`. A version that has none of the types, or that lacks an axis or all of
+    its values, is left out. Raise UnknownOperator and ValueError immediately, the latter also if no version is left.
     """
     sizes = (min_steps, max_steps, min_rows, max_rows, max_inputs, max_size)
     bounds = Bounds(*sizes, types, activations, only or {})
     chosen = list(CELLS) if operators is None else listed("operators", operators)
     drawn, reasons = [], []
     for op in chosen:
-        # The newest version first: that is what a failure of all of them shrinks to.
+        # The newest version comes first, because a failure of all versions shrinks to it.
         for version in reversed(versions_of(op)):
             try:
                 drawn.append(_drawn(op, version, bounds))

@@ -1,6 +1,6 @@
-"""Operators that other distributions bring, found by their entry points in the group ``onnxspec.operators``.
+"""Operators of other distributions, found by their entry points in the group ``onnxspec.operators``.
 
-An entry point names a module, which registers an operator and its cases when it is imported: see docs/operators.md.
+An entry point names a module, which registers an operator and its cases on import: see docs/operators.md.
 """
 
 from __future__ import annotations
@@ -20,48 +20,49 @@ GROUP = "onnxspec.operators"
 
 
 class OperatorWarning(UserWarning):
-    """An operator of another distribution cannot be loaded; the message says which, whose, and why."""
+    """An operator of another distribution cannot be loaded; the message has its name, its distribution and the
+    reason."""
 
 
 def load_operators() -> tuple[str, ...]:
-    """Import the operators of other distributions, in the order of names, so that the order of installation does not
-    decide which of two operators of one name keeps the bare name. Skip, with an OperatorWarning, those that fail or
-    contradict themselves.
+    """Import the operators of other distributions, in the order of names, and return the names of the loaded entry
+    points.
 
-    Return the names of the loaded entry points.
+    The order is fixed because the first of two operators with one name keeps the bare name. Operators that raise an
+    error or are inconsistent are skipped with an OperatorWarning.
     """
     loaded = []
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        known = operator_names()
+        before = operator_names()
         try:
             importlib.import_module(entry.module)
-            for op in operator_names()[len(known) :]:
+            for op in operator_names()[len(before) :]:
                 _require_whole(op)
-        except Exception as error:  # whatever it is, it is theirs, and costs nobody else's operators
-            for op in operator_names()[len(known) :]:
+        except Exception as error:  # an error of one operator must not affect the others
+            for op in operator_names()[len(before) :]:
                 forget_cases(op)
                 forget_operator(op)
             owner = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"
-            words = " ".join(str(error).split())
-            what = f"operator {entry.name!r}{owner} is left out: {type(error).__name__}: {words}"
-            warnings.warn(what, OperatorWarning, stacklevel=2)
+            text = " ".join(str(error).split())
+            message = f"operator {entry.name!r}{owner} is left out: {type(error).__name__}: {text}"
+            warnings.warn(message, OperatorWarning, stacklevel=2)
         else:
             loaded.append(entry.name)
     return tuple(loaded)
 
 
 def _require_whole(op: str) -> None:
-    """Raise ClauseError for a clause table that cannot be read, and ValueError for a violation of no clause."""
+    """Raise ClauseError for an invalid clause table, and ValueError for an invalid violation."""
     clauses = clauses_of(op)
-    known = {clause.id for clause in clauses}
-    called = frozenset().union(*(clause.needs | clause.or_needs for clause in clauses))
+    clause_ids = {clause.id for clause in clauses}
+    features = frozenset().union(*(clause.needs | clause.or_needs for clause in clauses))
     try:
         family = family_of(op)
     except KeyError:  # it has no cases
         return
     for version in versions_of(op):
         for violation in family.violations(op, version):
-            if violation.clause(op) not in known and f"{ILLEGAL}{violation.topic}" not in called:
+            if violation.clause(op) not in clause_ids and f"{ILLEGAL}{violation.topic}" not in features:
                 raise ValueError(f"violation {violation.id!r}: there is no clause {violation.clause(op)}")
             if violation.due not in DUE:
                 raise ValueError(f"violation {violation.id!r}: is due in {', '.join(DUE)}, not {violation.due!r}")

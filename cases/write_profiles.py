@@ -7,7 +7,7 @@ To add a case, append its line to a file in ``cases/profiles`` (``core.jsonl``, 
     {"op":"GRU","version":14,"type":"float32","T":3,"H":4,"lengths":"ragged"}
 
 Only fields that differ from their defaults are needed. The writer checks that each case can be built, that no case
-stands twice and that ``core`` holds ``smoke``. It sorts cases by operator version, with those last that may corrupt
+occurs twice and that ``core`` contains ``smoke``. It sorts cases by operator version, with those last that may corrupt
 memory, and writes digests.json: the same profile name with another digest means other cases.
 """
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _rewrite(path: Path) -> set[str]:
-    """Check a file, write it in order, and return the texts of its cases."""
+    """Check a file, rewrite it in order, and return the texts of its cases."""
     by_version: dict[tuple[str, int], list[Any]] = defaultdict(list)
     texts: set[str] = set()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

@@ -1,1 +1,1 @@
-"""Lists of cases, random cases, and levels of certificates."""
+"""Lists of cases, random cases, and conformance levels for certificates."""

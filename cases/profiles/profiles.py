@@ -1,7 +1,7 @@
 """Profiles: lists of cases in a fixed order.
 
-``smoke``, ``core`` and ``quantized`` are JSON lines beside this module, a case a line. ``full`` is ``core``, the lines
-of ``full.jsonl``, random cases, and every invalid model in every version. ``python -m onnxspec.cases.write_profiles``
+``smoke``, ``core`` and ``quantized`` are JSON lines in this folder, one case a line. ``full`` is ``core``, the lines of
+``full.jsonl``, random cases, and every invalid model in every version. ``python -m onnxspec.cases.write_profiles``
 checks the files and explains how to add a case.
 """
 
@@ -22,15 +22,18 @@ from ..specs.case import Spec
 from ..specs.family import family_of
 
 PROFILES: tuple[str, ...] = ("smoke", "core", "full", BLOCK)
-"""Each of the first three holds the one before it; the last one stands beside them."""
+"""Names of the profiles. Each of the first three contains the one before it; the last one is separate."""
 
 FILES = ("smoke", "core", "full", BLOCK, "fair")
-"""The lists that are files. ``fair`` holds cases that a runner with one fixed tolerance may judge: they touch no open
-question, and the error bounds of their outputs lie within that tolerance (``directories/fairness.py``)."""
+"""The lists that are files.
+
+``fair`` has cases for runners with one fixed tolerance: they depend on no ambiguity, and the error bounds of their
+outputs are within that tolerance (``directories/fairness.py``).
+"""
 
 
 class NotListed(ValueError):
-    """The cases of an operator version cannot be listed: the code that lists them raises an error."""
+    """The cases of an operator version cannot be listed, because the code that lists them raises an error."""
 
     def __init__(self, op: str, version: int, error: Exception) -> None:
         super().__init__(
@@ -48,15 +51,15 @@ def profile(name: str, op: str, version: int) -> tuple[Any, ...]:
     if name not in PROFILES:
         raise KeyError(name)
     family = family_of(op)
-    within = name != BLOCK or any(axis.block == BLOCK for axis in getattr(family.spec, "axes", ()))
+    available = name != BLOCK or any(axis.block == BLOCK for axis in getattr(family.spec, "axes", ()))
     try:
-        return tuple(family.profile(name, op, version)) if within else ()
-    except Exception as error:  # an operator's own code may raise anything
+        return tuple(family.profile(name, op, version)) if available else ()
+    except Exception as error:  # an operator's own code may raise any exception
         raise NotListed(op, version, error) from error
 
 
 def written_cases(name: str, op: str, version: int) -> Iterator[Any]:
-    """Return the cases of an operator version that a file of :data:`FILES` lists."""
+    """Yield the cases of an operator version that a file of :data:`FILES` lists."""
     kind = family_of(op).spec
     for line in _lines(name).get((op, version), ()):
         value = msgspec.json.decode(line)
@@ -91,14 +94,14 @@ def unique(specs: Iterable[Any]) -> Iterator[Any]:
 
 
 def digest_of(specs: Iterable[Spec]) -> str:
-    """Return the SHA-256 over the cases and every byte that they are made of: the identity of a profile."""
+    """Return the SHA-256 over the cases and all of their bytes: the identity of a profile."""
     total = hashlib.sha256()
     for spec in specs:
         total.update(spec.digest.encode())
         try:
             for part in family_of(spec.op).content(spec):
                 total.update(part)
-        except Exception as error:  # an operator's own code may raise anything: its case cannot be built
+        except Exception as error:  # an operator's own code may raise any exception; its case cannot be built
             total.update(format_internal_error(error).encode())
     return total.hexdigest()
 
@@ -110,7 +113,7 @@ def digests_for(name: str, versions: Iterable[tuple[str, int]]) -> dict[str, str
 
 
 def _computed_digest(name: str, op: str, version: int) -> str:
-    """Return the digest of a profile; of cases that cannot be listed, that of the error's text."""
+    """Return the digest of a profile; if the cases cannot be listed, that of the error's text."""
     try:
         return digest_of(profile(name, op, version))
     except NotListed as error:

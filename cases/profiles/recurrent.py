@@ -1,4 +1,4 @@
-"""The cases of operators that have a cell, and those of ONNX's recurrent operators as one family."""
+"""Cases of operators that have a cell, and of ONNX's recurrent operators as one family."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ..specs.drawing import Bounds
 
 RANDOM_OF_FULL = 1200
-"""Random cases of ``full``, for each operator version."""
+"""Number of random cases of ``full`` for each operator version."""
 
 
 class CellFamily(Family):
-    """The cases of operators that have a cell: all that follows from the axes of their specs."""
+    """Cases of operators that have a cell, derived from the axes of their specs."""
 
     spec: Any = CaseSpec
     build = staticmethod(recurrent_case)
@@ -41,21 +41,21 @@ class CellFamily(Family):
         if name != "full":
             return written_cases(name, op, version)
         written = itertools.chain(written_cases("core", op, version), written_cases(name, op, version))
-        usual = LEVELS["complete"]  # without what has a profile of its own
+        usual = LEVELS["complete"]  # without features that have their own profile
         drawn = distinct(lambda key: self.random_case(op, key, version, supported=usual), "full")
         drawn = itertools.islice(drawn, RANDOM_OF_FULL)
         return unique(itertools.chain(written, drawn, illegal_cases(op, version, self.spec)))
 
     def features(self, spec: CaseSpec) -> frozenset[str]:
-        """See :func:`..specs.features.recurrent_features`."""
+        """Return the features of a case."""
         return recurrent_features(spec)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """See :func:`..specs.features.all_features`."""
+        """Return every feature that a case of an operator version can have."""
         return all_features(op, version, self.spec)
 
     def content(self, spec: CaseSpec) -> Iterator[bytes]:
-        """Yield every input by name; of a quantized case its levels, scales and zero points."""
+        """Yield every input by name; of a quantized case, its levels, scales and zero points."""
         inputs = break_case(spec)[1]
         if spec.quantized:
             trial = recurrent_case(spec).trial
@@ -67,8 +67,11 @@ class CellFamily(Family):
             yield array.tobytes()
 
     def richer(self, spec: CaseSpec) -> Sequence[Mapping[str, Any]]:
-        """Yield a larger case with all outputs, then one with each optional feature, then one with most of them
-        together, to tell faults apart."""
+        """Return changes that enrich a case, to distinguish faults.
+
+        The first makes it larger and returns all outputs; the next ones add one optional feature each; the last adds
+        most of them.
+        """
         more: dict[str, Any] = {"T": max(spec.T, 4), "N": max(spec.N, 3), "H": max(spec.H, 5)}
         more["outputs"] = tuple(operator_version(spec.op, spec.version).outputs)
         absent: list[tuple[Axis, Mapping[str, Any]]] = []
@@ -87,7 +90,7 @@ class CellFamily(Family):
             yield from axis.simplified(spec)
 
     def goes_together(self, spec: CaseSpec) -> bool:
-        """Return whether the rules of axes leave it as it is."""
+        """Return whether the rules of axes leave a case unchanged."""
         row = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
         return bool(spec.illegal or settle(row, search=True, axes=spec.axes) == row)
 
@@ -99,15 +102,15 @@ class CellFamily(Family):
         type: str | None = None,
         supported: Mapping[str, Collection[Any]] = NOTHING,
     ) -> CaseSpec | None:
-        """See :func:`.random_cases.random_case`."""
+        """Return the legal case that a key draws, or None."""
         return random_case(op, key, version, type, supported, self.spec)
 
     def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
-        """See :func:`.random_cases.left_of`."""
+        """Return the values that fields may have without some traits."""
         return left_of(op, lacks, self.spec)
 
     def crossed(self, spec: CaseSpec, other: CaseSpec, names: Collection[str]) -> CaseSpec | None:
-        """Return a case with some fields of another one, and the coefficients with their functions."""
+        """Return a case with some fields of another one; coefficients are taken together with their functions."""
         if "direction" not in names and "activations" in names and other.directions != spec.directions:
             return None
         row = {name: getattr(spec, name) for name in spec.__dataclass_fields__ if name not in ("op", "version")}
@@ -122,17 +125,17 @@ class CellFamily(Family):
             return None
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
-        """See :func:`..specs.drawing.recurrent_cases`."""
-        from ..specs.drawing import recurrent_cases  # Hypothesis is imported where something is drawn
+        """Return a Hypothesis strategy of valid cases."""
+        from ..specs.drawing import recurrent_cases  # imports Hypothesis, so only on demand
 
         return recurrent_cases(op, version, bounds, self.spec)
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """See :func:`..specs.features.node_features`."""
+        """Return the features of a node with its inputs."""
         return node_features(node, inputs, self.spec.axes)
 
     def formula(self, spec: CaseSpec, name: str, array: NDArray[Any]) -> str | None:
-        """Return the generator's expression for a tensor."""
+        """Return the Python expression that generates a tensor, or None."""
         dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
         runs = range(1 if spec.reruns == "none" else 2)
         keys = (f"{spec.op}/{name}/{spec.weights_seed}", *(f"{spec.op}/{name}/{spec.seed}/{k}" for k in runs))
@@ -144,26 +147,26 @@ class CellFamily(Family):
         return None
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
-        """See :func:`..specs.illegal.violations_of`."""
+        """Return the violations that an operator version can have."""
         return violations_of(op, version, self.spec)
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """See :mod:`.levels`."""
+        """Return the conformance levels of an operator version."""
         return recurrent_levels(op, version, self.spec)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:
-        """See :func:`.levels.recurrent_challenge`."""
+        """Return the fresh cases of a nonce."""
         return recurrent_challenge(op, version, type, nonce, self.spec)
 
 
 class RecurrentFamily(CellFamily):
-    """LSTM, GRU and RNN; see :class:`..specs.family.Family`."""
+    """Cases of LSTM, GRU and RNN."""
 
     operators = tuple(CELLS)
 
 
 def _unit_exponent(value: float) -> int:
-    """q of value = m * 2^q with odd m; 0 where there is none."""
+    """Return q of value = m * 2^q with odd m; 0 where there is none."""
     if not np.isfinite(value) or value == 0:
         return 0
     over, under = value.as_integer_ratio()

@@ -288,7 +288,7 @@ def _strategy(plan: _Plan) -> SearchStrategy[Any]:
             directions = 2 if row["direction"] == "bidirectional" else 1
             row["activations"] = sum((draw(functions) for _ in range(directions)), ())
             for name in ("alpha", "beta"):
-                row[name] = draw(coefficients[name, each * directions])
+                row[name] = draw(coefficients[name, per_direction * directions])
         row |= dict.fromkeys(seeded, draw(seeds))
         legal = settle(row, search=True, axes=plan.kind.axes)
         if any(legal[name] not in values for name, values in plan.allowed.items()):

@@ -2,6 +2,16 @@
 
 Some defects need two nodes: shared buffers of states, weights of equal shape that are mixed up, a memory plan that
 overwrites a tensor which another node still needs.
+
+=================  ================================================================================================
+``chain``          the second gets Y of the first as its X; it has the same attributes, and its own weights
+``side-by-side``   both get the same X; the second has the same attributes, weights and states of the same shapes
+``shared``         both have the same weights; the second has its own X and states
+``two-operators``  as a chain, but the second is of another operator
+``twins``          a second has all the same inputs and another clip; a third has the same X and W, and its own other
+                   inputs; where coefficients are given, a fourth has the same inputs and another alpha
+``last-step``      the second gets the last step of Y of the first as its initial_h, and the same X and R
+=================  ================================================================================================
 """
 
 from __future__ import annotations
@@ -35,25 +45,25 @@ FIRST, SECOND, THIRD, FOURTH = "first", "second", "third", "fourth"
 
 _CHAINS = ("chain", "two-operators")
 _CLIPS = (0.375, 0.75)
-_STEP = 0.125  # between the coefficients of twins
+_STEP = 0.125  # difference between the coefficients of twins
 _OTHER_SEED = 7919
 """Distance of the second node's seeds from the first's."""
 
-# The first opset whose Squeeze, Transpose and Reshape take the type.
+# The first opset whose Squeeze, Transpose and Reshape accept the type.
 _MOVES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
 AXES_ARE_INPUTS = 13
 """The first opset whose Squeeze takes axes as an input."""
 
 
 class _Further(Struct, frozen=True):
-    """A node beside the first one.
+    """Another node in addition to the first one.
 
     spec
         The case that it is taken from.
     shared
         Its inputs that are those of the first.
     handed, moves
-        Its input that comes from the first one's Y, and how; empty where none does.
+        Its input that comes from the first one's Y, and the moves between them; empty if there is none.
     """
 
     name: str
@@ -68,16 +78,15 @@ def can_join(spec: Spec, name: str) -> bool:
     if name not in GRAPHS:
         raise KeyError(name)
     if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.node.domain:
-        return False  # what stands between has an opset in common with both
+        return False  # the nodes between them need an opset in common with both
     needed = _MOVES[spec.type] if name in _CHAINS else 0
-    # Outputs that the second one is to get must be asked of the first, and be there by its document.
-    hands_on = name not in (*_CHAINS, "last-step") or ("Y" in spec.outputs and announced(spec))
-    there = name != "last-step" or bool(spec.T and spec.N)  # a last step
+    # The first node must return the outputs that the second one needs, and its document must have them.
+    there = name != "last-step" or bool(spec.T and spec.N)  # there is a last step
     return hands_on and there and needed <= spec.node.operator.last_opset and bool(_further(spec, name))
 
 
 def join(case: Case, name: str) -> Case:
-    """Return the case with further nodes, its companion too. :func:`can_join` must hold for it."""
+    """Return the case, and its companion, with further nodes. The case must satisfy :func:`can_join`."""
     spec = case.spec
     assert isinstance(spec, RecurrentSpec)
     further = _further(spec, name)
@@ -112,12 +121,12 @@ def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
             return (_Further(SECOND, second, lengths, "X", _moves(spec)),)
         shared = frozenset({"X"} if name == "side-by-side" else CONSTANTS)
         return (_Further(SECOND, replace(spec, **seeds, **lone), shared),)
-    except ValueError:  # too large, or a type that the other operator does not take
+    except ValueError:  # too large, or a type that the other operator does not accept
         return ()
 
 
 def _of_another(spec: RecurrentSpec, columns: int, seeds: Mapping[str, Any]) -> RecurrentSpec:
-    """Return a case of another operator behind a case. Raise ValueError if there is none."""
+    """Return a case of another operator that follows a case. Raise ValueError if there is none."""
     op = _neighbour(spec)
     version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
     kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
@@ -137,13 +146,13 @@ def _of_another(spec: RecurrentSpec, columns: int, seeds: Mapping[str, Any]) -> 
 
 
 def _neighbour(spec: RecurrentSpec) -> str:
-    """Return the operator before a case's own in its class; for the first one the second."""
-    place = spec.operators.index(spec.op)
-    return spec.operators[place - 1 if place else 1]
+    """Return the operator before the case's operator in its class; for the first one, the second."""
+    position = spec.operators.index(spec.op)
+    return spec.operators[position - 1 if position else 1]
 
 
 def _opset(spec: RecurrentSpec, needed: int) -> int:
-    """Return the opset of a case's model that has the operators of some opset."""
+    """Return the opset of a case's model, raised to at least `needed`."""
     operator = spec.node.operator
     return max(needed, operator.since_version if spec.opset == "first" else operator.last_opset)
 
@@ -158,25 +167,25 @@ def _joined(trial: Trial, spec: RecurrentSpec, further: Sequence[_Further], name
         Bound(FIRST, trial.node, {f: Source(f) for f in trial.feeds[-1].inputs}, {o: o for o in trial.node.outputs})
     ]
     feeds = [(dict(feed.inputs), dict(feed.fed)) for feed in trial.feeds]
-    for one in further:
-        second = one.spec
+    for extra in further:
+        second = extra.spec
         tensors = [inputs_of(second, run) for run in ([0] if spec.reruns == "none" else [1, 0])]
-        # A companion asks for everything, of all.
+        # A companion asks for all outputs of all nodes.
         everything = trial.node.outputs == spec.node.operator.outputs
         asked = second.node.operator.outputs if everything else second.outputs
         node = replace(second.node, outputs=tuple(output for output in asked if output))
-        shared = one.shared & tensors[0].keys()
-        called = {formal: formal if formal in shared else f"{one.name}_{formal}" for formal in tensors[0]}
-        shown = {formal: f"{one.name}_{formal}" for formal in node.outputs}
+        shared = extra.shared & tensors[0].keys()
+        called = {formal: formal if formal in shared else f"{extra.name}_{formal}" for formal in tensors[0]}
+        shown = {formal: f"{extra.name}_{formal}" for formal in node.outputs}
         other = onnx.load_model_from_string(build_model(second, node, tensors[-1], asked))
         constant = {tensor.name for tensor in other.graph.initializer} - {value.name for value in other.graph.input}
-        given = {called[f] for f in tensors[0] if f in shared or f == one.handed}
-        if one.handed:
-            graph.node.extend(moving(graph, one.moves, "Y", called[one.handed], opset))
+        given = {called[f] for f in tensors[0] if f in shared or f == extra.handed}
+        if extra.handed:
+            graph.node.extend(moving(graph, extra.moves, "Y", called[extra.handed], opset))
         add_graph(graph, other.graph, called | shown, given)
-        graph.node[-1].name = one.name
-        sources = {f: Source("Y", one.moves) if f == one.handed else Source(called[f]) for f in called}
-        bound.append(Bound(one.name, node, sources, shown))
+        graph.node[-1].name = extra.name
+        sources = {f: Source("Y", extra.moves) if f == extra.handed else Source(called[f]) for f in called}
+        bound.append(Bound(extra.name, node, sources, shown))
         for (inputs, fed), more in zip(feeds, tensors, strict=True):
             own = {called[f]: (f, array) for f, array in more.items() if called[f] not in given}
             inputs |= {n: array for n, (_, array) in own.items()}
@@ -187,7 +196,7 @@ def _joined(trial: Trial, spec: RecurrentSpec, further: Sequence[_Further], name
 
 
 def _moves(spec: RecurrentSpec) -> tuple[Move, ...]:
-    """Moves from Y to the X of the next one: directions stand one behind the other in the last dimension."""
+    """Return the moves from Y to the X of the next node; directions are concatenated in the last dimension."""
     if spec.directions == 1:
         return (Move("Squeeze", (2 if spec.layout else 1,)),)
     joined = Move("Reshape", (0, 0, spec.directions * spec.H))
@@ -216,11 +225,11 @@ def moving(graph: onnx.GraphProto, moves: Sequence[Move], given: str, made: str,
 
 
 def add_graph(graph: onnx.GraphProto, other: onnx.GraphProto, called: Mapping[str, str], given: set[str]) -> None:
-    """Add another graph's node, inputs, constants and outputs under other names; skip those that are given already."""
+    """Add another graph's node, inputs, constants and outputs under other names, except tensors in `given`."""
     (node,) = other.node
     for names in (node.input, node.output):
-        for place, name in enumerate(names):
-            names[place] = called.get(name, name)
+        for position, name in enumerate(names):
+            names[position] = called.get(name, name)
     for values in (other.input, other.initializer, other.output):
         for value in values:
             value.name = called[value.name]

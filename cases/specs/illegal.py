@@ -1,4 +1,4 @@
-"""Forbidden models: legal ones with one violation, which a runtime must refuse."""
+"""Invalid models: valid ones with one violation, which a runtime must refuse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 @cache
 def all_violations(kind: Any = CaseSpec) -> Mapping[str, Violation]:
-    """Violations by id: all that the axes of a class of cases forbid, and those that its operators lack."""
+    """Return violations by id: all violations of the axes of a class of cases, and of axes that its operators lack."""
     forbidden = (violation for axis in (*kind.axes, *kind.lacking) for violation in axis.forbidden)
     return MappingProxyType({violation.id: violation for violation in forbidden})
 
@@ -39,7 +39,7 @@ def violation_of(spec: RecurrentSpec) -> Violation | None:
 
 @cache
 def inherited_violations(op: str, version: int, kind: Any) -> tuple[Violation, ...]:
-    """Return violations of the document of an operator with cases of its own, by the clause of their topic."""
+    """Return violations of the document of an operator with its own cases, by the clause of their topic."""
     return tuple(violation for violation in violations_of(op, version, kind) if _breaks(op, version, violation, kind))
 
 
@@ -69,10 +69,10 @@ def _case(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -> 
 
 
 def break_case(spec: CaseSpec) -> tuple[Node, Mapping[str, Array]]:
-    """Node and inputs of a case, the case's violation committed: a node that nobody has checked, and inputs by formal
-    name, in the order of their places; behind the last formal one stand those that the operator does not have.
+    """Return the node and inputs of a case with its violation.
 
-    A legal case comes back as it is.
+    The node is unchecked. Inputs are by formal name, in the operator's order; inputs that the operator does not have
+    come last. A legal case is returned unchanged.
     """
     violation, node, inputs = violation_of(spec), spec.node, inputs_of(spec)
     if violation is None:
@@ -84,12 +84,12 @@ def break_case(spec: CaseSpec) -> tuple[Node, Mapping[str, Array]]:
 def commit(
     violation: Violation, node: Node, inputs: Mapping[str, Array], hidden_size: int = 0
 ) -> tuple[Node, Mapping[str, Array]]:
-    """Return a node and its inputs with a violation committed. Raise KeyError or IndexError where it cannot be."""
+    """Return a node and its inputs with a violation. Raise KeyError or IndexError where it cannot be made."""
     draft = Draft(node.operator, hidden_size, dict(node.attributes), dict(inputs), list(node.outputs))
     violation.change(draft)
     for array in draft.inputs.values():
         array.setflags(write=False)
-    broken = copy.copy(node)  # without the checks that it would not pass
+    broken = copy.copy(node)  # bypasses the checks of the constructor
     object.__setattr__(broken, "attributes", MappingProxyType(draft.attributes))
     object.__setattr__(broken, "outputs", tuple(draft.outputs))
     return broken, MappingProxyType(draft.inputs)

@@ -20,19 +20,19 @@ from .spec import RecurrentSpec
 from .tensor import element_type, tensor_proto
 
 _BESIDE = 17
-"""The opset of ONNX's own operators beside one of another domain."""
+"""The opset of ONNX's own operators in models of an operator of another domain."""
 
 
 def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[Any]], asked: tuple[str, ...]) -> bytes:
     """Return the serialized model of a case.
 
     node
-        Its attributes are written as they are, whatever the operator version defines.
+        Its attributes are written unchanged, whatever the operator version defines.
     inputs
-        By formal name; constants among them become initializers if the spec says so. Inputs that the operator does not
-        have come behind the last one.
+        Arrays by formal name; constants among them become initializers if the spec says so. Inputs that the operator
+        does not have come last.
     asked
-        The outputs by position; an empty string stands for an output that is not requested.
+        The outputs by position; an empty string is an output that is not requested.
     """
     operator = node.operator
     given = [name if name in inputs else "" for name in operator.inputs]
@@ -62,14 +62,14 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
 
 @dataclass(frozen=True)
 class _Form:
-    """All parts of a model but the numbers of its constants.
+    """All parts of a model except the numbers of its constants.
 
     key
         Identity of the node.
     sizes
         Steps, rows, columns of X, units, directions.
     inputs
-        Name, type and shape of each given one.
+        Name, type and shape of each given input.
     """
 
     key: object
@@ -86,7 +86,7 @@ class _Form:
     inputs: tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
 
 
-@lru_cache(maxsize=2048)  # cases of a profile have some hundred models, and differ in their numbers
+@lru_cache(maxsize=2048)  # cases of a profile have a few hundred models, and differ mostly in their numbers
 def _bare(form: _Form) -> bytes:
     """Return the serialized model without its constants."""
     node, operator = form.node, form.node.operator
@@ -102,8 +102,8 @@ def _bare(form: _Form) -> bytes:
         dtype, given_as = inputs.get(name, (inputs["X"][0], None))
         if given_as is not None and (fixed or held(operator, name)):
             return helper.make_tensor_value_info(name, element_type(dtype), given_as)
-        tensor = operator.tensors.get(name, operator.tensors["Y_h"])  # what the operator does not have is like a state
-        # A size that an extent counts several times is one of weights, which is known.
+        tensor = operator.tensors.get(name, operator.tensors["Y_h"])  # a surplus tensor is like a state
+        # An extent with a multiple of a size belongs to weights, so it is a number.
         shape = [sizes.get(e.size, e.size) * e.times for e in tensor.shape(form.layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
@@ -117,29 +117,31 @@ def _bare(form: _Form) -> bytes:
     opsets = [helper.make_opsetid("", opset)]
     if domain:
         opsets, opset = [helper.make_opsetid("", _BESIDE), helper.make_opsetid(domain, opset)], _BESIDE
-    # From IR version 4 on initializers need not be graph inputs; older versions serve no opset better. (onnx's table
-    # has no opsets 2 to 4, which are as old as 5.)
+    # From IR version 4 on, initializers need not be graph inputs; older versions have no advantage for any opset.
+    # (onnx's table has no opsets 2 to 4, which are as old as 5.)
     ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
     model = helper.make_model(graph, producer_name="onnxspec", opset_imports=opsets, ir_version=ir_version)
     return bytes(model.SerializeToString(deterministic=True))
 
 
 def finished(model: onnx.ModelProto, opset: int) -> bytes:
-    """Return a model with this opset of ONNX's own operators, serialized, with an IR version that has it."""
-    (own,) = (each for each in model.opset_import if each.domain in ("", "ai.onnx"))
-    own.version = opset
+    """Return a serialized model with this opset of ONNX's own operators, and an IR version that supports it."""
+    (onnx_entry,) = (entry for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    onnx_entry.version = opset
     model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
     return bytes(model.SerializeToString(deterministic=True))
 
 
 def announced(spec: RecurrentSpec) -> bool:
-    """Return whether the document of a case has Y: version 1 has it where ``output_sequence`` says so."""
+    """Return whether the document of a case has Y; version 1 has it only if ``output_sequence`` is 1."""
     return "output_sequence" not in spec.node.operator.attributes or spec.output_sequence == 1
 
 
 def _others(spec: RecurrentSpec) -> Mapping[str, NDArray[Any]]:
-    """Return the values that a model holds for overridden constants: others of the same shapes or zeros; lengths of
-    T."""
+    """Return the values that a model holds for overridden constants: other values of the same shapes, or zeros.
+
+    Lengths are T.
+    """
     others = inputs_of(replace(spec, seed=spec.seed ^ 1, weights_seed=spec.weights_seed ^ 1))
     others = {name: np.zeros_like(array) for name, array in others.items()} if spec.held == "zeroed" else others
     whole = {name: np.full_like(array, spec.T) for name, array in others.items() if name == "sequence_lens"}

@@ -1,10 +1,10 @@
-"""Quantized cases: a case's node between DequantizeLinear and QuantizeLinear, as NPUs run it, and judged as one.
+"""Quantized cases: a case's node between DequantizeLinear and QuantizeLinear, as on NPUs, judged as one unit.
 
-Quantized tensors are fed, constant and returned as levels. Scales and zero points come from a calibration: of inputs
-from the least to the largest number, of outputs likewise over the reference's values. Y and Y_h share theirs, so that
+Quantized tensors are fed, stored and returned as levels. Scales and zero points come from a calibration: for inputs
+from the least to the largest number, for outputs likewise over the reference's values. Y and Y_h share theirs, so that
 the levels of a carried state are certain.
 
-Axes say how (:mod:`..axes.quantized`), or a lane does so for the cases of a profile:
+The scheme comes from axes (:mod:`..axes.quantized`), or from a wrap for the cases of a profile:
 
 ===========  =====================================================
 ``qdq-u8``   all in uint8
@@ -44,28 +44,30 @@ Codecs = Mapping[str, Codec]
 Recurrent = TypeVar("Recurrent", bound=CaseSpec)
 
 QUANTIZED = tuple(f"qdq-{integers}" for integers in INTEGERS)
-"""Names of the lanes."""
+"""Names of these wraps."""
 
 _OWN_BY_CHANNEL = 13
 """The first opset whose DequantizeLinear has an axis."""
 _FIRST_OPSET = {8: 10, 16: 21, 32: 10}
-"""The first opset that has QuantizeLinear and DequantizeLinear of so many bits."""
+"""The first opset with QuantizeLinear and DequantizeLinear of that number of bits."""
 _ELSEWHERE = "com.microsoft"
 """The domain that has both operators for types that an opset of ONNX lacks."""
 _DIGITS = 10
-"""Bits of a scale: few enough that its last one is the same on every machine, too many for a power of two."""
+"""Bits of a scale: few enough that the last bit is the same on every machine, and enough to avoid powers of two."""
 _BIAS_BITS = 24
-"""Levels of a bias in int32: as many as float32 holds: DequantizeLinear converts levels before it multiplies."""
+"""Bits of levels of an int32 bias: as many as float32 holds, because DequantizeLinear converts levels before it
+multiplies."""
 _SATURATING, _ZEROING = 0.5, 2.5
-"""The share of the scale that holds all numbers; and of the largest number, which then is less than half a level."""
+"""The saturating share of the scale that holds all numbers; and the zeroing multiple of the largest number, which is
+then less than half a level."""
 _REACH = 2.0**126
-"""Largest end of a calibrated range: twice of it, with scales rounded to powers of two, is still a float32."""
+"""Largest end of a calibrated range: twice this number, with scales rounded to powers of two, is still a float32."""
 _LEAST_SCALE = 2.0**-149
-"""The least number of float32 beside 0."""
+"""The least positive number of float32."""
 
 
 class _Scheme(Struct, frozen=True):
-    """How a case is quantized: fields of :mod:`..axes.quantized` with their values. A spec has them too."""
+    """Quantization of a case: fields of :mod:`..axes.quantized` with their values. A spec has them too."""
 
     quantization: str
     weight_type: str = "same"
@@ -87,7 +89,7 @@ _SEVERAL: Mapping[str, tuple[str, ...]] = {
     "data": ("X", *_STATES, *_OUTPUTS),
     "states": _STATES,
 }
-"""The tensors that are quantized, by values of ``quantized_tensors``; others are names of one."""
+"""The quantized tensors, by values of ``quantized_tensors``; other values are the name of one tensor."""
 
 
 def _holds(scheme: Scheme, name: str) -> bool:
@@ -98,14 +100,14 @@ def _holds(scheme: Scheme, name: str) -> bool:
 
 
 def _type_of(scheme: Scheme, name: str) -> tuple[int, bool]:
-    """Bits of a tensor's integers, and whether they are signed."""
+    """Return the bits of a tensor's integers, and whether they are signed."""
     own = name in CONSTANTS and scheme.weight_type != "same"
     kind = scheme.weight_type if own else scheme.quantization
     return int(kind[1:]), kind.startswith("s")
 
 
 def _scale(scheme: Scheme, name: str, scale: float, largest: float) -> float:
-    """Return a tensor's scale in place of the one for all its numbers."""
+    """Return a tensor's scale by the scheme; `scale` is the one for all its numbers."""
     if scheme.scales == "power":
         return float(2.0 ** np.ceil(np.log2(max(scale, _LEAST_SCALE))))
     if scheme.scales == "zeroing" and name == "X":
@@ -115,18 +117,18 @@ def _scale(scheme: Scheme, name: str, scale: float, largest: float) -> float:
 
 
 def can_quantize(spec: Spec, name: str) -> bool:
-    """Return whether a case can be quantized so. Raise KeyError for a name that is not in `QUANTIZED`."""
+    """Return whether a case can be quantized in this way. Raise KeyError for a name that is not in `QUANTIZED`."""
     if name not in QUANTIZED:
         raise KeyError(name)
     if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.type != "float32" or spec.quantized:
         return False
     if spec.node.domain:
-        return False  # the nodes around it have an opset in common with it
+        return False  # the nodes around it need an opset in common with it
     bits, _ = _type_of(_lane(name), "X")
     if spec.node.operator.last_opset < _FIRST_OPSET[bits] or not announced(spec):
         return False
-    # A calibration has nothing to say of what is not finite, and of no numbers at all. The last level of a range that
-    # ends with the type's largest number may stand for infinity.
+    # Calibration is undefined for non-finite numbers, and for no numbers. The last level of a range that ends with the
+    # type's largest number may represent infinity.
     return spec.extremes != "top" and not features_of(spec) & {"nonfinite", "size-zero"}
 
 
@@ -135,13 +137,15 @@ def _lane(name: str) -> _Scheme:
 
 
 def quantize(case: Case, name: str) -> Case:
-    """Return the case in a lane, its companion too. :func:`can_quantize` must hold for it."""
+    """Return the case, and its companion, quantized by a wrap. The case must satisfy :func:`can_quantize`."""
     return _quantized(case, _lane(name), case.trial.feeds, raises=True)
 
 
 def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> Case:
-    """Return a case as its axes quantize it. Cases that differ only in seeds share models, so they are calibrated by
-    the numbers of one; the numbers of the others may saturate.
+    """Return a case quantized by its axes.
+
+    Cases that differ only in seeds share models, so they are calibrated by the numbers of one of them; the numbers of
+    the others may saturate.
 
     float_case
         Function from an unquantized case to its models and inputs.
@@ -155,7 +159,7 @@ def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> 
 
 
 def _quantized(case: Case, scheme: Scheme, calibration: Sequence[Feed], *, raises: bool) -> Case:
-    """Return a float case as the fields of a scheme quantize it."""
+    """Return a float case quantized by the fields of a scheme."""
     codecs = _input_codecs(calibration, scheme)
     held = [_levels(feed, codecs) for feed in calibration]
     everything = replace(case.trial.node, outputs=case.trial.node.operator.outputs)
@@ -172,7 +176,7 @@ def _trial(trial: Trial, feeds: tuple[Feed, ...], codecs: Codecs, *, raises: boo
 
 
 def _input_codecs(feeds: Sequence[Feed], scheme: Scheme) -> dict[str, Codec]:
-    """Return the codecs of quantized inputs; that of B last, because it may depend on others."""
+    """Return the codecs of quantized inputs; that of B comes last, because it may depend on others."""
     names = [name for name in feeds[-1].inputs if name != "sequence_lens" and _holds(scheme, name)]
     codecs: dict[str, Codec] = {}
     for name in sorted(names, key=lambda name: name == "B"):
@@ -185,7 +189,7 @@ def _input_codecs(feeds: Sequence[Feed], scheme: Scheme) -> dict[str, Codec]:
 
 
 def _own_scale(arrays: Sequence[Array]) -> Affine:
-    """Return an int32 codec for a bias, with the digits of 16 bits."""
+    """Return an int32 codec for a bias, with the precision of 16 bits."""
     largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     return Affine(_short(largest / 2.0**15) if largest else 1.0, 0, 32, True)
 
@@ -195,7 +199,7 @@ def _by_channel(name: str, arrays: Sequence[Array], scheme: Scheme) -> Codec:
     if axis is None or name not in ("W", "R", "P") or (name == "P" and axis == 1):
         return _codec(name, arrays, scheme)
     slices = (np.moveaxis(array, axis, 0) for array in arrays)
-    return Channels(axis, tuple(_codec(name, several, scheme) for several in zip(*slices, strict=True)))
+    return Channels(axis, tuple(_codec(name, parts, scheme) for parts in zip(*slices, strict=True)))
 
 
 def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, scheme: Scheme) -> dict[str, Codec]:
@@ -203,7 +207,7 @@ def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, scheme: Sc
     names = [name for name in node.outputs if _holds(scheme, name)]
     if not names:
         return {}
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers may grow beyond float32, and saturate
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers may exceed float32 and saturate
         runs = [evaluate_in_order(node, _numbers(feed.inputs, codecs)) for feed in feeds]
     of_hidden = _codec("Y", (run[name] for run in runs for name in ("Y", "Y_h")), scheme)
     return {
@@ -212,18 +216,17 @@ def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, scheme: Sc
 
 
 def _codec(name: str, arrays: Iterable[Array], scheme: Scheme) -> Affine:
-    """Return the codec for all numbers from the least to the largest, 0 among them; or for part of them, if axes say
-    so."""
+    """Return the codec for all numbers from the least to the largest, including 0; or for a part, if axes say so."""
     ends = [_ends(array) for array in arrays]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     bits, signed = _type_of(scheme, name)
-    one = Affine(1.0, 0, bits, signed)
-    lowest, highest, largest = one.lowest, one.highest, max(-low, high)
+    unit = Affine(1.0, 0, bits, signed)
+    lowest, highest, largest = unit.lowest, unit.highest, max(-low, high)
     if low == high:
-        return one
+        return unit
     constant = name in CONSTANTS
     if scheme.zero_points in ("lowest", "highest") and not constant:
-        # Of one sign alone; where there is nothing of it, all is 0.
+        # Only numbers of one sign; if there are none, all numbers are 0.
         reach = high if scheme.zero_points == "lowest" else -low
         scale = _scale(scheme, name, (reach or largest) / (highest - lowest), largest)
         return Affine(scale, lowest if scheme.zero_points == "lowest" else highest, bits, signed)
@@ -237,13 +240,13 @@ def _codec(name: str, arrays: Iterable[Array], scheme: Scheme) -> Affine:
 
 
 def _ends(array: Array) -> tuple[float, float]:
-    """Return the least and the largest number, 0 among them. NaN is ignored."""
+    """Return the least and the largest number, including 0. NaN is ignored."""
     reach = np.clip(np.nan_to_num(array.astype(np.float64), posinf=_REACH, neginf=-_REACH), -_REACH, _REACH)
     return float(reach.min(initial=0.0)), float(reach.max(initial=0.0))
 
 
 def _short(scale: float) -> float:
-    """Return the scale in few digits, rounded up."""
+    """Return the scale rounded up to few bits."""
     fraction, exponent = np.frexp(max(scale, _LEAST_SCALE))
     return float(np.ldexp(np.ceil(fraction * 2.0**_DIGITS - 2.0**-20), int(exponent) - _DIGITS))
 
@@ -273,21 +276,21 @@ def _numbers(inputs: Arrays, codecs: Codecs) -> dict[str, Array]:
 
 
 def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = True, domain: str = "") -> bytes:
-    """Return a model of one float node, with DequantizeLinear before inputs and QuantizeLinear behind outputs that have
-    a codec.
+    """Return a model of one float node, with DequantizeLinear before inputs and QuantizeLinear after outputs with a
+    codec.
 
     inputs
         Levels by formal name, for the constants among them.
     raises
-        Whether the model gets the opset in which ONNX has both for all types; if not, com.microsoft's replace those
-        that its opset lacks.
+        Whether the model gets the opset in which ONNX has both operators for all types. If not, com.microsoft's replace
+        those that its opset lacks.
     domain
-        Another domain of the operators, which take all types.
+        Another domain of the operators, which accept all types.
     """
     proto = onnx.load_model_from_string(model)
     graph = proto.graph
     (made,) = graph.node
-    (opset,) = (each.version for each in proto.opset_import if each.domain in ("", "ai.onnx"))
+    (opset,) = (entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx"))
     needed = {name: _needed(codec) for name, codec in node.codecs.items()}
     if raises and not domain:
         opset = max(opset, *needed.values())
@@ -295,21 +298,21 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
     behind: list[onnx.NodeProto] = []
     held: list[TensorProto] = []
     for kind, names, nodes in ((DEQUANTIZE, made.input, before), (QUANTIZE, made.output, behind)):
-        for place, name in enumerate(names):
+        for position, name in enumerate(names):
             codec = node.codecs.get(name)
             if codec is None:
                 continue
             number = f"{name}_number"
-            of = [
+            parameters = [
                 tensor_proto(f"{name}_scale", codec.scales),
                 tensor_proto(f"{name}_zero_point", codec.zero_points),
             ]
-            held += of
+            held += parameters
             given, output = (name, number) if kind == DEQUANTIZE else (number, name)
             home = domain or (_ELSEWHERE if needed[name] > opset else "")
             quantizing = helper.make_node(
                 quantizer_in(home, kind),
-                [given, *(tensor.name for tensor in of)],
+                [given, *(tensor.name for tensor in parameters)],
                 [output],
                 name=f"{name}_{kind.removesuffix('Linear').lower()}",
                 domain=home or None,
@@ -317,24 +320,24 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
             if isinstance(codec, Channels):
                 quantizing.attribute.append(helper.make_attribute("axis", codec.axis))
             nodes.append(quantizing)
-            names[place] = number
+            names[position] = number
     _retyped(graph, node, inputs)
     graph.initializer.extend(held)
     del graph.node[:]
     graph.node.extend([*before, made, *behind])
-    imported = {each.domain for each in proto.opset_import}
+    imported = {entry.domain for entry in proto.opset_import}
     for home in sorted({quantizing.domain for quantizing in (*before, *behind)} - {"", *imported}):
         proto.opset_import.append(helper.make_opsetid(home, 1))
     return finished(proto, opset)
 
 
 def _needed(codec: Codec) -> int:
-    """Return the opset whose QuantizeLinear and DequantizeLinear of ONNX have a codec."""
+    """Return the first opset whose QuantizeLinear and DequantizeLinear support a codec."""
     return max(_FIRST_OPSET[codec.bits], _OWN_BY_CHANNEL if isinstance(codec, Channels) else 0)
 
 
 def _retyped(graph: onnx.GraphProto, node: Node, inputs: Arrays) -> None:
-    """Graph inputs, outputs and constants that have a codec are of its type."""
+    """Give graph inputs, outputs and constants with a codec its type."""
     for value in (*graph.input, *graph.output):
         codec = node.codecs.get(value.name)
         if codec is not None:

@@ -1,4 +1,4 @@
-"""Cases of ONNX's recurrent operators made ready to run."""
+"""Cases of ONNX's recurrent operators, built and ready to run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .quantizing import quantized_case
 from .spec import CaseSpec
 
 _OTHER_WEIGHTS = 7919  # added to the seed of weights
-_ANOTHER = 7  # number of a run of other data, of which parts are taken
+_ANOTHER = 7  # number of a run with other data, for partly changed inputs
 
 
 def recurrent_case(spec: CaseSpec) -> Case:
@@ -41,7 +41,7 @@ def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
     """Return the sessions of a case, with the requested outputs."""
     script = spec.script
     own = inputs_of(spec)
-    # The case's own run comes last: it is what people look at first.
+    # The case's own run comes last, because readers look at it first.
     turns = [*dict.fromkeys(turn for turn in script.turns if turn != Turn(0)), Turn(0)]
     feeds = tuple(_feed(spec, _tensors(spec, turn, own), turn) for turn in turns)
     node = replace(spec.node, outputs=tuple(name for name in asked if name))
@@ -78,7 +78,7 @@ def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Map
     held = inputs_of(weighed) if turn.session else own
     tensors = {name: held[name] if name in spec.constants - overridden else array for name, array in tensors.items()}
     if overridden and turn.weights:
-        # A constant is the same in every run: other numbers are those of another seed.
+        # A constant is the same in every run, so other numbers come from another seed.
         others = inputs_of(replace(weighed, seed=spec.seed + _OTHER_WEIGHTS), turn.run)
         tensors |= {name: others[name] for name in overridden if name in others}
     return tensors
@@ -86,13 +86,13 @@ def _tensors(spec: CaseSpec, turn: Turn, own: Mapping[str, NDArray[Any]]) -> Map
 
 def _overridden(spec: CaseSpec, turn: Turn) -> frozenset[str]:
     """Return the constants that a run overrides."""
-    # In a further session the other weights are those of its model.
+    # In a further session, the other weights are in its model.
     once = spec.held == "once" and turn.weights and not turn.session
     return spec.overridden if once or spec.held in OVERRIDDEN else frozenset()
 
 
 def _of_another_width(fed: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    """Return inputs whose X has a column too many."""
+    """Return inputs whose X has one column too many."""
     X = fed["X"]
     return {**fed, "X": np.concatenate((X, X[..., :1]), axis=-1)}
 
@@ -102,11 +102,11 @@ def _feed(spec: CaseSpec, tensors: Mapping[str, NDArray[Any]], turn: Turn) -> Fe
     return Feed(tensors, {name: array for name, array in tensors.items() if name not in constant})
 
 
-_legal_case = lru_cache(maxsize=32)(recurrent_case)  # of which one by one is broken in many ways
+_legal_case = lru_cache(maxsize=32)(recurrent_case)  # consecutive invalid cases have the same legal case
 
 
 def _forbidden(spec: CaseSpec) -> Case:
-    """Return an invalid case; its model runs once, since only success or refusal matters."""
+    """Return an invalid case; its model runs once, because only success or refusal matters."""
     node, tensors = break_case(spec)
     model = build_model(spec, node, tensors, node.outputs)
     trial = Trial(

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 @cache
 def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES) -> dict[str, Axis]:
-    """Return the axes of an operator version that list values, with those that it has, by name.
+    """Return the axes of an operator version that list values, restricted to the version's values, by name.
 
     Search goes beyond three of them: sizes are any, activations are any of :func:`functions_of` with any coefficients
     between those of ``alpha`` and ``beta``, outputs are any of :func:`output_subsets`.
@@ -29,23 +29,26 @@ def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES)
 
 @cache
 def in_order(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
-    """Return the rules of some axes, each behind those that may change a field that it reads."""
+    """Return the rules of some axes; each rule follows those that may change a field that it reads."""
     rules = [rule for axis in axes for rule in axis.rules]
-    own = dict.fromkeys(rule.field for rule in rules)
-    reads = {name: {read for rule in rules if rule.field == name for read in rule.reads if read in own} for name in own}
+    changed_fields = dict.fromkeys(rule.field for rule in rules)
+    reads = {
+        name: {read for rule in rules if rule.field == name for read in rule.reads if read in changed_fields}
+        for name in changed_fields
+    }
     order = list(TopologicalSorter(reads).static_order())
     return tuple(sorted(rules, key=lambda rule: order.index(rule.field)))
 
 
 def settle(row: Mapping[str, Any], *, search: bool = False, axes: tuple[Axis, ...] = RECURRENT_AXES) -> Row:
-    """Return the row made legal: values that do not go with others are replaced by simpler ones.
+    """Return the row made legal: values that cannot be combined with others are replaced by simpler ones.
 
     row
         Values by field.
     search
-        Whether valid values that open a question may stay.
+        Whether valid values that make an ambiguity matter may stay.
     axes
-        Of the operator's cases, whose rules hold.
+        Axes of the operator's cases, whose rules apply.
     """
     settled = dict(row)
     for rule in _applying(axes, search, tuple(settled)):

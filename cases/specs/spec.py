@@ -1,4 +1,4 @@
-"""A case as a small value, from which its model and its inputs are rebuilt bit for bit."""
+"""Case as a small value, from which its model and its inputs are rebuilt bit for bit."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..axes.axis import Axis, default_of
 _CANONICAL = json.JSONEncoder(sort_keys=True)
 
 FEW = 3
-"""Steps and units of which fewer show no pattern."""
+"""Least number of steps and units that show a pattern."""
 
 MOST_ELEMENTS = 2**26
-"""Most bytes of the tensors of a case together: of float64, half a gigabyte."""
+"""Greatest number of elements of a case's tensors together: half a gigabyte in float64."""
 
 RECURRENT_AXES: tuple[Axis, ...] = (
     *(tensors.ELEMENT_TYPE, node.DIRECTION, node.LAYOUT),
@@ -36,22 +36,21 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     *(quantized.QUANTIZATION, quantized.WEIGHT_TYPE, quantized.CHANNELS, quantized.BIAS_TYPE),
     *(quantized.QUANTIZED_TENSORS, quantized.SCALES, quantized.ZERO_POINTS, session.NEIGHBOURS, node.PLACEHOLDERS),
 )
-"""The axes of LSTM, GRU and RNN, in the order in which their effects follow each other."""
+"""The axes of LSTM, GRU and RNN, in the order in which their effects are applied."""
 
 
 class RecurrentSpec:
-    """Common part of the specs of recurrent operators: frozen dataclasses, whose fields have the simplest value as
-    default. A class of cases without a field that is named here has it as a constant.
+    """Common part of the specs of recurrent operators: frozen dataclasses whose fields default to the simplest value.
 
-    Raises ValueError for impossible values, and those that the operator version does not have. Whether the node is
-    valid is decided by its document and by violations.
+    A class without a field that is listed here has it as a constant. Raise ValueError for impossible values, and those
+    that the operator version does not have. Whether the node is valid is decided by its document and by violations.
 
     axes
-        One for each field, except ``op``, ``version`` and ``illegal``.
+        One axis for each field, except ``op``, ``version`` and ``illegal``.
     operators
         The operators with such cases.
     lacking
-        Axes that its operators do not have, and whose violations they have all the same.
+        Axes that the operators do not have, but whose violations they have.
     illegal
         Id of the violation (see :mod:`..axes.violation`) by which the model breaks its document; empty for a valid one.
     """
@@ -133,14 +132,14 @@ class RecurrentSpec:
 
     @cached_property
     def marks(self) -> tuple[str, ...]:
-        """The words that a reader should know of the case at a glance."""
+        """Words that summarize the special features of the case."""
         marks = [axis.mark(self) for axis in _marking(self.axes)]
         marks.append(f"illegal-{self.illegal.replace('.', '-')}" if self.illegal else "")
         return tuple(m for m in marks if m)
 
     @property
     def spoils(self) -> bool:
-        """A runtime that takes a forbidden model may spoil its memory."""
+        """Whether the case may corrupt a runtime's memory: every invalid model that is not refused may."""
         return bool(self.illegal)
 
     @cached_property
@@ -155,7 +154,7 @@ class RecurrentSpec:
         return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the fields alone, without derived values."""
+        """Pickle only the fields, without derived values."""
         return type(self).from_json, (self.to_json(),)
 
     @classmethod
@@ -166,9 +165,9 @@ class RecurrentSpec:
 
     @cached_property
     def node(self) -> Node:
-        """The node of the case's model; of a forbidden model, before its violation.
+        """The node of the case's model; of an invalid model, before its violation.
 
-        Raises IllegalNode where the operator version does not define it.
+        Raise IllegalNode where the operator version does not define it.
         """
         operator = operator_version(self.op, self.version)
         written = {**(operator.defaults if self.explicit else {}), **self.attributes}
@@ -186,7 +185,7 @@ class RecurrentSpec:
 
     @property
     def called(self) -> tuple[str, str]:
-        """Domain and name of the operator as its model has them."""
+        """Domain and name of the operator in the model."""
         return document_of(self.op).key
 
     @cached_property
@@ -200,42 +199,42 @@ class RecurrentSpec:
 
     @cached_property
     def constants(self) -> frozenset[str]:
-        """The inputs that are initializers, where the case has them."""
+        """The inputs that are initializers, if the case has them."""
         return session.constants_of(self)
 
     @property
     def static(self) -> bool:
-        """Whether the model has numbers for seq_length and batch_size, not names."""
+        """Whether seq_length and batch_size are numbers in the model, not names."""
         raise NotImplementedError
 
     @cached_property
     def overridden(self) -> frozenset[str]:
-        """Constants that are fed in place of the model's numbers."""
+        """Constants that are fed instead of using the model's values."""
         return self.constants if self.fed == "all" else self.constants & {self.fed}
 
     @property
     def alone(self) -> bool:
-        """Whether each of its models runs in a process of its own."""
+        """Whether each of its models runs in its own process."""
         return False
 
     @property
     def quantized(self) -> bool:
-        """Tell whether there are levels in the place of some of its numbers."""
+        """Whether some of its tensors are quantized."""
         return self.quantization != "none"
 
     @property
     def graph(self) -> str:
-        """The graph that its node stands in (:mod:`.graphs`); ``none`` of a lone one."""
+        """The graph around its node (:mod:`.graphs`); ``none`` for a single node."""
         return self.neighbours
 
     @property
     def directions(self) -> int:
-        """The number that the node has."""
+        """The number of directions of the node."""
         return 2 if self.direction == "bidirectional" else 1
 
     @property
     def elements(self) -> int:
-        """The number of elements of its tensors together: those that its size makes large."""
+        """The number of elements of the tensors whose size depends on T, N, I and H."""
         D, G = self.directions, operator_version(self.op, self.version).gates
         steps = max(self.T, 1) * max(self.N, 1)
         return int(steps * (self.I + D * self.H) + D * G * self.H * (self.I + self.H + 2))
@@ -256,17 +255,17 @@ class RecurrentSpec:
 
     @property
     def size(self) -> tuple[float, int]:
-        """Elements of inputs, states and steps; a case of nothing at all comes first only among its like."""
+        """Number of elements of inputs, states and steps, with sizes of 0 counted as 1; then the number of marks."""
         return math.prod(max(n, 1) for n in (self.T, self.N, self.I, self.H)) * self.directions, len(self.marks)
 
     @property
     def graded(self) -> bool:
-        """Tell whether it is about accuracy alone."""
+        """Whether the case tests accuracy only."""
         return bool(self.data == "numerics")
 
     @property
     def shows_pattern(self) -> bool:
-        """Tell whether Y has a few steps and units."""
+        """Whether Y has a few steps and units."""
         return "Y" in self.outputs and self.T >= FEW and self.H >= FEW and self.N > 0
 
 
@@ -278,7 +277,7 @@ def defaults_of(kind: Any) -> tuple[tuple[str, Any], ...]:
 
 @cache
 def _values_of(kind: Any) -> attrgetter[Any]:
-    """Return the function that gives the values of all fields."""
+    """Return the function that returns the values of all fields."""
     return attrgetter(*(name for name, _ in defaults_of(kind)))
 
 
@@ -292,10 +291,12 @@ def _marking(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     return tuple(axis for axis in axes if axis.marked)
 
 
-@lru_cache(maxsize=None, typed=True)  # asked for every case there is; and 14.0 is no version
+@lru_cache(maxsize=None, typed=True)  # called for every case; typed, because 14.0 is not a version
 def _checks(kind: Any, op: str, version: int) -> dict[str, tuple[tuple[Any, ...], frozenset[type], Any]]:
-    """Return the listed values of fields in an operator version, each with its types, and the test for others. Raise
-    ValueError for an unknown version."""
+    """Return the listed values of fields in an operator version, each with their types, and the test for other values.
+
+    Raise ValueError for an unknown version.
+    """
     if op not in kind.operators:
         raise ValueError(f"op is {_either(kind.operators)}, not {op!r}")
     versions = versions_of(op)
@@ -303,9 +304,9 @@ def _checks(kind: Any, op: str, version: int) -> dict[str, tuple[tuple[Any, ...]
         raise ValueError(f"version of {op} is {_either(versions)}, not {version!r}")
     operator = operator_version(op, version)
     checks: dict[str, tuple[tuple[Any, ...], frozenset[type], Any]] = {}
-    known = {axis.name: axis.of(operator) for axis in kind.axes}
+    axes = {axis.name: axis.of(operator) for axis in kind.axes}
     for name, default in defaults_of(kind):
-        axis = known.get(name)
+        axis = axes.get(name)
         if name in ("op", "version", "illegal"):
             continue
         if name == "outputs":
@@ -406,7 +407,7 @@ class CaseSpec(RecurrentSpec):
             raise self.refused("data", "nan-padding only where there are lengths")
         if self.data in ("nan-row", "inf-row") and not self.T * self.N:
             raise self.refused("data", "'nan-row' or 'inf-row' only where T and N are not 0")
-        # 1 and 1.0 are the same attribute, so they are the same case.
+        # 1 and 1.0 are the same attribute, so they must be the same case.
         if self.clip is not None:
             object.__setattr__(self, "clip", float(self.clip))
         for name in ("alpha", "beta"):
@@ -417,5 +418,5 @@ class CaseSpec(RecurrentSpec):
 
     @property
     def static(self) -> bool:
-        """Whether the model has numbers for seq_length and batch_size, not names."""
+        """Whether seq_length and batch_size are numbers in the model, not names."""
         return self.dimensions == "static"

@@ -1,8 +1,8 @@
 """Subjects: the nodes of a session, the sources of their inputs, and the names of their outputs.
 
-Mostly that is a lone node. Several are a graph: one behind another, side by side, or with shared weights. Every output
-that another node needs is an output of the graph too, so each node is judged from the inputs that it really got, which
-the target itself reported.
+Mostly this is a single node. Several nodes are a graph: in sequence, side by side, or with shared weights. Every output
+that another node needs is a graph output too, so each node is judged by its actual inputs, as the target itself
+reported them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
 MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-"""Operators that move numbers and change none."""
+"""Operators that move numbers without changing them."""
 
 
 class Move(Struct, frozen=True):
     """Operator between two nodes that changes no number.
 
     axes
-        Of Transpose the permutation, of Reshape the shape (0: unchanged, -1: the rest), of Gather the one axis whose
-        last entry is picked, of the others the axes. None if the model gives none.
+        For Transpose the permutation, for Reshape the shape (0: unchanged, -1: the rest), for Gather the one axis whose
+        last entry is picked, for the others the axes. None if the model has none.
     """
 
     op_type: str
@@ -57,7 +57,7 @@ class Source(Struct, frozen=True):
     tensor
         Name of a graph input, an initializer or a graph output.
     moves
-        The moves on the way, in order.
+        The moves between tensor and input, in order.
     """
 
     tensor: str
@@ -75,11 +75,11 @@ class Bound(Struct, frozen=True):
     """Node in its graph.
 
     name
-        Empty for a lone node.
+        Empty for a single node.
     inputs
-        Sources by formal name; None for a lone node whose tensors have their formal names.
+        Sources by formal name; None for a single node whose tensors have their formal names.
     outputs
-        Names in the graph by formal name; None for such a lone node.
+        Names in the graph by formal name; None for such a single node.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Bound(Struct, frozen=True):
         return {formal: source.of(tensors) for formal, source in self.inputs.items()}
 
     def fed_from(self, fed: Arrays) -> dict[str, Array]:
-        """Return inputs, by formal name, that are graph inputs as they are."""
+        """Return the inputs, by formal name, that are graph inputs without moves."""
         sources = (self.inputs or {}).items()
         return {formal: fed[s.tensor] for formal, s in sources if not s.moves and s.tensor in fed}
 
@@ -103,7 +103,7 @@ class Bound(Struct, frozen=True):
         return output if self.outputs is None else self.outputs[output]
 
     def origin(self, formal: str) -> str:
-        """Return the tensor in the graph from which an input comes."""
+        """Return the graph tensor from which an input comes."""
         source = (self.inputs or {}).get(formal)
         return formal if source is None else source.tensor
 
@@ -114,7 +114,7 @@ class Bound(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Subject:
-    """The nodes of a session, each behind those that it gets numbers from.
+    """The nodes of a session, each after the nodes that it gets inputs from.
 
     shown
         Names of the graph's outputs in the graph's order.
@@ -125,7 +125,7 @@ class Subject:
 
     @staticmethod
     def lone(node: Node) -> Subject:
-        """Return a node alone, whose tensors have their formal names."""
+        """Return the subject of a single node, whose tensors have their formal names."""
         return Subject((Bound("", node),), node.outputs)
 
     @property
@@ -140,7 +140,7 @@ class Subject:
         raise KeyError(name)
 
     def answered(self, inputs: Arrays, answer: Callable[[Bound, dict[str, Array]], Arrays]) -> dict[str, Array]:
-        """Return all tensors of the graph, from its inputs and each node's outputs by formal name."""
+        """Return all tensors of the graph, computed from its inputs and each node's outputs by formal name."""
         tensors = dict(inputs)
         for bound in self.nodes:
             outputs = answer(bound, bound.inputs_from(tensors))

@@ -1,4 +1,4 @@
-"""Tensors as ONNX holds them, and as arrays: bfloat16 included, in every version of onnx."""
+"""Conversion of tensors between ONNX and arrays, bfloat16 included, in every version of onnx."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Array = NDArray[Any]
 
 @cache
 def element_type(dtype: np.dtype[Any]) -> int:
-    """Return the element type of arrays as ONNX numbers it."""
+    """Return ONNX's number of the element type of arrays."""
     if dtype.name in FORMATS:
         return FORMATS[dtype.name].onnx_type
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 
 def tensor_proto(name: str, array: NDArray[Any]) -> TensorProto:
-    """Return a tensor in ONNX's form, with its bytes; bfloat16 included, in every version of onnx."""
+    """Return a tensor in ONNX's form with the bytes of an array; bfloat16 included, in every version of onnx."""
     little = np.ascontiguousarray(array)
     if little.dtype.byteorder == ">":
         little = little.astype(little.dtype.newbyteorder("<"))
     return TensorProto(name=name, data_type=element_type(array.dtype), dims=array.shape, raw_data=little.tobytes())
 
 
-# Types that targets are fed: NumPy's own numbers, and bfloat16.
+# Types that are fed to targets: NumPy's number types, and bfloat16.
 _NUMBERS = frozenset(
     {
         *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.BOOL),

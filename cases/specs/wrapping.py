@@ -1,7 +1,7 @@
 """Wraps: other nodes in front of a case's node, for providers that reject single nodes.
 
-Every wrap is exact: the nodes in front pass the inputs on bit for bit, and nothing stands behind the node. So the case
-is judged as it would be alone, with the inputs of its node. (:mod:`.graphs` has graphs of several judged nodes.)
+Every wrap is exact: the nodes in front pass the inputs on bit for bit, and no node follows. So the case is judged like
+a single node, with the inputs of its node. (:mod:`.graphs` has graphs of several judged nodes.)
 
 ===========  =======================================================================================================
 ``neg``      every tensor goes through Neg twice; numbers stay as they are
@@ -9,7 +9,7 @@ is judged as it would be alone, with the inputs of its node. (:mod:`.graphs` has
              way of float32; its numbers are rounded to float16 first
 ``qdq``      every tensor goes through QuantizeLinear and DequantizeLinear, with int8 and scales that are powers of
              two; its numbers are rounded to multiples of the scale first. Constants are int8 with a DequantizeLinear
-``layers``   a layer of the same operator stands before the node; its weights are zero, so it adds zero to X
+``layers``   a layer of the same operator precedes the node; its weights are zero, so it adds zero to X
 ===========  =======================================================================================================
 """
 
@@ -41,28 +41,27 @@ EXACT = ("neg", "cast", "qdq", "layers")
 """Names of the wraps around one node."""
 
 WRAPS = (*EXACT, *GRAPHS, *QUANTIZED)
-"""Names of all surroundings that a case's node can be put in: wraps, graphs in which a second node is judged too, and
-nodes around it that are judged together with it."""
+"""Names of everything that can surround a case's node: wraps, graphs with a second judged node, and quantizing nodes
+that are judged together with it."""
 
 _INT8 = 127
 _HALF = FORMATS["float16"]
 
-# The first opset whose operators take the type: QuantizeLinear and DequantizeLinear; then Cast (whose `to` is a number
-# from 6 on), Neg and Add.
+# The first opset whose operators accept the type: QuantizeLinear and DequantizeLinear; then Cast (whose `to` is a
+# number from 6 on), Neg and Add.
 _QUANTIZES = {"float32": 10, "float16": 19, "bfloat16": 19}
 _TAKES = {"float32": 6, "float64": 6, "float16": 6, "bfloat16": 13}
 
 
 def can_wrap(spec: Spec, name: str) -> bool:
-    """Return whether a case can have such a wrap: an opset with the operators, and numbers that pass through them
-    unchanged.
+    """Return whether a case can have such a wrap: an opset with the operators, and numbers that pass unchanged.
 
     Raise KeyError for a name that is not in `WRAPS`.
     """
     if name not in WRAPS:
         raise KeyError(name)
     if isinstance(spec, RecurrentSpec) and (spec.script.needs or spec.quantized or spec.graph != "none"):
-        return False  # what its sessions do, or stands around its node already, is said of its own model alone
+        return False  # its sessions or surrounding nodes are defined for its own model only
     if name in GRAPHS:
         return can_join(spec, name)
     if name in QUANTIZED:
@@ -81,7 +80,7 @@ def _first_opset(spec: Spec, name: str) -> int | None:
 
 
 def wrap(case: Case, name: str) -> Case:
-    """Return the case with its node wrapped, its companion too. :func:`can_wrap` must hold for it."""
+    """Return the case, and its companion, with the node wrapped. The case must satisfy :func:`can_wrap`."""
     if name in GRAPHS:
         return join(case, name)
     if name in QUANTIZED:
@@ -109,7 +108,7 @@ def _numbers(operator: OperatorVersion) -> frozenset[str]:
 
 
 def _passing(name: str, through: bool, arrays: Sequence[Array], kind: str) -> list[Array]:
-    """Return an input of every run, made of numbers that the wrap does not change."""
+    """Return an input for every run, with numbers that the wrap does not change."""
     if not through or name in ("neg", "layers"):
         return list(arrays)
     if name == "cast":
@@ -119,7 +118,8 @@ def _passing(name: str, through: bool, arrays: Sequence[Array], kind: str) -> li
 
 
 def _halved(array: Array) -> Array:
-    """Rounded to float16, and away from where hardware flushes its numbers to zero."""
+    """Return an array rounded to float16; numbers that hardware flushes to zero are moved to the least normal
+    number."""
     with np.errstate(over="ignore"):
         half = array.astype(np.float16).astype(array.dtype)
     tiny = (np.abs(half) < _HALF.least_normal) & (array != 0)
@@ -132,8 +132,8 @@ def _frozen(array: Array) -> Array:
 
 
 def _scale(arrays: Sequence[Array], kind: str) -> float:
-    """Return the least power of two of which int8 holds enough multiples to reach all numbers, and which is a normal
-    number of the type."""
+    """Return the least power of two such that all numbers are within int8 multiples, but at least the type's least
+    normal."""
     largest = max((float(np.abs(array.astype(np.float64)).max(initial=0)) for array in arrays), default=0.0)
     return max(float(2.0 ** np.ceil(np.log2(largest / _INT8))), FORMATS[kind].least_normal) if largest else 1.0
 
@@ -160,23 +160,23 @@ def _wrapped(trial: Trial, name: str, spec: Any, feeds: tuple[Feed, ...]) -> Tri
     opset = max(_first_opset(spec, name) or 0, *(each.version for each in model.opset_import if not each.domain))
     before = _Before([], [])
     through, held = _numbers(spec.node.operator), {constant.name for constant in graph.initializer}
-    for place, formal in enumerate(node.input):
+    for position, formal in enumerate(node.input):
         if formal not in through or (name == "layers" and formal != "X"):
             continue
         array = feeds[-1].inputs[formal]
         constant = array if formal in held else None
         if name == "layers":
-            node.input[place] = _layer(before, spec, array.dtype, opset)
+            node.input[position] = _layer(before, spec, array.dtype, opset)
         elif name == "qdq":
             scale = _scale([feed.inputs[formal] for feed in feeds], spec.type)
-            node.input[place] = _quantized(before, formal, constant, scale, array.dtype)
+            node.input[position] = _quantized(before, formal, constant, scale, array.dtype)
         elif name == "cast":
-            node.input[place] = _cast(before, formal, constant, spec.type)
+            node.input[position] = _cast(before, formal, constant, spec.type)
         else:
             negated = before.node("Neg", [formal], f"{formal}_negated")
-            node.input[place] = before.node("Neg", [negated], f"{formal}_again")
-    taken = {name for each in (*before.nodes, node) for name in each.input}
-    constants = [*(each for each in graph.initializer if each.name in taken), *before.constants]
+            node.input[position] = before.node("Neg", [negated], f"{formal}_again")
+    taken = {name for item in (*before.nodes, node) for name in item.input}
+    constants = [*(item for item in graph.initializer if item.name in taken), *before.constants]
     nodes = [*before.nodes, node]
     del graph.initializer[:], graph.node[:]
     graph.initializer.extend(constants)
@@ -198,19 +198,19 @@ def _cast(before: _Before, formal: str, constant: Array | None, kind: str) -> st
 def _quantized(before: _Before, formal: str, constant: Array | None, scale: float, dtype: np.dtype[Any]) -> str:
     """Quantize a tensor to int8 and back; a constant is stored as int8."""
     name = f"{formal}_int8"
-    of = [
+    parameters = [
         before.constant(f"{formal}_scale", np.array(scale, dtype)),
         before.constant(f"{formal}_zero_point", np.array(0, np.int8)),
     ]
     if constant is not None:
         before.constant(name, np.rint(constant.astype(np.float64) / scale).astype(np.int8))
     else:
-        before.node("QuantizeLinear", [formal, *of], name)
-    return before.node("DequantizeLinear", [name, *of], f"{formal}_again")
+        before.node("QuantizeLinear", [formal, *parameters], name)
+    return before.node("DequantizeLinear", [name, *parameters], f"{formal}_again")
 
 
 def _layer(before: _Before, spec: RecurrentSpec, dtype: np.dtype[Any], opset: int) -> str:
-    """Add a layer's output to X: zero, since each cell makes zero states from zero weights."""
+    """Add a layer's output to X; it is zero, because each cell returns zero states for zero weights."""
     gates, units = len(cell_named(spec.op).gates), spec.I
     attributes: dict[str, Any] = {"hidden_size": units, "direction": "forward"}
     if spec.layout:
