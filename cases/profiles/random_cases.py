@@ -1,8 +1,8 @@
 """Random legal cases, each with many features at once.
 
-Kernels break one thing when another is there, so a case in which many things are there tries all their combinations at
-a time. Each case is drawn by a key: the same key gives the same case everywhere. ``--random``, the fresh cases of a
-nonce, ``full``, cases that fill up a run and `fuzz` come from here.
+Kernels often fail for a combination of features, so a case with many features tests many combinations. Each case is
+drawn by a key: the same key gives the same case everywhere. ``--random``, the fresh cases of a nonce, ``full``, cases
+that fill up a run and `fuzz` use this module.
 """
 
 from __future__ import annotations
@@ -32,34 +32,36 @@ from ..specs.space import settle, space_of
 from ..specs.spec import CaseSpec
 
 Supported = Mapping[str, Collection[Any]]
-"""Values that a case may have on axes of the space, named as the fields of CaseSpec; an axis that is not named
-may have any. ``activations`` are names of functions that a node may list, and none may be listed where it is empty;
-values of ``outputs`` are tuples."""
+"""Values that a case may have on axes of the space, by field of CaseSpec; an axis without an entry may have any value.
 
-# Fields that one counter draws, in this order. Every other field has a counter of its own.
+``activations`` are names of functions that a node may list; if empty, it may list none. Values of ``outputs`` are
+tuples.
+"""
+
+# Fields drawn by one common counter, in this order. Every other field has its own counter.
 _IN_ORDER = (
     *("direction", "bias", "lengths", "initial", "clip", "hidden_size", "explicit", "weights", "dimensions", "opset"),
     *("reruns", "peepholes", "input_forget", "linear_before_reset", "layout", "output_sequence", "data"),
 )
 _APART = frozenset({*_IN_ORDER, "type", "alpha", "beta"})
 
-# Values of a draw, each as often as is its weight. Sizes stand on both sides of the numbers at which kernels
-# change their ways: blocks of 1, 2, 4, 8, 16 and 32, even and odd tails.
+# Values of a draw, repeated by their weight. Sizes are on both sides of the numbers at which kernels change their
+# method: blocks of 1, 2, 4, 8, 16 and 32, even and odd tails.
 _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
 _WIDTHS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 16, 17, 19, 24, 31, 32, 32, 32, 33, 33, 34, 36)
-_LARGEST = 1500  # T*N*H, beyond which a case costs more to judge than it shows
+_LARGEST = 1500  # largest T*N*H; larger cases cost more than they show
 # Coefficients that keep a few steps within the range of float16, and are no function's defaults.
 _COEFFICIENTS = (0.1875, 0.3125, 0.625, 0.875, 1.25, -0.375, -0.75)
 _BOUNDED = frozenset({"Sigmoid", "Tanh", "HardSigmoid", "Softsign", "ScaledTanh"})
 _COEFFICIENTED = frozenset(name for name, kind in ACTIVATIONS.items() if kind.uses_beta)
-_LONG = 6  # steps, beyond which only one function of a direction may be unbounded
-_WIDE = 16  # of so many cases one has sizes beyond the usual, one sizes that coincide, and two have functions
+_LONG = 6  # steps, above which only one function of a direction may be unbounded
+_WIDE = 16  # of 16 cases, one has larger sizes, one has coinciding sizes, and two have other functions
 _FURTHER = (1.25, 1.5, 2.0, 3.0, 0.5, 0.25, -1.25, 0.0)
 _FURTHER_FUNCTIONS = ("LeakyRelu", "LeakyRelu", "Elu", "ThresholdedRelu", "ScaledTanh", "Affine", "HardSigmoid")
-_OPEN = 2  # interpretations that a case may touch: each doubles the ways in which a fault may be excused
+_OPEN = 2  # interpretations that a case may depend on: each doubles the alternatives that may excuse a fault
 _REDRAWS = 6
-_LEAN = (0, 0, 0, 0, 1, 3)  # of eight: how often an axis of a case is left at its simplest value
+_LEAN = (0, 0, 0, 0, 1, 3)  # of eight: how often an axis of a case keeps its simplest value
 
 
 _BEYOND: tuple[dict[str, int], ...] = (
@@ -74,19 +76,21 @@ _BEYOND: tuple[dict[str, int], ...] = (
     {"T": 2, "N": 5, "H": 128},
     {"T": 2, "N": 2, "H": 129},
 )
-"""Sizes past the usual ones: counters of a byte, tiles of rows, caches."""
+"""Sizes beyond the usual ones: counters of a byte, tiles of rows, caches."""
 
 
 def _coinciding(directions: int, gates: int, sizes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
-    """Return sizes that are others of a case's too, so that a tensor with its axes exchanged has its own shape: W is
-    square, a state of layout 1 is one of layout 0, a step of X is a state."""
+    """Return sizes that equal other sizes of a case, so that a tensor keeps its shape when axes are exchanged.
+
+    W is square, a state of layout 1 has the shape of layout 0, or a step of X has the shape of a state.
+    """
     two = dict.fromkeys("TNIH", directions)
     square = {"I": gates * sizes["H"]}
     return square, {"N": directions}, {"H": sizes["N"]}, {"I": sizes["T"]}, {"I": sizes["N"]}, {"I": sizes["H"]}, two
 
 
 def within(name: str, value: Any, values: Collection[Any]) -> bool:
-    """Return whether a field's value is one of those that are supported."""
+    """Return whether a field's value is supported."""
     if name == "activations":
         return value is None or {v.lower() for v in value} <= {v.lower() for v in values}
     return value in values
@@ -100,16 +104,16 @@ def random_case(
     supported: Supported = NOTHING,
     kind: type[CaseSpec] = CaseSpec,
 ) -> CaseSpec | None:
-    """Return the case that a key draws; None where the draw is not in the part of the space.
+    """Return the case that a key draws; None if the draw is not in the part of the space.
 
     version, type
-        Of the case; without them it has its own.
+        Version and type of the case; by default they are drawn.
     supported
         The part of the space to draw from.
     kind
         The class of the operator's cases.
 
-    Raises ValueError for a version, type or value that the operator does not have.
+    Raise ValueError for a version, type or value that the operator does not have.
     """
     stream = f"{op}/{version}/{type}/{key}"
     choose = Counter.of(stream)
@@ -121,7 +125,7 @@ def random_case(
 def _pairs(
     op: str, version: int | None, type: str | None, types: Collection[str] | None, kind: type[CaseSpec]
 ) -> list[tuple[int, str]]:
-    """Return versions and types that a case may have, as often as is their weight: newer versions are in wider use."""
+    """Return possible versions and types, repeated by their weight: newer versions are in wider use."""
     if op not in kind.operators:
         raise ValueError(f"op is one of {', '.join(kind.operators)}, not {op!r}")
     pairs = [
@@ -139,7 +143,7 @@ def _pairs(
 
 @cache
 def _weighted(op: str, version: int, kind: Any) -> Mapping[str, list[Any]]:
-    """Return the values to draw from by axis, those several times that are drawn more often."""
+    """Return the values to draw from by axis, repeated by their weight."""
     space = space_of(operator_version(op, version), kind.axes)
     return {name: list(axis.often or axis.common) for name, axis in space.items()}
 
@@ -173,7 +177,7 @@ def _drawn(
     if "output_sequence" in row and "Y" in row["outputs"] and supported.get("output_sequence") is None:
         row["output_sequence"] = 1
     if type in ("float16", "bfloat16") and "Y" not in row["outputs"]:
-        # Without Y a radius grows with every step; in half types it outgrows the signal after a few.
+        # Without Y, a radius grows with every step; in half types it soon exceeds the signal.
         row["T"] = min(row["T"], 3)
     row["seed"] = row["weights_seed"] = choose.below(1 << 16)
     row |= _others(space, weighted, supported, stream)
@@ -183,7 +187,7 @@ def _drawn(
     inputs: Mapping[str, Any] = NOTHING
     for _ in range(_REDRAWS):
         spec = kind(op, version, **{**legal, **_activations(op, version, legal, supported, choose)})
-        inputs = inputs or inputs_of(spec)  # which do not depend on functions
+        inputs = inputs or inputs_of(spec)  # they do not depend on functions
         if len(open_questions_of(spec.node, inputs)) <= _OPEN:
             return spec
     return kind(op, version, **legal)
@@ -192,7 +196,7 @@ def _drawn(
 def _others(
     space: Mapping[str, Axis], weighted: Mapping[str, Sequence[Any]], supported: Supported, stream: str
 ) -> dict[str, Any]:
-    """Return values of the fields that have a counter of their own."""
+    """Return values of the fields that have their own counter."""
     row: dict[str, Any] = {}
     for name in space:
         if name not in _APART:
@@ -204,11 +208,13 @@ def _others(
 
 
 def _widened(spec: CaseSpec, supported: Supported, choose: Counter) -> CaseSpec:
-    """Return the case, few of them with larger sizes, sizes that coincide or other coefficients; the case as it is
-    where these are not in the part of the space."""
+    """Return the case; a few cases with larger sizes, coinciding sizes or other coefficients.
+
+    The case is unchanged if these are not in the part of the space.
+    """
     changes: dict[str, Any] = {}
     sizes, functions, size = choose.below(_WIDE), choose.below(_WIDE // 2), choose.one_of(_BEYOND)
-    # Steps that no output shows have a bound that grows with each of them.
+    # If Y is not returned, bounds grow with each step.
     if sizes == 0 and ("Y" in spec.outputs or size["T"] < _LONG):
         changes |= size
         if size["T"] > _LONG:
@@ -226,7 +232,7 @@ def _widened(spec: CaseSpec, supported: Supported, choose: Counter) -> CaseSpec:
 
 
 def _coefficiented(spec: CaseSpec, choose: Counter) -> dict[str, Any]:
-    """Return functions the last of which, in each direction, has coefficients beyond the usual."""
+    """Return functions in which the last one of each direction has unusual coefficients."""
     usual = cell_named(operator_version(spec.op, spec.version).known_as).activations
     names = list(spec.activations or usual * spec.directions)
     for last in range(len(usual) - 1, len(names), len(usual)):
@@ -270,23 +276,23 @@ def _outputs(op: str, version: int, supported: Supported, choose: Counter) -> tu
 def _activations(
     op: str, version: int, row: Mapping[str, Any], supported: Supported, choose: Counter
 ) -> dict[str, Any]:
-    """Return activations, alpha and beta of a node; nothing where it lists no functions."""
+    """Return activations, alpha and beta of a node; an empty dictionary if it lists no functions."""
     allowed = supported.get("activations")
     functions = [f for f in functions_of(operator_version(op, version)) if allowed is None or f in allowed]
     if not functions or choose.below(8) < 3:
         return {}
-    each = len(cell_named(op).activations)
+    per_direction = len(cell_named(op).activations)
     directions = 2 if row["direction"] == "bidirectional" else 1
     functions += [f for f in functions if f in _COEFFICIENTED]
     bounded = [f for f in functions if f in _BOUNDED] or functions
     names: list[str] = []
     for _ in range(directions):
-        own = [choose.one_of(functions) for _ in range(each)]
-        if each > 1:
-            own[0] = choose.one_of(bounded)  # gates that open without limit leave every range
-        if row["T"] > _LONG and sum(f not in _BOUNDED for f in own) > (each > 2):
-            own[-1] = choose.one_of(bounded)
-        names += own
+        functions_of_direction = [choose.one_of(functions) for _ in range(per_direction)]
+        if per_direction > 1:
+            functions_of_direction[0] = choose.one_of(bounded)  # unbounded gates leave every range
+        if row["T"] > _LONG and sum(f not in _BOUNDED for f in functions_of_direction) > (each > 2):
+            functions_of_direction[-1] = choose.one_of(bounded)
+        names += functions_of_direction
     if choose.below(12) == 0:
         names = [name.lower() for name in names]
     attributes: dict[str, Any] = {"activations": tuple(names)}
@@ -297,10 +303,10 @@ def _activations(
     return attributes
 
 
-# What targets lack: traits of a case are its features, and values of its fields as ``field=value``.
+# Features that targets lack: traits of a case are its features, and values of its fields as ``field=value``.
 
 _UNLISTED = frozenset({"alpha", "beta"})
-"""Axes whose traits are features alone."""
+"""Axes without traits for their values; their traits are features only."""
 
 
 def traits_of(spec: Any, features: Collection[str]) -> frozenset[str]:
@@ -312,8 +318,10 @@ def traits_of(spec: Any, features: Collection[str]) -> frozenset[str]:
 
 
 def left_of(op: str, lacks: Collection[str], kind: type[CaseSpec] = CaseSpec) -> Supported:
-    """Return the part of the space without some traits, as far as values of axes say it. Raises ValueError where
-    nothing is left."""
+    """Return the part of the space without some traits, as far as values of axes determine them.
+
+    Raise ValueError where nothing is left.
+    """
     axes: dict[str, dict[Any, None]] = {}
     for version in [version for version in versions_of(op) if f"version={version}" not in lacks]:
         for name, axis in space_of(operator_version(op, version), kind.axes).items():
@@ -335,7 +343,7 @@ def left_of(op: str, lacks: Collection[str], kind: type[CaseSpec] = CaseSpec) ->
 
 
 _MOST_IN_VAIN = 5000
-"""Draws after which no more is expected of what is left of an operator."""
+"""Number of unsuccessful draws after which a stream ends."""
 
 
 def random_specs(
@@ -357,14 +365,15 @@ def random_stream(
     types: Collection[str] = (),
     lacks: Collection[str] = (),
 ) -> Iterator[Any]:
-    """Return random cases without end, of each operator in turn; the stream ends where nothing more is left.
+    """Return random cases without end, of each operator in turn; the stream ends if no more cases are found.
 
     ops, versions, types
-        Of the cases; empty collections mean all, and of operators those of ONNX's own that draw cases themselves.
+        Selected operators, versions and types; empty collections mean all. By default the operators are those of ONNX
+        that draw cases themselves.
     lacks
-        Traits (:func:`traits_of`) that no case has: what the targets do not support.
+        Traits (:func:`traits_of`) that no case has, because the targets do not support them.
 
-    Raises ValueError where no operator has one of the versions with one of the types, or nothing is left of one.
+    Raise ValueError where no operator has one of the versions with one of the types, or nothing is left of one.
     """
     usual = [op for op in drawn_operators() if op in operator_names("")]
     chosen = [op for op in operator_names() if op in (ops or usual)]
@@ -401,16 +410,16 @@ def _of_operator(
 def distinct(
     draw: Callable[[str], Any], seed: int | str, refused: Callable[[Any], bool] = lambda spec: False
 ) -> Iterator[Any]:
-    """Yield distinct cases, drawn by the keys of a seed. The stream ends where nothing more is found."""
-    known: set[Any] = set()
+    """Yield distinct cases, drawn by the keys of a seed. The stream ends if no more cases are found."""
+    found: set[Any] = set()
     in_vain = 0
     for index in itertools.count():
         spec = draw(f"{seed}/{index}")
-        if spec is None or spec in known or refused(spec):
+        if spec is None or spec in found or refused(spec):
             in_vain += 1
             if in_vain > _MOST_IN_VAIN:
                 return
             continue
         in_vain = 0
-        known.add(spec)
+        found.add(spec)
         yield spec

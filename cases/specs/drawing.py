@@ -255,7 +255,7 @@ def _numbers(low: float, high: float) -> SearchStrategy[float]:
 def _strategy(plan: _Plan) -> SearchStrategy[Any]:
     """Return a strategy of cases from rows of the space that were made legal."""
     operator, bounds, op = plan.operator, plan.bounds, plan.operator.op_type
-    per_direction = len(cell_named(op).activations) if plan.functions else 0
+    each = len(cell_named(op).activations) if plan.functions else 0
     steps, rows = sizes(bounds.min_steps, bounds.max_steps), sizes(bounds.min_rows, bounds.max_rows)
     inputs, units = st.integers(1, bounds.max_inputs), st.integers(1, bounds.max_size)
     apart = ("alpha", "beta", "clip", *plan.own)
@@ -266,11 +266,11 @@ def _strategy(plan: _Plan) -> SearchStrategy[Any]:
     if "clip" in plan.between:
         clips = clips | _numbers(*plan.between["clip"])
     # The functions of a direction are one draw, so that a failure can shrink to either direction.
-    functions = st.tuples(*[st.sampled_from(plan.functions)] * per_direction) if plan.functions else None
+    functions = st.tuples(*[st.sampled_from(plan.functions)] * each) if plan.functions else None
     coefficients = {
         (name, count): st.none() | st.lists(_numbers(*plan.between[name]), min_size=1, max_size=count).map(tuple)
         for name in (("alpha", "beta") if plan.functions else ())
-        for count in (per_direction, 2 * per_direction)
+        for count in (each, 2 * each)
     }
     written, seeds = st.booleans(), st.integers(0, _SEEDS - 1)
     seeded = [axis.name for axis in plan.kind.axes if axis.name in ("seed", "weights_seed")]
@@ -288,7 +288,7 @@ def _strategy(plan: _Plan) -> SearchStrategy[Any]:
             directions = 2 if row["direction"] == "bidirectional" else 1
             row["activations"] = sum((draw(functions) for _ in range(directions)), ())
             for name in ("alpha", "beta"):
-                row[name] = draw(coefficients[name, per_direction * directions])
+                row[name] = draw(coefficients[name, each * directions])
         row |= dict.fromkeys(seeded, draw(seeds))
         legal = settle(row, search=True, axes=plan.kind.axes)
         if any(legal[name] not in values for name, values in plan.allowed.items()):

@@ -81,6 +81,7 @@ def can_join(spec: Spec, name: str) -> bool:
         return False  # the nodes between them need an opset in common with both
     needed = _MOVES[spec.type] if name in _CHAINS else 0
     # The first node must return the outputs that the second one needs, and its document must have them.
+    hands_on = name not in (*_CHAINS, "last-step") or ("Y" in spec.outputs and announced(spec))
     there = name != "last-step" or bool(spec.T and spec.N)  # there is a last step
     return hands_on and there and needed <= spec.node.operator.last_opset and bool(_further(spec, name))
 
@@ -167,25 +168,25 @@ def _joined(trial: Trial, spec: RecurrentSpec, further: Sequence[_Further], name
         Bound(FIRST, trial.node, {f: Source(f) for f in trial.feeds[-1].inputs}, {o: o for o in trial.node.outputs})
     ]
     feeds = [(dict(feed.inputs), dict(feed.fed)) for feed in trial.feeds]
-    for extra in further:
-        second = extra.spec
+    for one in further:
+        second = one.spec
         tensors = [inputs_of(second, run) for run in ([0] if spec.reruns == "none" else [1, 0])]
         # A companion asks for all outputs of all nodes.
         everything = trial.node.outputs == spec.node.operator.outputs
         asked = second.node.operator.outputs if everything else second.outputs
         node = replace(second.node, outputs=tuple(output for output in asked if output))
-        shared = extra.shared & tensors[0].keys()
-        called = {formal: formal if formal in shared else f"{extra.name}_{formal}" for formal in tensors[0]}
-        shown = {formal: f"{extra.name}_{formal}" for formal in node.outputs}
+        shared = one.shared & tensors[0].keys()
+        called = {formal: formal if formal in shared else f"{one.name}_{formal}" for formal in tensors[0]}
+        shown = {formal: f"{one.name}_{formal}" for formal in node.outputs}
         other = onnx.load_model_from_string(build_model(second, node, tensors[-1], asked))
         constant = {tensor.name for tensor in other.graph.initializer} - {value.name for value in other.graph.input}
-        given = {called[f] for f in tensors[0] if f in shared or f == extra.handed}
-        if extra.handed:
-            graph.node.extend(moving(graph, extra.moves, "Y", called[extra.handed], opset))
+        given = {called[f] for f in tensors[0] if f in shared or f == one.handed}
+        if one.handed:
+            graph.node.extend(moving(graph, one.moves, "Y", called[one.handed], opset))
         add_graph(graph, other.graph, called | shown, given)
-        graph.node[-1].name = extra.name
-        sources = {f: Source("Y", extra.moves) if f == extra.handed else Source(called[f]) for f in called}
-        bound.append(Bound(extra.name, node, sources, shown))
+        graph.node[-1].name = one.name
+        sources = {f: Source("Y", one.moves) if f == one.handed else Source(called[f]) for f in called}
+        bound.append(Bound(one.name, node, sources, shown))
         for (inputs, fed), more in zip(feeds, tensors, strict=True):
             own = {called[f]: (f, array) for f, array in more.items() if called[f] not in given}
             inputs |= {n: array for n, (_, array) in own.items()}

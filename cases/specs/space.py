@@ -31,11 +31,8 @@ def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES)
 def in_order(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
     """Return the rules of some axes; each rule follows those that may change a field that it reads."""
     rules = [rule for axis in axes for rule in axis.rules]
-    changed_fields = dict.fromkeys(rule.field for rule in rules)
-    reads = {
-        name: {read for rule in rules if rule.field == name for read in rule.reads if read in changed_fields}
-        for name in changed_fields
-    }
+    own = dict.fromkeys(rule.field for rule in rules)
+    reads = {name: {read for rule in rules if rule.field == name for read in rule.reads if read in own} for name in own}
     order = list(TopologicalSorter(reads).static_order())
     return tuple(sorted(rules, key=lambda rule: order.index(rule.field)))
 
