@@ -290,7 +290,7 @@ def _activations(
         functions_of_direction = [choose.one_of(functions) for _ in range(per_direction)]
         if per_direction > 1:
             functions_of_direction[0] = choose.one_of(bounded)  # unbounded gates leave every range
-        if row["T"] > _LONG and sum(f not in _BOUNDED for f in functions_of_direction) > (each > 2):
+        if row["T"] > _LONG and sum(f not in _BOUNDED for f in functions_of_direction) > (per_direction > 2):
             functions_of_direction[-1] = choose.one_of(bounded)
         names += functions_of_direction
     if choose.below(12) == 0:
