@@ -43,9 +43,9 @@ def recurrent(model: ModelProto) -> list[NodeProto]:
 
 def set_attribute(name: str, value: object) -> Spoil:
     def spoil(model: ModelProto, node: NodeProto) -> None:
-        kept = [attribute for attribute in node.attribute if attribute.name != name]
+        attributes = [attribute for attribute in node.attribute if attribute.name != name]
         del node.attribute[:]
-        node.attribute.extend([*kept, *([helper.make_attribute(name, value)] if value is not None else [])])
+        node.attribute.extend([*attributes, *([helper.make_attribute(name, value)] if value is not None else [])])
 
     return spoil
 
