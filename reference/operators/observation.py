@@ -160,10 +160,10 @@ class Predicted:
                 wrong = self._expect(
                     self._node, run.inputs, run.outputs, accuracy or self._accuracy, interpretations, faults
                 )
-                for must, predicted in zip(right, wrong, strict=True):
-                    if must.conventional:
+                for correct, predicted in zip(right, wrong, strict=True):
+                    if correct.conventional:
                         continue  # nothing is judged by it, so it is no evidence
-                    evidence = _bits(must, predicted, run.outputs[predicted.output])
+                    evidence = _bits(correct, predicted, run.outputs[predicted.output])
                     if evidence is None:
                         return None
                     bits += evidence

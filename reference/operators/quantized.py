@@ -194,17 +194,17 @@ class Quantized(Operator):
         if usual and alone and allowed.exact_possible:
             for name, value in self.operator.evaluate(plain, numbers, choices).items():
                 free[name] = Bounded(value, np.zeros_like(value), allowed)
-        own = _of_output(node, "Y")
-        if Y is None or Y.shape != c.shape_of("Y") or (own is not None and not own.ordered):
+        y_codec = _of_output(node, "Y")
+        if Y is None or Y.shape != c.shape_of("Y") or (y_codec is not None and not y_codec.ordered):
             return free
         reported = _steps_first(Y, c)
-        if own is None:
+        if y_codec is None:
             states = arithmetic.reported_state(reported.astype(np.float64))
         elif requantized and not by_level:
-            states = arithmetic.reported_state(own.dequantized(reported.astype(np.int64)))
+            states = arithmetic.reported_state(y_codec.dequantized(reported.astype(np.int64)))
         else:
             start = _steps_first(free["Y"], c)
-            states = arithmetic.feedback(_behind(reported, own, start, _ends(start, self._operands)))
+            states = arithmetic.feedback(_behind(reported, y_codec, start, _ends(start, self._operands)))
         stepped = self.operator.bounds(plain, numbers, arithmetic, choices, states)
         return {name: _tighter(stepped[name], free[name]) for name in free}
 
@@ -239,8 +239,8 @@ class Quantized(Operator):
             answer = {name: known[name].value.astype(c.format.dtype) for name in node.outputs}
         else:
             answer = self.operator.answer(_plain(node), numbers, faults, interpretations, fed=numbers, memory=memory)
-        shown = _shown(node, answer)
-        return {name: _typed(array, node.codecs.get(name)) for name, array in shown.items()}
+        outputs = _shown(node, answer)
+        return {name: _typed(array, node.codecs.get(name)) for name, array in outputs.items()}
 
     def answering(self, node: Node, inputs: Arrays) -> Callable[..., Outputs]:
         """Share nothing: faults of quantization change the node."""
@@ -377,18 +377,18 @@ def _behind(levels: Array, codec: Affine, free: Bounded, ends: tuple[Array, Arra
     free run. If the intersection is empty, the target is already wrong, and the next step starts from its level."""
     whole = levels.astype(np.int64)
     half = codec.scale * (0.5 + 2.0**-20 * (1 + np.abs(whole - codec.zero_point)))
-    shown = codec.dequantized(whole)
-    low = np.where(whole <= codec.lowest, -np.inf, shown - half)
-    high = np.where(whole >= codec.highest, np.inf, shown + half)
+    number = codec.dequantized(whole)
+    low = np.where(whole <= codec.lowest, -np.inf, number - half)
+    high = np.where(whole >= codec.highest, np.inf, number + half)
     least, greatest = ends
-    doubt = _doubts(free, shown.shape)
+    doubt = _doubts(free, number.shape)
     least, greatest = np.where(doubt, -np.inf, least), np.where(doubt, np.inf, greatest)
     within = np.maximum(low, least), np.minimum(high, greatest)
     apart = within[0] > within[1]
     low, high = np.where(apart, low, within[0]), np.where(apart, high, within[1])
     # A saturated level bounds the state on one side only.
     unknown = ~(np.isfinite(low) & np.isfinite(high))
-    low, high = np.where(unknown, shown, low), np.where(unknown, shown, high)
+    low, high = np.where(unknown, number, low), np.where(unknown, number, high)
     return Bounded((low + high) / 2, (high - low) / 2, free.budget, unknown if unknown.any() else None)
 
 

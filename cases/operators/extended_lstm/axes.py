@@ -150,9 +150,11 @@ def _fill_data(spec: Any, draft: TensorDraft) -> None:
 
 
 def _saturates(o: Any) -> bool:
-    given, codecs = o.configuration.given, o.configuration.affine
+    arrays, codecs = o.configuration.given, o.configuration.affine
     return any(
-        bool((given[name] < affine.least - affine.scale).any() or (given[name] > affine.greatest + affine.scale).any())
+        bool(
+            (arrays[name] < affine.least - affine.scale).any() or (arrays[name] > affine.greatest + affine.scale).any()
+        )
         for name, affine in codecs.items()
     )
 

@@ -44,13 +44,13 @@ def _at_zero(codec: Codec) -> Codec:
 
 def _as(codecs: Codecs, name: str, other: str, field: str) -> Codecs:
     """Return one tensor's codec with another's scale or zero point, if both are per tensor and the value is valid."""
-    own, theirs = codecs.get(name), codecs.get(other)
-    if not isinstance(own, Affine) or not isinstance(theirs, Affine):
+    target, source = codecs.get(name), codecs.get(other)
+    if not isinstance(target, Affine) or not isinstance(source, Affine):
         return {}
-    value = getattr(theirs, field)
-    if field == "zero_point" and not own.lowest <= value <= own.highest:
+    value = getattr(source, field)
+    if field == "zero_point" and not target.lowest <= value <= target.highest:
         return {}
-    return {name: replace(own, **{field: value})}
+    return {name: replace(target, **{field: value})}
 
 
 def _scales_of_w(codecs: Codecs) -> Codecs:
