@@ -1,4 +1,4 @@
-"""Operators: what they have in common, and a sub-package for each."""
+"""Operators: the common protocol, and a sub-package for each operator."""
 
 # Documented in docs/operators.md.
 from .described import Described as Described

@@ -49,7 +49,7 @@ class Observation(Protocol):
     def size(self) -> int: ...
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
-        """Return masks of the outputs that the fault leaves undefined: uninitialized memory, any number."""
+        """Return the values of outputs that the fault leaves uninitialized, so that any number is possible."""
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None

@@ -1,7 +1,7 @@
 """A node between DequantizeLinear and QuantizeLinear, judged as one: the composition of their documents.
 
-Inputs are quantized levels, each of which stands for one number. Outputs are the levels of numbers that are known
-within an interval: mostly one level is right, and two if the interval contains a tie.
+Inputs are quantized levels, and each level represents one number. Outputs are levels of numbers that are known within
+an interval: mostly one level is right, and two if the interval contains a tie.
 
 How the state passes from step to step is an open question with two right answers: ``float``, as the documents of
 the three nodes define it, and ``quantized``, as in kernels that store levels only. A target must use one throughout.
@@ -45,7 +45,7 @@ _NEAR = 0.45
 
 _OPERANDS = 3.0
 """Factor of radii. A kernel may multiply the sum of products of levels by a scale, or dequantize and round each
-operand: two more roundings for each product, beside the n roundings or more of a sum of n products."""
+operand: two more roundings for each product, in addition to at least n roundings of a sum of n products."""
 
 _CEILINGS = {8: 2, 16: 64}
 """The number of levels that a class may allow, by bits. With more than 2 of 256 levels, small faults would pass for
@@ -303,7 +303,7 @@ def _state_codec(node: Node) -> Affine | None:
 
 
 def _of_output(node: Node, name: str) -> Affine | None:
-    """Return the codec of an output, which is per tensor behind a node, or None."""
+    """Return the codec of an output, or None. Codecs of outputs are always per tensor."""
     codec = node.codecs.get(name)
     assert codec is None or isinstance(codec, Affine)
     return codec
@@ -373,7 +373,7 @@ def _raw(number: Bounded) -> tuple[Array, Array]:
 
 
 def _behind(levels: Array, codec: Affine, free: Bounded, ends: tuple[Array, Array]) -> Bounded:
-    """Return the states that reported levels may stand for: half a level around each, intersected with the `ends` of a
+    """Return the states that reported levels may represent: half a level around each, intersected with the `ends` of a
     free run. If the intersection is empty, the target is already wrong, and the next step starts from its level."""
     whole = levels.astype(np.int64)
     half = codec.scale * (0.5 + 2.0**-20 * (1 + np.abs(whole - codec.zero_point)))
