@@ -27,15 +27,17 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--before", type=Path)
     parser.add_argument("--growth", type=Path)
-    given = parser.parse_args()
-    before = json.loads(given.before.read_text(encoding="utf-8")) if given.before else {}
+    options = parser.parse_args()
+    before = json.loads(options.before.read_text(encoding="utf-8")) if options.before else {}
     values: dict[str, dict[str, float | str | bool | None]] = {}
     print("| | before | now | goal | |\n| --- | --- | --- | --- | --- |")
     for figure in FIGURES:
-        if (figure.long and not given.long) or (given.words and not any(word in figure.name for word in given.words)):
+        if (figure.long and not options.long) or (
+            options.words and not any(word in figure.name for word in options.words)
+        ):
             continue
         try:
-            value = statistics.median(figure.measure() for _ in range(1 if figure.long else given.runs))
+            value = statistics.median(figure.measure() for _ in range(1 if figure.long else options.runs))
         except Exception as error:  # one failing figure must not stop the others
             print(f"| {figure.name} | | {type(error).__name__}: {error} | | **failed** |", flush=True)
             values[figure.name] = {"value": None, "missed": True}
@@ -46,7 +48,7 @@ def main() -> int:
         cells = [_shown(previous, figure.unit), _shown(value, figure.unit), _shown(figure.goal, figure.unit)]
         print(f"| {figure.name} | {' | '.join(cells)} | {'**missed**' if missed else ''} |", flush=True)
     for name, measure in PEERS.items():
-        if given.words and not any(word in name for word in given.words):
+        if options.words and not any(word in name for word in options.words):
             continue
         try:
             value = measure()
@@ -58,10 +60,10 @@ def main() -> int:
             continue
         values[name] = {"value": value, "unit": "ms", "goal": None, "missed": False}
         print(f"| {name} | {_shown(before.get(name, {}).get('value'), 'ms')} | {_shown(value, 'ms')} | | |", flush=True)
-    if given.json:
-        given.json.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    if given.growth:
-        given.growth.write_text(drawn(curves()), encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    if options.growth:
+        options.growth.write_text(drawn(curves()), encoding="utf-8")
     return int(any(each["missed"] for each in values.values()))
 
 

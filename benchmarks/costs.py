@@ -29,9 +29,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets-file", type=Path)
     parser.add_argument("targets", nargs="+", metavar="TARGET")
-    given = parser.parse_args()
+    options = parser.parse_args()
     print("| target | its start, s | a case, ms | cases |\n| --- | --- | --- | --- |")
-    for target in targets_of(given.targets, given.targets_file):
+    for target in targets_of(options.targets, options.targets_file):
         try:
             print(_row(target), flush=True)
         except TargetUnavailable as error:
@@ -42,8 +42,8 @@ def main() -> int:
 def _row(target: Target) -> str:
     taken = _taken(target)
     start = child_seconds(lambda: _run(target, ()))
-    whole = child_seconds(lambda: _run(target, taken))
-    cost = f"{1000 * (whole - start) / len(taken):.1f}" if taken else ""
+    total = child_seconds(lambda: _run(target, taken))
+    cost = f"{1000 * (total - start) / len(taken):.1f}" if taken else ""
     return f"| {target.name} | {start:.1f} | {cost} | {len(taken)} |"
 
 

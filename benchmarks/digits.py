@@ -114,19 +114,19 @@ def lost_unseen(kinds: Iterable[str] = FORMATS, every: int = 1) -> Iterator[tupl
 
     A detection is the bias of a run of all operators ("bias"), or a failing case of an operator (its name).
     """
-    for kind in kinds:
-        graded = [case for op in OPERATORS for case in _cases(op, kind, True)]
-        others = {op: [*_cases(op, kind, True), *_cases(op, kind, False)[::every]] for op in OPERATORS}
+    for type_name in kinds:
+        graded = [case for op in OPERATORS for case in _cases(op, type_name, True)]
+        cases_by_op = {op: [*_cases(op, type_name, True), *_cases(op, type_name, False)[::every]] for op in OPERATORS}
         for lossy in PLACES:
-            yield lossy.place, kind, "bias", _first(_leans, graded, lossy)
-            for op, cases in others.items():
-                yield lossy.place, kind, op, _first(_fails, cases, lossy)
+            yield lossy.place, type_name, "bias", _first(_leans, graded, lossy)
+            for op, cases in cases_by_op.items():
+                yield lossy.place, type_name, op, _first(_fails, cases, lossy)
 
 
 def main() -> None:
     """Print the table; an argument N takes only every Nth dense case."""
-    for place, kind, shows, fewest in lost_unseen(every=int(sys.argv[1]) if len(sys.argv) > 1 else 1):
-        print(f"{place:32} {kind:9} {shows:5} {fewest}", flush=True)
+    for place, type_name, shows, fewest in lost_unseen(every=int(sys.argv[1]) if len(sys.argv) > 1 else 1):
+        print(f"{place:32} {type_name:9} {shows:5} {fewest}", flush=True)
 
 
 if __name__ == "__main__":

@@ -289,8 +289,8 @@ def report_of_a_hundred_thousand() -> float:
 def pytest_over_command() -> float:
     suite = ("--pyargs", "onnxspec.conformance", "--onnxspec-target", "onnxruntime", "--onnxspec-profile", "core")
     with tempfile.TemporaryDirectory() as folder:
-        words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *suite]
-        pytest = command_seconds(words, Path(folder))
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *suite]
+        pytest = command_seconds(command, Path(folder))
         return pytest / command_seconds(onnxspec("run", "--jobs", "1", "--out", "run"), Path(folder))
 
 
@@ -321,15 +321,15 @@ def _packed() -> _Packed:
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     command_seconds(onnxspec("run", "--profile", "full", "--record", "--nonce", "7", "--out", "run"), folder)
-    words = ("--product", "benchmark", "--vendor", "benchmark", "--out", "all.zip", "--jobs", "1")
-    return _Packed(folder / "all.zip", command_seconds(onnxspec("certify", "run", *words), folder))
+    options = ("--product", "benchmark", "--vendor", "benchmark", "--out", "all.zip", "--jobs", "1")
+    return _Packed(folder / "all.zip", command_seconds(onnxspec("certify", "run", *options), folder))
 
 
 def _run_of(profile: str, jobs: int = 1) -> float:
     """Return the processor seconds per result, including start, report and all workers."""
     with tempfile.TemporaryDirectory() as folder:
-        words = onnxspec("run", "--profile", profile, "--jobs", str(jobs), "--out", "run")
-        seconds = command_seconds(words, Path(folder))
+        command = onnxspec("run", "--profile", profile, "--jobs", str(jobs), "--out", "run")
+        seconds = command_seconds(command, Path(folder))
         with (Path(folder) / "run" / "results.jsonl").open(encoding="utf-8") as file:
             return seconds / sum(json.loads(line)["record"] == "result" for line in file)
 

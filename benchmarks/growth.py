@@ -41,8 +41,8 @@ def _judged(*, T: int, N: int, H: int) -> float:
 
 def _run(count: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        words = onnxspec("run", "--random", f"{count}:growth", "--no-extra", "--out", "run")
-        return command_seconds(words, Path(folder))
+        command = onnxspec("run", "--random", f"{count}:growth", "--no-extra", "--out", "run")
+        return command_seconds(command, Path(folder))
 
 
 def _report(count: int) -> float:

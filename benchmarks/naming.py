@@ -146,9 +146,9 @@ def targets_named(names: Sequence[str], targets_file: Path) -> Iterator[Target]:
     """Yield the targets of these names; all kernels without names."""
     of_zoo = [fault for name in names for fault in zoo_names() if fault == name or fault.partition(":")[0] == name]
     batches = {fault.partition(":")[0] for fault in of_zoo}
-    others = [name for name in names if name.partition(":")[0] not in batches]
-    if others or not of_zoo:
-        yield from targets_of(others or list(TRUTHS), targets_file)
+    other_names = [name for name in names if name.partition(":")[0] not in batches]
+    if other_names or not of_zoo:
+        yield from targets_of(other_names or list(TRUTHS), targets_file)
     for name in of_zoo:
         batch, _, fault = name.partition(":")
         yield Target(name, str(ZOO / "adapter.py"), {"batch": str(ZOO / f"{batch}.py"), "fault": fault})
@@ -239,17 +239,17 @@ def main() -> int:
     parser.add_argument("--profile", default="core")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--wrong", action="store_true", help="list wrong names, and cases without one")
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows: list[Row] = []
     remarks: list[str] = []
     print(f"| {' | '.join(HEADINGS)} |\n|{' --- |' * len(HEADINGS)}", flush=True)
-    for target in targets_named(given.targets, given.targets_file):
-        rows.append(measured(target, given.profile, given.targets_file, remarks))
+    for target in targets_named(options.targets, options.targets_file):
+        rows.append(measured(target, options.profile, options.targets_file, remarks))
         print(f"| {' | '.join(rows[-1].cells())} |", flush=True)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
     for line in remarks:
-        if given.wrong or line.partition(":")[0].startswith("batch_"):
+        if options.wrong or line.partition(":")[0].startswith("batch_"):
             print(line)
     with_truth = [row for row in rows if row.right is not None]
     return int(any(row.named != row.right or row.leads is False for row in with_truth))

@@ -54,9 +54,7 @@ def results(count: int) -> list[dict[str, Any]]:
                 "message": f"Y[{index}] is {got:.9g}, must be {got + 0.1:.9g} within 1e-07" if failing else "",
                 "flags": [],
                 "diagnosis": [],
-                "seconds": round(
-                    draw.uniform(0.00015, 0.002), 6
-                ),  # the range of onnxruntime for cases of core and full
+                "seconds": round(draw.uniform(0.00015, 0.002), 6),  # the range of onnxruntime
                 "clause": "lstm.equations" if failing else None,
                 "accuracy": "standard",
                 "interpretations": {},
@@ -78,11 +76,11 @@ def made_run(folder: Path) -> Path:
     """Return the folder of a run without results."""
     run = folder / "run"
     run.mkdir()
-    whole: dict[str, list[str]] = {"op": [], "since_version": [], "type": [], "case": []}
+    selection: dict[str, list[str]] = {"op": [], "since_version": [], "type": [], "case": []}
     machine = {"python": "", "platform": "", "machine": "", "processors": 1, "packages": {}}
     info = {
         **{"schema": SCHEMA, "onnxspec": "", "started": "2026-01-01T00:00:00+00:00", "seconds": 1.0, "complete": True},
-        **{"command": [], "profile": "made up", "selection": whole, "shard": None, "expected_failures": False},
+        **{"command": [], "profile": "made up", "selection": selection, "shard": None, "expected_failures": False},
         **{"cases": 0, "digests": {}, "environment": machine, "counts": {}, "targets": [], "clauses": {}},
     }
     (run / "run.json").write_text(json.dumps(info), encoding="utf-8")

@@ -124,8 +124,8 @@ def meets(probe: Probe, words: str) -> bool:
     if match := re.fullmatch(r"activations ([\w/]+)", condition):
         return set(match[1].split("/")) <= set(spec.activations or ())
     if match := re.fullmatch(r"(outputs|no outputs but) ([\w, ]+)", condition):
-        asked, names = set(filter(None, spec.outputs)), set(match[2].split(", "))
-        return names <= asked if match[1] == "outputs" else names == asked
+        requested, names = set(filter(None, spec.outputs)), set(match[2].split(", "))
+        return names <= requested if match[1] == "outputs" else names == requested
     if condition in ("float16", "float32", "float64", "bfloat16"):
         return bool(spec.type == condition)
     if condition.startswith(("version ", "uses ", "activations ")) or condition in _TRAITS:
@@ -223,23 +223,23 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--budget", type=float, default=math.inf)
     parser.add_argument("--titles", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     specs = [
         spec
         for op in _OPERATORS
         for version in versions_of(op)
-        for spec in profile(given.profile, op, version)
+        for spec in profile(options.profile, op, version)
         if not spec.illegal
     ]
     count = false = 0
-    names = given.names or _drawn(given.sample, given.seed)
-    until = time.monotonic() + given.budget
+    names = options.names or _drawn(options.sample, options.seed)
+    until = time.monotonic() + options.budget
     for name, opened, truth in itertools.takewhile(lambda _: time.monotonic() < until, _subjects(names)):
         findings, results, probes = findings_on(opened, specs)
         lines = false_sentences(findings, results, probes, truth)
         count, false = count + len(findings), false + len(lines)
         print(f"{name}: {len(findings)} findings, {len(lines)} false sentences", flush=True)
-        if given.titles:
+        if options.titles:
             lines = [*(f"- {f['title']}" for f in findings if f["kind"] != Verdict.UNSUPPORTED.value), *lines]
         for line in lines:
             print(f"  {line}", flush=True)

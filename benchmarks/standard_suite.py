@@ -97,7 +97,10 @@ def main() -> None:
         theirs = {id for id in faults if any(case.finds(FAULTS[id]) for case in tests)}
         ours = [found([spec for spec in profile(name, op, version) if not spec.illegal]) for name in ("smoke", "core")]
         ours.append(found(random_specs(RANDOM, "standard-suite", [op], [version])))
-        cells = [_share(theirs, faults) + f", by {len(tests)}", *(_share(each & faults, faults) for each in ours)]
+        cells = [
+            _share(theirs, faults) + f", by {len(tests)}",
+            *(_share(detected & faults, faults) for detected in ours),
+        ]
         print(f"| {op} | {len(faults)} | {' | '.join(cells)} |", flush=True)
 
 

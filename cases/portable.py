@@ -45,8 +45,8 @@ def case_from_json(value: object) -> Spec:
 
 def check_case(spec: Spec) -> None:
     """Check that a case can be built: its node is valid, or its violation can be made. Raise CaseTextError."""
-    violations = family_of(spec.op).violations(spec.op, spec.version)
-    if spec.illegal and spec.illegal not in {violation.id for violation in violations}:
+    own = family_of(spec.op).violations(spec.op, spec.version)
+    if spec.illegal and spec.illegal not in {violation.id for violation in own}:
         raise CaseTextError(f"there is no violation {_short(spec.illegal)} of {spec.op}-{spec.version}")
     try:
         legal: Any = replace(spec, illegal="")  # type: ignore[type-var]
@@ -69,8 +69,8 @@ def _spec_of(value: dict[str, Any]) -> Spec:
         numbers = " or ".join(map(str, versions_of(op)))
         raise CaseTextError(f"version of {op} is {numbers}, not {_short(version)}")
     kind = family_of(op).spec
-    spec_fields = {"op", "version", "illegal", *(axis.name for axis in getattr(kind, "axes", ()))}
-    names = [field.name for field in fields(kind) if field.name in spec_fields or not hasattr(kind, "axes")]
+    own = {"op", "version", "illegal", *(axis.name for axis in getattr(kind, "axes", ()))}
+    names = [field.name for field in fields(kind) if field.name in own or not hasattr(kind, "axes")]
     for name in value:
         if name not in (*names, "op", "version"):
             raise CaseTextError(f"a case of {op} has no field {_short(name)}; it has {', '.join(names)}")

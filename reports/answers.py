@@ -60,12 +60,12 @@ class TargetSummary(Struct, frozen=True):
 
 def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSummary:
     """Return the summary of a target; ``findings`` are the findings of the page."""
-    shown = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
+    own_findings = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
     info = subject.run.info
     chosen = [*info["selection"]["case"], *info["selection"].get("directories", [])]
     summary = summary_of(
         subject.results,
-        [member.record for _, member in shown],
+        [member.record for _, member in own_findings],
         stale=len(subject.info["stale"]),
         unlisted=len(subject.info.get("unlisted", [])),
         lists_used=info["expected_failures"],
@@ -76,4 +76,4 @@ def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSumma
     for reason, results in undecided(subject.results):
         operators, types = sorted({r.op for r in results}), sorted({r.type for r in results})
         reasons.append((reason, len(results), f"{listed(operators)}; {', '.join(types)}"))
-    return TargetSummary(summary, tuple(finding for finding, _ in shown), tuple(reasons))
+    return TargetSummary(summary, tuple(finding for finding, _ in own_findings), tuple(reasons))

@@ -93,10 +93,10 @@ def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: Mea
     rows = statement.rows
     certified = [row for row in rows if row.status == "certified"]
     excepted = [row for row in rows if row.status == "exceptions"]
-    others = [row for row in rows if row.status == "none"]
+    uncertified = [row for row in rows if row.status == "none"]
     covered: Counter[int] = Counter()
     for row in rows:
-        covered.update({each.waiver: each.cases for each in row.exceptions})
+        covered.update({exception.waiver: exception.cases for exception in row.exceptions})
     trial = statement.kind != "certificate"
     return Certificate(
         statement=statement,
@@ -104,8 +104,8 @@ def certificate_of(statement: StatementRecord, suite: SuiteRecord, measured: Mea
         lead=_lead(statement, trial) + _quantized(statement, measured),
         certified=_lines(certified, _beyond),
         excepted=_lines(excepted, _beyond),
-        others=_lines([row for row in others if not _declined(row)], _why),
-        nowhere=tuple(_named([row for row in others if _declined(row)])),
+        others=_lines([row for row in uncertified if not _declined(row)], _why),
+        nowhere=tuple(_named([row for row in uncertified if _declined(row)])),
         waivers=tuple((n, waiver, covered[n]) for n, waiver in enumerate(statement.waivers, 1)),
         placement=_PLACEMENT[statement.placement.proof].format(
             cases=statement.placement.cases, provider=statement.placement.provider or "the provider"
@@ -150,14 +150,14 @@ def _quantized(statement: StatementRecord, measured: MeasuredRecord) -> str:
     """Return a sentence on certified quantized nodes; empty for other nodes."""
     if measured.wrap not in QUANTIZED:
         return ""
-    kind = measured.wrap.rpartition("-")[2]
+    type_name = measured.wrap.rpartition("-")[2]
     steps = accuracy_class(statement.accuracy).steps if statement.accuracy in ACCURACY_CLASSES else 0
     off = (
         f", and outputs may be {steps} level{'' if steps == 1 else 's'} off (class {statement.accuracy})"
         if steps
         else ""
     )
-    sign, bits = ("uint" if kind[0] == "u" else "int"), kind[1:]
+    sign, bits = ("uint" if type_name[0] == "u" else "int"), type_name[1:]
     return f" This is said of quantized nodes: each tensor but sequence_lens is held as levels of {sign}{bits}{off}."
 
 
@@ -227,8 +227,8 @@ def _missing(row: RowRecord) -> Iterator[str]:
 
 
 def _words(features: Iterable[str]) -> str:
-    words = [WORDS.get(feature, feature) for feature in features]
-    return listed(words) if len(words) <= _MOST_WORDS else f"{', '.join(words[:3])} and {len(words) - 3} more"
+    names = [WORDS.get(feature, feature) for feature in features]
+    return listed(names) if len(names) <= _MOST_WORDS else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def _signature(statement: StatementRecord) -> str:
@@ -250,8 +250,8 @@ def _given(statement: StatementRecord) -> str:
     """Return a sentence on the source of the nonce and the key in the verify command."""
     number = "the number is the one that you have given" if statement.challenge.nonce else ""
     key = "the key is the one that you have from the vendor" if statement.signer else ""
-    words = ", and ".join(words for words in (number, key) if words)
-    return f" {words[:1].upper()}{words[1:]}." if words else ""
+    text = ", and ".join(text for text in (number, key) if text)
+    return f" {text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> Repeating:
@@ -305,8 +305,8 @@ def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterable[s
         yield f"{taken} invalid models were accepted. That denies no level."
     if varying := sum(row.nondeterministic for row in rows):
         yield f"In {varying} cases repeated runs differ in some bits, within the error bounds."
-    for kind, left in {row.type: row.leaning for row in rows if row.leaning}.items():
-        yield f"In {kind} errors are biased: they leave {left}."
+    for type_name, digits in {row.type: row.leaning for row in rows if row.leaning}.items():
+        yield f"In {type_name} errors are biased: they leave {digits}."
     choices = [
         f"{op}: {', '.join(f'{answer} ({question})' for question, answer in answers.items())}"
         for op, answers in statement.interpretations.items()

@@ -202,15 +202,17 @@ def compare_subjects(
 
 def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> Iterator[str]:
     """Yield differences between the runs other than the results of their targets."""
-    for key, words in (("profile", "profile"), ("onnxspec", "release of onnxspec")):
+    for key, label in (("profile", "profile"), ("onnxspec", "release of onnxspec")):
         values = [dict(run.info)[key] if run.described else "unknown" for run in (old, new)]
         if values[0] != values[1]:
-            yield f"They differ in {words}: {values[0]}, then {values[1]}."
-    if not (old.described and new.described):  # that has been said
+            yield f"They differ in {label}: {values[0]}, then {values[1]}."
+    if not (old.described and new.described):  # the difference in profile has been reported
         return
     selections = [dict(flattened(run.info["selection"])) for run in (old, new)]
     if selections[0] != selections[1]:
-        described = ["; ".join(f"{k} {v}" for k, v in each.items() if v) or "everything" for each in selections]
+        described = [
+            "; ".join(f"{k} {v}" for k, v in selection.items() if v) or "everything" for selection in selections
+        ]
         yield f"They differ in what was selected: {described[0]}, then {described[1]}."
     digests = [run.info["digests"] for run in (old, new)]
     changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
@@ -220,27 +222,27 @@ def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> I
     for before, after in pairs:
         if before.name != after.name:
             yield f"The targets have different names: {before.name}, then {after.name}."
-        for key, words in (("class", "accuracy class"), ("options", "options"), ("wrap", "wrap")):
+        for key, label in (("class", "accuracy class"), ("options", "options"), ("wrap", "wrap")):
             texts = [
                 ", ".join(f"{name} {value}".strip() for name, value in flattened(dict(subject.info)[key]))
                 for subject in (before, after)
             ]
             if texts[0] != texts[1]:
-                yield f"{after.name} differs in {words}: {texts[0] or 'none'}, then {texts[1] or 'none'}."
+                yield f"{after.name} differs in {label}: {texts[0] or 'none'}, then {texts[1] or 'none'}."
 
 
 def _changes(old: Subject, new: Subject, titles: Mapping[tuple[int, str], str]) -> Changes:
-    by_kind: dict[str, list[Change]] = {kind: [] for kind in KINDS}
+    by_kind: dict[str, list[Change]] = {change_kind: [] for change_kind in KINDS}
     same = 0
     for case, after in new.by_case.items():
         before = old.by_case.get(case)
         if before is None:
             continue
-        kind = _difference(before, after)
-        if kind is None:
+        change_kind = _difference(before, after)
+        if change_kind is None:
             same += not _NOT_THERE & {before.verdict, after.verdict}
             continue
-        result, subject = (before, old) if kind in (MENDED, GAINED) else (after, new)
+        result, subject = (before, old) if change_kind in (MENDED, GAINED) else (after, new)
         change = Change(
             case,
             version_of(after),
@@ -251,13 +253,13 @@ def _changes(old: Subject, new: Subject, titles: Mapping[tuple[int, str], str]) 
             command_of(result),
             titles.get((id(subject), case), ""),
         )
-        by_kind[kind].append(change)
+        by_kind[change_kind].append(change)
     return Changes(
         new.name,
         old,
         new,
         same,
-        {kind: tuple(changes) for kind, changes in by_kind.items()},
+        {change_kind: tuple(changes) for change_kind, changes in by_kind.items()},
         tuple(case for case in old.by_case if case not in new.by_case),
         tuple(case for case in new.by_case if case not in old.by_case),
         tuple(_moves(old, new)),
@@ -317,7 +319,10 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
                     "new_version": changes.new.version,
                     "worse": changes.worse,
                     "same": changes.same,
-                    **{kind: [change for group in changes.groups(kind) for change in group] for kind in KINDS},
+                    **{
+                        change_kind: [change for group in changes.groups(change_kind) for change in group]
+                        for change_kind in KINDS
+                    },
                     "only_old": changes.only_old,
                     "only_new": changes.only_new,
                     "accuracy": changes.accuracy,

@@ -69,8 +69,8 @@ class Member(Struct, frozen=True, dict=True):
 
     @cached_property
     def larger(self) -> Exhibit | None:
-        other = self._evidence["larger"].get(self.smallest)
-        return self._read(other) if other else None
+        larger_case = self._evidence["larger"].get(self.smallest)
+        return self._read(larger_case) if larger_case else None
 
     @property
     def missing(self) -> str:
@@ -83,10 +83,10 @@ class Member(Struct, frozen=True, dict=True):
 
     def beside(self, fault: str) -> list[tuple[str, int]]:
         """Return the other faults that explain its results together with ``fault``, each with the number of results."""
-        others: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for ids, count in self.diagnoses:
-            others.update({id: count for id in ids if id != fault})
-        return others.most_common()
+            counts.update({id: count for id in ids if id != fault})
+        return counts.most_common()
 
     @property
     def unexplained(self) -> int:

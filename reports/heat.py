@@ -144,5 +144,5 @@ def _tile(ratio: float | None, padding: bool) -> Tile:
         return Tile(colour, times(ratio) if kept else "\N{EN DASH}", "padding" if kept else "padding, not zero", True)
     if ratio is None or math.isnan(ratio):
         return Tile(colour, "", "not judged", False)
-    words = "no bound allows it" if math.isinf(ratio) else f"{ratio:.3g} times the error bound"
-    return Tile(colour, times(ratio), words, False)
+    text = "no bound allows it" if math.isinf(ratio) else f"{ratio:.3g} times the error bound"
+    return Tile(colour, times(ratio), text, False)

@@ -72,7 +72,7 @@ def render(
         pages=paged(findings),
         comparison=_comparison(runs, subjects, findings),
         told=targets,
-        chosen=bool(targets) and all(each.summary.chosen for each in targets.values()),
+        chosen=bool(targets) and all(target.summary.chosen for target in targets.values()),
         runs=[_about_run(run) for run in runs],
         subjects=subjects,
         models=[(run, [subject for subject in subjects if subject.run is run]) for run in runs if run.nodes],
@@ -205,8 +205,8 @@ def _title(subjects: Sequence[Subject]) -> str:
     names = list(dict.fromkeys(f"{s.name} {s.version}".strip() for s in subjects))
     operators = list(dict.fromkeys(result.op for subject in subjects for result in subject.results if result.op))
     who = " and ".join(names) if len(names) < 3 else f"{len(names)} targets"
-    what = ", ".join(operators[:4]) + (" and others" if len(operators) > 4 else "")
-    return f"{who or 'No target'} on {what}" if what else who or "Nothing to report"
+    operator_text = ", ".join(operators[:4]) + (" and others" if len(operators) > 4 else "")
+    return f"{who or 'No target'} on {operator_text}" if operator_text else who or "Nothing to report"
 
 
 def _duration(seconds: float) -> str:

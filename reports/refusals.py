@@ -48,14 +48,14 @@ def refusals_of(findings: Sequence[Finding]) -> list[Refusal]:
 
 def shortened_messages(messages: Sequence[str]) -> list[str]:
     """Return messages without the words that another message begins with, too."""
-    words = [message.split() for message in messages]
-    return [_without_shared(own, words[:k] + words[k + 1 :]) for k, own in enumerate(words)]
+    split_messages = [message.split() for message in messages]
+    return [_without_shared(own, split_messages[:k] + split_messages[k + 1 :]) for k, own in enumerate(split_messages)]
 
 
 def _without_shared(own: list[str], others: Sequence[list[str]]) -> str:
     shared = 0
-    for other in others:
-        if other != own:
-            equal = next((k for k, pair in enumerate(zip(own, other, strict=False)) if pair[0] != pair[1]), 0)
+    for other_words in others:
+        if other_words != own:
+            equal = next((k for k, pair in enumerate(zip(own, other_words, strict=False)) if pair[0] != pair[1]), 0)
             shared = max(shared, equal)
     return " ".join(["\N{HORIZONTAL ELLIPSIS}", *own[shared:]] if shared >= _SHORTEST else own)

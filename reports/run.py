@@ -124,9 +124,9 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
         problems += run.problems
         if run.readable:
             used = {other.name for other in runs}
-            name, again = run.name, 2
+            name, number = run.name, 2
             while name in used:
-                name, again = f"{run.name} ({again})", again + 1
+                name, number = f"{run.name} ({number})", number + 1
             runs.append(replace(run, name=name))
     problems += [line for run in runs[1:] if (line := _apart(runs[0], run))]
     return runs, problems

@@ -148,8 +148,12 @@ class Subject:
         rows = []
         for name, tally in sorted(self.by_type.items()):
             grade, bias = grades.get(name, ""), biases.get(name)
-            left = bias.get("digits") if bias is not None else None
-            digits = "" if left is None or name not in FORMATS else f"{left:g} of {FORMATS[name].precision} digits"
+            digits_left = bias.get("digits") if bias is not None else None
+            digits = (
+                ""
+                if digits_left is None or name not in FORMATS
+                else f"{digits_left:g} of {FORMATS[name].precision} digits"
+            )
             shift = bias["shift"] if bias is not None else None
             rows.append(
                 TypeRow(name or "unnamed", tally, grade, passing.get(name) or grade, ratios.get(name), shift, digits)
@@ -178,12 +182,12 @@ class Subject:
         ids = {name for result in failing for name in result.diagnosis}
         faults = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
         results = f"{plural(len(failing), 'failing result')} with values to compare"
-        others = Counter(_without_fault(result) for result in failing if not result.diagnosis)
-        if not others:
+        undiagnosed = Counter(_without_fault(result) for result in failing if not result.diagnosis)
+        if not undiagnosed:
             return f"{faults} all {results}."
-        explained = len(failing) - others.total()
+        explained = len(failing) - undiagnosed.total()
         start = f"{faults} {explained:,} of the" if explained else "No known fault explains the"
-        rest = "; ".join(f"{others[words]:,} {words}" for words in _WITHOUT_FAULT if others[words])
+        rest = "; ".join(f"{undiagnosed[cause]:,} {cause}" for cause in _WITHOUT_FAULT if undiagnosed[cause])
         without_fault = (
             f for f in self.info["findings"] if not (f["fault"] or f["expected"]) and word(f["verdict"]).told
         )

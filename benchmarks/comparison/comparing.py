@@ -69,12 +69,15 @@ def compare(before: Path, after: Path, only: Sequence[str] = ("*",), files: Sequ
         Patterns for steps, and for the files of each.
     """
     recordings = [json.loads((folder / FILE).read_text(encoding="utf-8")) for folder in (before, after)]
-    names = list(dict.fromkeys(name for each in recordings for name in each["steps"]))
+    names = list(dict.fromkeys(name for recording in recordings for name in recording["steps"]))
     chosen = [name for name in names if _matches(name, only)]
     differences: list[Difference] = []
     for name in chosen:
-        sides = [_Side(folder / name, told["places"]) for folder, told in zip((before, after), recordings, strict=True)]
-        outcomes = [told["steps"].get(name, {"not_recorded": "not asked for"}) for told in recordings]
+        sides = [
+            _Side(folder / name, recording["places"])
+            for folder, recording in zip((before, after), recordings, strict=True)
+        ]
+        outcomes = [recording["steps"].get(name, {"not_recorded": "not asked for"}) for recording in recordings]
         reasons = [outcome.get("not_recorded", "") for outcome in outcomes]
         if any(reasons):
             if not all(reasons):
@@ -84,7 +87,7 @@ def compare(before: Path, after: Path, only: Sequence[str] = ("*",), files: Sequ
         codes = [str(outcome["exit_codes"]) for outcome in outcomes]
         if codes[0] != codes[1]:
             differences.append(Difference(name, FILE, "exit_codes", "exit_codes", codes[0], codes[1]))
-        differences += (each for each in _files(name, *sides) if _matches(each.file, files))
+        differences += (difference for difference in _files(name, *sides) if _matches(difference.file, files))
     return differences
 
 
@@ -152,8 +155,8 @@ def _differing(a: Any, b: Any, field: str, path: str) -> Iterator[tuple[str, str
             if [*named[0]] != [*named[1]] and named[0].keys() == named[1].keys():
                 yield f"{field}/(order)".removeprefix("/"), path, " ".join([*named[0]][:3]), " ".join([*named[1]][:3])
         elif len(a) == len(b) and not all(isinstance(each, str) for each in (*a, *b)):
-            for number, (one, other) in enumerate(zip(a, b, strict=True)):
-                yield from _differing(one, other, f"{field}/*", f"{path}/{number}")
+            for number, (first, second) in enumerate(zip(a, b, strict=True)):
+                yield from _differing(first, second, f"{field}/*", f"{path}/{number}")
         else:
             yield from _of_items(a, b, field, path)
     elif isinstance(a, dict) and isinstance(b, dict):
@@ -166,7 +169,7 @@ def _of_keys(
     a: Mapping[str, Any], b: Mapping[str, Any], field: str, path: str, *, listed: bool
 ) -> Iterator[tuple[str, str, str, str]]:
     for key in [*a, *(key for key in b if key not in a)]:
-        # Keys with other characters are names of cases and files: their fields share one kind.
+        # Keys that are not plain words are names of cases and files: their fields share one kind.
         kind = key if not listed and _PLAIN.fullmatch(key) else "*"
         child_field = f"{field}/{kind}".removeprefix("/")
         child_path = f"{path}/{key}".removeprefix("/")
@@ -178,7 +181,7 @@ def _of_keys(
 
 def _of_items(a: list[Any], b: list[Any], field: str, path: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield items that only one of two lists has, or one difference if the order differs."""
-    counts = [Counter(json.dumps(each, sort_keys=True) for each in side) for side in (a, b)]
+    counts = [Counter(json.dumps(item, sort_keys=True) for item in side) for side in (a, b)]
     gone, new = counts[0] - counts[1], counts[1] - counts[0]
     item_field = f"{field}/*".removeprefix("/")
     if not gone and not new:
@@ -190,16 +193,16 @@ def _of_items(a: list[Any], b: list[Any], field: str, path: str) -> Iterator[tup
 
 def _named(items: list[Any]) -> dict[str, Any] | None:
     """Return the items of a list by name, with a number for repeated names; None if an item has no name."""
-    if not items or not all(isinstance(each, dict) for each in items):
+    if not items or not all(isinstance(item, dict) for item in items):
         return None
     times: Counter[str] = Counter()
     named = {}
-    for each in items:
-        name = " ".join(str(side[key]) for side in (each, each.get("result")) for key in _names(side))
+    for item in items:
+        name = " ".join(str(side[key]) for side in (item, item.get("result")) for key in _names(side))
         if not name:
             return None
         times[name] += 1
-        named[name if times[name] == 1 else f"{name} ({times[name]})"] = each
+        named[name if times[name] == 1 else f"{name} ({times[name]})"] = item
     return named
 
 

@@ -70,8 +70,8 @@ def _run(step: Step, folder: Path, python: str) -> dict[str, Any]:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir()
-    asked = [python, "-c", "import importlib.metadata as m; print(m.version('onnxspec'))"]
-    former = subprocess.run(asked, capture_output=True, text=True).stdout.startswith("0.4.")
+    version_command = [python, "-c", "import importlib.metadata as m; print(m.version('onnxspec'))"]
+    former = subprocess.run(version_command, capture_output=True, text=True).stdout.startswith("0.4.")
     codes = []
     for number, command in enumerate(step.commands):
         arguments = [part for argument in command for part in _files(argument, folder)]

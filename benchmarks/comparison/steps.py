@@ -88,8 +88,8 @@ def _certificate() -> Step:
 def _targets(names: Sequence[str], targets_file: str) -> Iterator[Step]:
     for name in names:
         for lane in CHAINED.get(name, ("",)):
-            asked = ("--targets-file", targets_file, "--target", name + lane)
-            yield Step(f"core-{name}{lane}", (("run", *asked, "--out", STORED),))
+            options = ("--targets-file", targets_file, "--target", name + lane)
+            yield Step(f"core-{name}{lane}", (("run", *options, "--out", STORED),))
 
 
 def _proofs(proven: Sequence[tuple[str, str]]) -> Iterator[Step]:

@@ -56,12 +56,12 @@ PROGRESS = Pattern(
 
 def varies(file: str, field: str) -> bool:
     """Return whether a field of a file is known to vary."""
-    return any(fnmatchcase(file, each.files) and fnmatchcase(field, each.fields) for each in VARYING)
+    return any(fnmatchcase(file, entry.files) and fnmatchcase(field, entry.fields) for entry in VARYING)
 
 
 def left_out(file: str) -> bool:
     """Return whether a whole file is known to vary."""
-    return any(fnmatchcase(file, each.files) and each.fields == "*" for each in VARYING)
+    return any(fnmatchcase(file, entry.files) and entry.fields == "*" for entry in VARYING)
 
 
 def settled(text: str, places: Mapping[str, str]) -> str:
@@ -76,7 +76,7 @@ def settled(text: str, places: Mapping[str, str]) -> str:
 def told() -> str:
     """Return the table of known variations, as Markdown."""
     lines = ["| files | fields | why it varies |", "| --- | --- | --- |"]
-    lines += [f"| `{each.files}` | `{each.fields}` | {each.reason} |" for each in VARYING]
-    lines += [f"| all | in texts: {each.instead} | {each.reason} |" for each in PATTERNS]
+    lines += [f"| `{entry.files}` | `{entry.fields}` | {entry.reason} |" for entry in VARYING]
+    lines += [f"| all | in texts: {entry.instead} | {entry.reason} |" for entry in PATTERNS]
     lines.append(f"| all | whole lines | {PROGRESS.reason} |")
     return "\n".join(lines)

@@ -83,24 +83,24 @@ class Session:
         self.linear = bool(attributes.get("linear_before_reset", 0))
         directions = 2 if self.direction == "bidirectional" else 1
         names = [n.decode().lower() for n in attributes.get("activations", [])] or DEFAULTS[self.op] * directions
-        alphas, betas = (list(attributes.get(f"activation_{each}", [])) for each in ("alpha", "beta"))
+        alphas, betas = (list(attributes.get(f"activation_{letter}", [])) for letter in ("alpha", "beta"))
         functions = []
         for name in names:
             alpha = alphas.pop(0) if name in ALPHA and alphas else ALPHA.get(name, 0.0)
             beta = betas.pop(0) if name in BETA and betas else BETA.get(name, 0.0)
             functions.append((name, alpha, beta))
-        each = len(DEFAULTS[self.op])
-        self.functions = [functions[d * each : (d + 1) * each] for d in range(directions)]
+        count = len(DEFAULTS[self.op])
+        self.functions = [functions[d * count : (d + 1) * count] for d in range(directions)]
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Return the outputs in the graph's order."""
         values = {**self.constants, **feeds}
-        given = [values[name] if name else None for name in self.inputs]
-        x, w, r, b, lengths, h, c, p = given + [None] * (8 - len(given))
-        kind = x.dtype
-        if kind not in (np.float16, np.float32, np.float64):
+        arrays = [values[name] if name else None for name in self.inputs]
+        x, w, r, b, lengths, h, c, p = arrays + [None] * (8 - len(arrays))
+        dtype = x.dtype
+        if dtype not in (np.float16, np.float32, np.float64):
             raise NotImplementedError("only float16, float32 and float64")
-        wide = np.float32 if kind == np.float16 else kind
+        wide = np.float32 if dtype == np.float16 else dtype
 
         def cast(value: Any) -> Any:
             return None if value is None else np.asarray(value, wide)
@@ -142,7 +142,7 @@ class Session:
         results = [y, last[0], last[1]]
         if self.layout:
             results = [y.transpose(2, 0, 1, 3), last[0].swapaxes(0, 1), last[1].swapaxes(0, 1)]
-        by_name = {name: np.ascontiguousarray(each, kind) for name, each in zip(self.outputs, results, strict=False)}
+        by_name = {name: np.ascontiguousarray(each, dtype) for name, each in zip(self.outputs, results, strict=False)}
         return [by_name[name] for name in self.wanted]
 
 

@@ -207,9 +207,9 @@ class Layer:
             if not len(live):
                 break
             ends = np.full(self.rows, self.steps) if "flip-padding" in self.faults else lengths
-            places = ends[live] - 1 - step if backward else np.full(len(live), step)
-            h[live], c[live] = self._cell(d, self.x[places, live], h[live], c[live])
-            y[places, live] = h[live]
+            positions = ends[live] - 1 - step if backward else np.full(len(live), step)
+            h[live], c[live] = self._cell(d, self.x[positions, live], h[live], c[live])
+            y[positions, live] = h[live]
         if "stale-end" in self.faults:
             for row in range(self.rows):
                 if 0 < lengths[row] < self.steps:
@@ -275,7 +275,7 @@ class Layer:
         return np.asarray(function(np.clip(value, -self.clip, self.clip)))
 
     def _functions(self, d: int) -> list[Any]:
-        each = len(FUNCTIONS[self.op])
+        count = len(FUNCTIONS[self.op])
         names = [name.decode() for name in self.attributes.get("activations", [])]
         names = names or FUNCTIONS[self.op] * self.directions
         alphas = list(self.attributes.get("activation_alpha", []))
@@ -284,7 +284,10 @@ class Layer:
         betas = list(self.attributes.get("activation_beta", []))
         functions = []
         for name in names:
-            name = next((known for known in [*TAKES_ALPHA, "Softplus"] if known.lower() == name.lower()), name.title())
+            name = next(
+                (candidate for candidate in [*TAKES_ALPHA, "Softplus"] if candidate.lower() == name.lower()),
+                name.title(),
+            )
             alpha = TAKES_ALPHA.get(name, 0.0)
             if name in TAKES_ALPHA and alphas:
                 alpha = alphas.pop(0)
@@ -294,7 +297,7 @@ class Layer:
             functions.append(self._function(name, self.wide.type(alpha), self.wide.type(beta)))
         if "first-activations" in self.faults:
             d = 0
-        return functions[d * each : (d + 1) * each]
+        return functions[d * count : (d + 1) * count]
 
     def _function(self, name: str, alpha: Any, beta: Any) -> Any:
         tanh = _rational if "rational-tanh" in self.faults else np.tanh

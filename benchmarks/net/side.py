@@ -47,13 +47,13 @@ def numbers(every: int) -> dict[str, Any]:
             computed = evaluate(node, inputs)
             reported = {n: a.astype(node_type(node, inputs, a)) for n, a in computed.items()}
         for accuracy in CLASSES:
-            for way, observed in (("steps", reported), ("free", {})):
+            for mode, observed in (("steps", reported), ("free", {})):
                 try:
                     expected = expect(node, inputs, observed, accuracy)
                 except ValueError as error:  # an operator with arithmetics of its own
-                    record[f"{name} {accuracy} {way}"] = str(type(error))
+                    record[f"{name} {accuracy} {mode}"] = str(type(error))
                     continue
-                record[f"{name} {accuracy} {way}"] = [
+                record[f"{name} {accuracy} {mode}"] = [
                     (e.output, e.clause, e.number.value, e.number.radius, undefined(e.number)) for e in expected
                 ]
     return record

@@ -113,7 +113,7 @@ def caught(batch: ModuleType, cases: Sequence[Case]) -> tuple[dict[str, int], li
 def shows(batch: ModuleType, fault: str) -> bool:
     """Return whether a fault shows on its own witness."""
     model, runs = batch.witness(fault)
-    sessions = [batch.prepare(model, one) for one in (None, fault)]
+    sessions = [batch.prepare(model, variant) for variant in (None, fault)]
     right, wrong = ([list(session.run(dict(feeds))) for feeds in runs][-1] for session in sessions)
     return not all(
         np.allclose(np.float64(a), np.float64(b), rtol=0, atol=_FAR.get(a.dtype.name, 1e-4), equal_nan=True)

@@ -38,9 +38,9 @@ def _module(path: Path) -> ModuleType:
 def _from_history(name: str) -> Path:
     """Return the file of a batch of v0.4.0, from git's history."""
     source = f"{COMMIT}:benchmarks/zoo/{name}.py"
-    shown = subprocess.run(["git", "show", source], cwd=_FOLDER, capture_output=True, check=False)
-    if shown.returncode:
+    result = subprocess.run(["git", "show", source], cwd=_FOLDER, capture_output=True, check=False)
+    if result.returncode:
         sys.exit(f"there is no batch {name}: it is neither in benchmarks/zoo nor in the history ({source})")
     path = Path(tempfile.mkdtemp(prefix="onnxspec-zoo-")) / f"{name}.py"
-    path.write_bytes(shown.stdout)
+    path.write_bytes(result.stdout)
     return path

@@ -41,8 +41,8 @@ def trials_of(key: str, model: bytes, read: NodeGraph, fed: Sequence[Mapping[str
     shows_all = all((bound.outputs or {}).get("Y", "") in subject.shown for bound in subject.nodes)
     if shows_all or any(bound.node.codecs for bound in subject.nodes):
         return (trial,)
-    returned = [name for bound in subject.nodes for name in (bound.outputs or {}).values()]
-    shown = (*subject.shown, *(name for name in returned if name not in subject.shown))
+    made = [name for bound in subject.nodes for name in (bound.outputs or {}).values()]
+    shown = (*subject.shown, *(name for name in made if name not in subject.shown))
     graph = Subject(subject.nodes, shown)
     return trial, Trial(companion, _showing(model, shown), first.node, feeds, graph=graph)
 

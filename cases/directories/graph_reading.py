@@ -130,15 +130,15 @@ def read_node_graph(model: onnx.ModelProto | bytes) -> NodeGraph:
     reader = _Reader(proto, constants, {name: node for node in nodes for name in node.output if name}, auxiliary)
     bound = tuple(reader.bound(node, number) for number, node in enumerate(recurrent))
     shown = tuple(value.name for value in proto.graph.output)
-    returned = {name for bound_node in bound for name in (bound_node.outputs or {}).values()}
+    made = {name for node_ in bound for name in (node_.outputs or {}).values()}
     for name in shown:
-        if name not in returned:
+        if name not in made:
             raise NotOneNode(f"the graph's output {name!r} is no output of its recurrent nodes")
     if len(set(shown)) < len(shown):
         raise NotOneNode("the graph shows an output twice")
     if unused := [node.op_type for node in auxiliary if node.output[0] not in reader.used]:
         raise NotOneNode(f"{unused[0]} stands where nothing is known of it")
-    taken = {source.tensor for bound_node in bound for source in (bound_node.inputs or {}).values()}
+    taken = {source.tensor for node_ in bound for source in (node_.inputs or {}).values()}
     inputs = tuple(value.name for value in proto.graph.input if value.name in taken)
     return NodeGraph(Subject(bound, shown), constants, inputs)
 

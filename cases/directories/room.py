@@ -49,8 +49,8 @@ class Room:
         """
         shape = tuple(dims)
         if math.prod(max(extent, 1) for extent in shape) * width > self.size:
-            text = str(shape[:8])[:100]
-            raise TooLarge(f"{what}: has shape {text}, more than the {self.size} bytes that a test case may have")
+            shown = str(shape[:8])[:100]
+            raise TooLarge(f"{what}: has shape {shown}, more than the {self.size} bytes that a test case may have")
 
     def read(self, path: Path, what: str) -> bytes:
         """Return the content of a file. Raise TooLarge before reading it, and OSError."""

@@ -58,7 +58,7 @@ def _filled(pair: Pair, axes: Mapping[str, Sequence[Any]], left: set[Pair], choi
 
 
 def _gain(row: Mapping[str, Any], name: str, left: set[Pair], ranks: Mapping[str, int], value: Any) -> int:
-    return sum(_pair(name, value, other, other_value, ranks) in left for other, other_value in row.items())
+    return sum(_pair(name, value, other, present, ranks) in left for other, present in row.items())
 
 
 def _pair(one: str, a: Hashable, other: str, b: Hashable, ranks: Mapping[str, int]) -> Pair:

@@ -278,8 +278,8 @@ class SimpleFamily(Family):
 
     def crossed(self, spec: Any, other: Any, names: Collection[str]) -> Any | None:
         """Return a case with some fields of another one; None where there is no such case."""
-        crossed = super().crossed(spec, other, names)
-        return None if crossed is None else self.settled(crossed)
+        made = super().crossed(spec, other, names)
+        return None if made is None else self.settled(made)
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
         """Return the conformance levels."""

@@ -50,8 +50,8 @@ def node_model(
         return str(extent) if named or actual is None else actual
 
     def value_of(extent: Extent) -> int | None:
-        is_known = extent.names <= sizes.keys()
-        return extent.value(sizes) if is_known else None
+        known = extent.names <= sizes.keys()
+        return extent.value(sizes) if known else None
 
     def fed(name: str) -> Any:
         array, form = inputs[name], operator.tensors.get(name)
@@ -72,16 +72,14 @@ def node_model(
         shape = [dimension(extent, value_of(extent)) for extent in form.shape(layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
-    input_names, output_names = in_places(operator.inputs, inputs), in_places(operator.outputs, node.outputs)
-    node_proto = helper.make_node(
-        node.op_type, input_names, output_names, "node", domain=node.domain or None, **node.attributes
-    )
+    given, asked = in_places(operator.inputs, inputs), in_places(operator.outputs, node.outputs)
+    made = helper.make_node(node.op_type, given, asked, "node", domain=node.domain or None, **node.attributes)
     graph = helper.make_graph(
-        [node_proto],
+        [made],
         "case",
-        [fed(name) for name in input_names if name and name not in constants],
-        [shown(name) for name in output_names if name],
-        [tensor_proto(name, inputs[name]) for name in input_names if name in constants],
+        [fed(name) for name in given if name and name not in constants],
+        [shown(name) for name in asked if name],
+        [tensor_proto(name, inputs[name]) for name in given if name in constants],
     )
     opset = operator.since_version
     opsets = [helper.make_opsetid("", _BESIDE if node.domain else opset)]

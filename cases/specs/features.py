@@ -56,7 +56,7 @@ class Observed(Struct, frozen=True, dict=True):
     @cached_property
     def functions(self) -> frozenset[str]:
         """The names of the functions that it uses."""
-        return frozenset(function.name for functions in self.configuration.activations for function in functions)
+        return frozenset(function.name for own in self.configuration.activations for function in own)
 
     @cached_property
     def magnitudes(self) -> Magnitudes:

@@ -82,8 +82,8 @@ def can_join(spec: Spec, name: str) -> bool:
     needed = _MOVES[spec.type] if name in _CHAINS else 0
     # The first node must return the outputs that the second one needs, and its document must have them.
     hands_on = name not in (*_CHAINS, "last-step") or ("Y" in spec.outputs and announced(spec))
-    has_last_step = name != "last-step" or bool(spec.T and spec.N)  # there is a last step
-    return hands_on and has_last_step and needed <= spec.node.operator.last_opset and bool(_further(spec, name))
+    there = name != "last-step" or bool(spec.T and spec.N)  # there is a last step
+    return hands_on and there and needed <= spec.node.operator.last_opset and bool(_further(spec, name))
 
 
 def join(case: Case, name: str) -> Case:
@@ -109,8 +109,8 @@ def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
             changes: list[tuple[str, dict[str, Any]]] = [(SECOND, {"clip": clip})]
             if spec.alpha is not None:
                 changes.append((FOURTH, {"alpha": tuple(a - _STEP if a > 0 else a + _STEP for a in spec.alpha)}))
-            twins = [_Further(called, replace(spec, **changed, **lone), every) for called, changed in changes]
-            return *twins, _Further(THIRD, replace(spec, **seeds, **lone), frozenset({"X", "W", "sequence_lens"}))
+            alike = [_Further(called, replace(spec, **changed, **lone), every) for called, changed in changes]
+            return *alike, _Further(THIRD, replace(spec, **seeds, **lone), frozenset({"X", "W", "sequence_lens"}))
         if name == "last-step":
             initial = spec.initial if spec.initial in ("h", "all") else "all" if spec.initial == "c" else "h"
             second = replace(spec, initial=initial, **seeds, **lone)

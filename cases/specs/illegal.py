@@ -56,8 +56,8 @@ def _breaks(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -
 
 def illegal_cases(op: str, version: int, kind: Any = CaseSpec) -> Iterator[CaseSpec]:
     """Yield an invalid model for each violation of an operator version; `kind` is the class of its cases."""
-    violations = violations_of(op, version) if kind is CaseSpec else inherited_violations(op, version, kind)
-    return (_case(op, version, violation, kind) for violation in violations)
+    there = violations_of(op, version) if kind is CaseSpec else inherited_violations(op, version, kind)
+    return (_case(op, version, violation, kind) for violation in there)
 
 
 def _case(op: str, version: int, violation: Violation, kind: type[CaseSpec]) -> CaseSpec:

@@ -91,9 +91,7 @@ def _bare(form: _Form) -> bytes:
     """Return the serialized model without its constants."""
     node, operator = form.node, form.node.operator
     domain, op_type = form.called
-    node_proto = helper.make_node(
-        op_type, form.given, form.asked, op_type.lower(), domain=domain or None, **node.attributes
-    )
+    made = helper.make_node(op_type, form.given, form.asked, op_type.lower(), domain=domain or None, **node.attributes)
     fixed = form.static
     T, N, I, H, D = form.sizes
     sizes: dict[str, Any] = {"seq_length": T, "batch_size": N} if fixed else {}
@@ -110,7 +108,7 @@ def _bare(form: _Form) -> bytes:
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
     graph = helper.make_graph(
-        [node_proto],
+        [made],
         "case",
         [info(name) for name in form.given if name and (name not in form.constant or form.held != "fixed")],
         [info(name) for name in form.asked if name],

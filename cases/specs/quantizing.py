@@ -101,8 +101,8 @@ def _holds(scheme: Scheme, name: str) -> bool:
 
 def _type_of(scheme: Scheme, name: str) -> tuple[int, bool]:
     """Return the bits of a tensor's integers, and whether they are signed."""
-    separate = name in CONSTANTS and scheme.weight_type != "same"
-    kind = scheme.weight_type if separate else scheme.quantization
+    own = name in CONSTANTS and scheme.weight_type != "same"
+    kind = scheme.weight_type if own else scheme.quantization
     return int(kind[1:]), kind.startswith("s")
 
 
@@ -289,7 +289,7 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
     """
     proto = onnx.load_model_from_string(model)
     graph = proto.graph
-    (float_node,) = graph.node
+    (made,) = graph.node
     (opset,) = (entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx"))
     needed = {name: _needed(codec) for name, codec in node.codecs.items()}
     if raises and not domain:
@@ -297,7 +297,7 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
     before: list[onnx.NodeProto] = []
     behind: list[onnx.NodeProto] = []
     held: list[TensorProto] = []
-    for kind, names, nodes in ((DEQUANTIZE, float_node.input, before), (QUANTIZE, float_node.output, behind)):
+    for kind, names, nodes in ((DEQUANTIZE, made.input, before), (QUANTIZE, made.output, behind)):
         for position, name in enumerate(names):
             codec = node.codecs.get(name)
             if codec is None:
@@ -308,11 +308,11 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
                 tensor_proto(f"{name}_zero_point", codec.zero_points),
             ]
             held += parameters
-            source, output = (name, number) if kind == DEQUANTIZE else (number, name)
+            given, output = (name, number) if kind == DEQUANTIZE else (number, name)
             home = domain or (_ELSEWHERE if needed[name] > opset else "")
             quantizing = helper.make_node(
                 quantizer_in(home, kind),
-                [source, *(tensor.name for tensor in parameters)],
+                [given, *(tensor.name for tensor in parameters)],
                 [output],
                 name=f"{name}_{kind.removesuffix('Linear').lower()}",
                 domain=home or None,
@@ -324,7 +324,7 @@ def quantized_model(model: bytes, node: Node, inputs: Arrays, *, raises: bool = 
     _retyped(graph, node, inputs)
     graph.initializer.extend(held)
     del graph.node[:]
-    graph.node.extend([*before, float_node, *behind])
+    graph.node.extend([*before, made, *behind])
     imported = {entry.domain for entry in proto.opset_import}
     for home in sorted({quantizing.domain for quantizing in (*before, *behind)} - {"", *imported}):
         proto.opset_import.append(helper.make_opsetid(home, 1))

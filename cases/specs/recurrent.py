@@ -40,12 +40,12 @@ def recurrent_case(spec: CaseSpec) -> Case:
 def _trial(spec: CaseSpec, key: str, asked: tuple[str, ...]) -> Trial:
     """Return the sessions of a case, with the requested outputs."""
     script = spec.script
-    own_inputs = inputs_of(spec)
+    own = inputs_of(spec)
     # The case's own run comes last, because readers look at it first.
     turns = [*dict.fromkeys(turn for turn in script.turns if turn != Turn(0)), Turn(0)]
-    feeds = tuple(_feed(spec, _tensors(spec, turn, own_inputs), turn) for turn in turns)
+    feeds = tuple(_feed(spec, _tensors(spec, turn, own), turn) for turn in turns)
     node = replace(spec.node, outputs=tuple(name for name in asked if name))
-    model = build_model(spec, spec.node, own_inputs, asked)
+    model = build_model(spec, spec.node, own, asked)
     course = None
     if script.needs:
         steps = [Step("run", turn.session, turns.index(turn)) for turn in script.turns]

@@ -24,7 +24,7 @@ def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES)
     Search goes beyond three of them: sizes are any, activations are any of :func:`functions_of` with any coefficients
     between those of ``alpha`` and ``beta``, outputs are any of :func:`output_subsets`.
     """
-    return {axis.name: restricted for axis in axes if axis.values and (restricted := axis.of(operator)) is not None}
+    return {axis.name: own for axis in axes if axis.values and (own := axis.of(operator)) is not None}
 
 
 @cache

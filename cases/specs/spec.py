@@ -120,8 +120,8 @@ class RecurrentSpec:
 
     def __repr__(self) -> str:
         """Return the fields that differ from their defaults, as Python source."""
-        changed = [f"{n}={v!r}" for n, usual in defaults_of(self._kind)[2:] if (v := getattr(self, n)) != usual]
-        return f"{type(self).__name__}({', '.join([repr(self.op), repr(self.version), *changed])})"
+        given = [f"{n}={v!r}" for n, usual in defaults_of(self._kind)[2:] if (v := getattr(self, n)) != usual]
+        return f"{type(self).__name__}({', '.join([repr(self.op), repr(self.version), *given])})"
 
     def __hash__(self) -> int:
         return self._hash
@@ -150,8 +150,8 @@ class RecurrentSpec:
     def to_json(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, as plain values."""
         pairs = zip(defaults_of(self._kind), _values_of(self._kind)(self), strict=True)
-        changed = {n: v for (n, default), v in pairs if v != default or n in ("op", "version", "type")}
-        return {n: list(v) if isinstance(v, tuple) else v for n, v in changed.items()}
+        given = {n: v for (n, default), v in pairs if v != default or n in ("op", "version", "type")}
+        return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle only the fields, without derived values."""
@@ -323,9 +323,9 @@ def _outputs_of(operator: OperatorVersion) -> tuple[Any, str]:
     names = operator.outputs
 
     def fits(value: Any) -> bool:
-        requested = value if isinstance(value, tuple) else ()
-        in_place = all(name in ("", expected) for name, expected in zip(requested, names, strict=False))
-        return any(requested) and len(requested) <= len(names) and in_place
+        given = value if isinstance(value, tuple) else ()
+        in_place = all(name in ("", there) for name, there in zip(given, names, strict=False))
+        return any(given) and len(given) <= len(names) and in_place
 
     return fits, f"{names}, with '' in the place of each that is not asked for"
 

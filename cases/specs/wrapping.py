@@ -157,7 +157,7 @@ def _wrapped(trial: Trial, name: str, spec: Any, feeds: tuple[Feed, ...]) -> Tri
     """Return a trial with its model rebuilt around the node."""
     model = onnx.load_model_from_string(trial.model)
     graph, node = model.graph, model.graph.node[0]
-    opset = max(_first_opset(spec, name) or 0, *(entry.version for entry in model.opset_import if not entry.domain))
+    opset = max(_first_opset(spec, name) or 0, *(each.version for each in model.opset_import if not each.domain))
     before = _Before([], [])
     through, held = _numbers(spec.node.operator), {constant.name for constant in graph.initializer}
     for position, formal in enumerate(node.input):

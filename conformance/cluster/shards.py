@@ -73,9 +73,9 @@ def run_shards(
     tasks = list(_tasks(plan))
     parts = _folder_of_shards(folder, tasks[0], resume)
     folders = {task.shard: parts / task.shard.replace("/", "-of-") for task in tasks}
-    left = [task for task in tasks if not _is_done(folders[task.shard])]
-    results = cluster.results(run_shard, left, plan.targets[0].name)
-    for count, (task, packed) in enumerate(results, len(tasks) - len(left) + 1):
+    remaining = [task for task in tasks if not _is_done(folders[task.shard])]
+    results = cluster.results(run_shard, remaining, plan.targets[0].name)
+    for count, (task, packed) in enumerate(results, len(tasks) - len(remaining) + 1):
         _unpack(packed, folders[task.shard])
         report(f"{count} of {len(tasks)} shards are back")
     merged = folder / "merged"
@@ -108,16 +108,16 @@ def _tasks(plan: Plan) -> Iterator[ShardTask]:
 def _folder_of_shards(folder: Path, task: ShardTask, resume: bool) -> Path:
     """Return the folder for shards. Raise OccupiedFolder or RecordError where it belongs to another run."""
     parts = folder / SHARDS
-    about = repr(replace(task, command=()))
+    description = repr(replace(task, command=()))
     if (folder / RESULTS).exists():
         raise OccupiedFolder(f"{folder} already holds a run: go on without --scheduler, or name another folder")
     if (parts / _PLAN).exists():
         if not resume:
             raise OccupiedFolder(f"{folder} holds shards of a run: go on with --resume, or name another folder")
-        if (parts / _PLAN).read_text(encoding="utf-8") != about:
+        if (parts / _PLAN).read_text(encoding="utf-8") != description:
             raise RecordError(f"{folder} holds shards of another run: go on with its options, or name another folder")
     parts.mkdir(parents=True, exist_ok=True)
-    (parts / _PLAN).write_text(about, encoding="utf-8")
+    (parts / _PLAN).write_text(description, encoding="utf-8")
     return parts
 
 

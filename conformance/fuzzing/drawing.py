@@ -14,8 +14,8 @@ from ...reference import operator_version
 
 _TRIES = 50
 _DRAWS = 500  # most draws are legal cases: if so many are not, there is a bug
-_CHANGED = 3  # fields that a case near another has from elsewhere
-_CROSSED = 0.75  # of the draws: a case of the profile has rare values and few features
+_CHANGED = 3  # number of fields that `altered` changes
+_CROSSED = 0.75  # share of draws that start from a case of the profile, with its rare values and few features
 
 
 def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[str]) -> Any:
@@ -23,9 +23,9 @@ def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[s
 
     Raise the error of the last draw if no draw gives a legal case.
     """
-    for left in reversed(range(_DRAWS)):
+    for remaining in reversed(range(_DRAWS)):
         op, version = random.choice(versions)
-        usable = [kind for kind in operator_version(op, version).types if kind in types]
+        usable = [type_name for type_name in operator_version(op, version).types if type_name in types]
         if not usable:
             continue
         spec = _of_version(random, op, version, random.choice(usable))
@@ -33,8 +33,8 @@ def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[s
             continue
         try:
             check_case(spec)
-        except (ValueError, TypeError):  # a CaseTextError too
-            if not left:
+        except (ValueError, TypeError):  # includes CaseTextError
+            if not remaining:
                 raise
         else:
             return spec
@@ -72,10 +72,10 @@ def altered(random: Random, spec: Any, types: Sequence[str]) -> Any:
     """Return a case that differs from ``spec`` in a few fields. ``spec`` is one whose errors nearly reach the bound."""
     family = family_of(spec.op)
     for _ in range(_TRIES):
-        other = drawn(random, [(spec.op, spec.version)], types)
-        near = family.crossed(spec, other, _some_fields(random, spec))
+        donor = drawn(random, [(spec.op, spec.version)], types)
+        near = family.crossed(spec, donor, _some_fields(random, spec))
         if near is not None and hasattr(spec, "seed"):
-            near = family.crossed(near, other, ["seed"])
+            near = family.crossed(near, donor, ["seed"])
         if near is not None and _legal(near):
             return near
     return drawn(random, [(spec.op, spec.version)], types)

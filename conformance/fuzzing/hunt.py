@@ -208,7 +208,7 @@ class Hunt:
         """Run the cases of the database first; they are either still failing or gone."""
         specs = {k.case: spec for k in self.database.found if (spec := _spec(k.case)) is not None}
         by_id = {spec.id: text for text, spec in specs.items()}
-        titles = {known.case: known for known in self.database.found}
+        titles = {entry.case: entry for entry in self.database.found}
         for result in list(self._tried(list(specs.values()))):
             text = by_id[result.probe.id]
             if result.judgement.verdict in FAILING:
@@ -284,7 +284,7 @@ class Hunt:
             failure = replace(failure, diagnosis=diagnosis, foretold=cases)
         except (TargetUnavailable, OSError):
             raise
-        except Exception as error:  # as above: it costs the failure its smallest case, or its name
+        except Exception as error:  # as above: it only affects the smallest case, or the name, of this failure
             self._record_internal_error(f"naming {first.id}", error)
         finally:
             # Runs also after an interruption, or where the target no longer starts: keep the results so far.

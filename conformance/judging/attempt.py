@@ -137,9 +137,13 @@ def answered_by(
         option = getattr(interpretations, name)
         default, *more = QUESTIONS[name].options
         rivals = [default] if option != default and asked_anew(name) else [default, *more]
-        others = [interpretations.with_choices(**{name: rival}) for rival in rivals if rival != option]
+        alternatives = [interpretations.with_choices(**{name: rival}) for rival in rivals if rival != option]
         joint = joint_questions - {name} if name in joint_questions else frozenset()
-        if not any(hold(runs, accuracy, candidate) for other in others for candidate in other.alternatives(joint)):
+        if not any(
+            hold(runs, accuracy, candidate)
+            for alternative in alternatives
+            for candidate in alternative.alternatives(joint)
+        ):
             answered[name] = option
     return answered
 

@@ -67,10 +67,10 @@ class Divergence:
         return self.place.where
 
     def __str__(self) -> str:
-        words = ", ".join(filter(None, (self.run, self.place.words)))
+        details = ", ".join(filter(None, (self.run, self.place.words)))
         first = f", the first of {self.outside} outside" if self.outside > 1 else ""
-        place = f"{self.place} ({words})" if words else str(self.place)
-        return f"{place} is {self._levels() if self.levels else self._numbers()} ({self.clause}){first}"
+        location = f"{self.place} ({details})" if details else str(self.place)
+        return f"{location} is {self._levels() if self.levels else self._numbers()} ({self.clause}){first}"
 
     def _levels(self) -> str:
         least, most = right_levels(self.must, self.bound)

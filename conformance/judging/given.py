@@ -36,8 +36,8 @@ def judge_given(outcome: Outcome, given: Sequence[Given], names: Sequence[str], 
         return not_run(outcome)
     if outcome.malformed:
         return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
-    pairs = [(wanted, outputs) for wanted, lists in zip(given, outcome.outputs, strict=True) for outputs in lists]
-    judgements = [_compared(wanted, outputs, names, rtol, atol) for wanted, outputs in pairs if wanted]
+    pairs = [(expected, outputs) for expected, lists in zip(given, outcome.outputs, strict=True) for outputs in lists]
+    judgements = [_compared(expected, outputs, names, rtol, atol) for expected, outputs in pairs if expected]
     malformed = next((one for one in judgements if one.verdict is Verdict.MALFORMED), None)
     if malformed is not None:
         return malformed

@@ -82,14 +82,14 @@ def looks_like_rounding(
         for field in ("error", "value", "narrow", "wide", "signal")
     )
     outside = np.abs(error) > narrow
-    telling = (wide >= _APART * narrow) & (wide <= _NARROW * signal) & (np.abs(value) <= _UNSATURATED * signal)
+    evident = (wide >= _APART * narrow) & (wide <= _NARROW * signal) & (np.abs(value) <= _UNSATURATED * signal)
     if wider.storage is not None:
-        telling &= _off_grid(value, wider.storage) > narrow
-    if telling.sum() < _FEWEST:
+        evident &= _off_grid(value, wider.storage) > narrow
+    if evident.sum() < _FEWEST:
         # Too few elements are evidence. A bound wider than the signal would hold anything.
         return not outside.any() or bool(np.median(wide[outside] - signal[outside]) <= 0)
     least = _ROUNDED if wider.storage is None else _STORED
-    return bool(np.mean(outside[telling]) >= least)
+    return bool(np.mean(outside[evident]) >= least)
 
 
 def has_its_signature(
@@ -110,19 +110,21 @@ def has_its_signature(
         return True
     apart = [(p.wide >= _APART * p.narrow) & (p.wide > 0) & (p.wide <= _NARROW * p.signal) for p in parts]
     shares = [np.abs(part.error[far]) / part.wide[far] for part, far in zip(parts, apart, strict=True)]
-    telling = np.concatenate([*shares, np.zeros(0)])
+    evident_shares = np.concatenate([*shares, np.zeros(0)])
     # Where functions saturate, most errors vanish.
-    return bool(telling.size) and bool(np.quantile(telling, 0.9) >= _SIZED and np.median(telling) <= _LARGE)
+    return bool(evident_shares.size) and bool(
+        np.quantile(evident_shares, 0.9) >= _SIZED and np.median(evident_shares) <= _LARGE
+    )
 
 
 def _on_grid(parts: Iterable[_Elements], form: str) -> bool:
     """Return whether all numbers are on a format's grid, and some of the expected ones are not."""
-    others = 0
+    off_grid = 0
     for part in parts:
         if (_off_grid(part.got, form) > 0).any():
             return False
-        others += int((_off_grid(part.value, form) > part.narrow).sum())
-    return others >= _FEWEST
+        off_grid += int((_off_grid(part.value, form) > part.narrow).sum())
+    return off_grid >= _FEWEST
 
 
 def looks_like_flushing(

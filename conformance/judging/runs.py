@@ -190,8 +190,8 @@ def _read(view: NodeView) -> ReadRuns | Judgement:
 
 def _altered(feeds: Sequence[int], count: int) -> Judgement:
     """Return the verdict on outputs that changed while the caller held them."""
-    which = ", ".join(str(feed + 1) for feed in feeds)
-    message = f"outputs of run {which} of {count}, held by the caller, had changed after a later run"
+    run_numbers = ", ".join(str(feed + 1) for feed in feeds)
+    message = f"outputs of run {run_numbers} of {count}, held by the caller, had changed after a later run"
     return Judgement(Verdict.UNSTABLE, "held", message=message)
 
 
@@ -289,11 +289,11 @@ def view_of(trials: Sequence[Trial], outcomes: Sequence[Outcome], judgement: Jud
 
 def _agree(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> bool:
     """Return whether a case and its all-outputs run returned the same bits for all common outputs."""
-    (names, own), (others, complete) = ((t.subject.shown, o) for t, o in zip(trials, outcomes, strict=True))
-    for lists, other_lists in zip(own.outputs, complete.outputs, strict=False):
-        if len(lists) != 1 or len(other_lists) != 1 or len(other_lists[0]) != len(others):
+    (names, outcome), (complete_names, complete) = ((t.subject.shown, o) for t, o in zip(trials, outcomes, strict=True))
+    for lists, other_lists in zip(outcome.outputs, complete.outputs, strict=False):
+        if len(lists) != 1 or len(other_lists) != 1 or len(other_lists[0]) != len(complete_names):
             return False
-        complete_outputs = _present(others, other_lists[0])
+        complete_outputs = _present(complete_names, other_lists[0])
         if any(
             _bits([array]) != _bits([complete_outputs.get(name)]) for name, array in _present(names, lists[0]).items()
         ):
@@ -333,8 +333,8 @@ def _alone(trial: Trial, bound: Bound, outcome: Outcome) -> tuple[Trial, Outcome
 
 def _lone(trial: Trial, bound: Bound, feeds: Iterable[tuple[Feed, Mapping[str, Array]]]) -> Trial:
     """Return a node as a trial of its own, from the graph's inputs and the node's inputs in each run."""
-    made = tuple(Feed(inputs, bound.fed_from(feed.fed)) for feed, inputs in feeds)
-    return replace(trial, node=trial.subject.showing(bound), feeds=made, graph=None)
+    node_feeds = tuple(Feed(inputs, bound.fed_from(feed.fed)) for feed, inputs in feeds)
+    return replace(trial, node=trial.subject.showing(bound), feeds=node_feeds, graph=None)
 
 
 def _present(names: Sequence[str], arrays: Arrays) -> dict[str, Array]:

@@ -296,13 +296,13 @@ def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
         tried: list[Mapping[str, Probe]] = []
         for versions in places:
             for name in dict.fromkeys((selection.profile, *(PROFILES[-2:] if wide else ()))):
-                lists = [by_id(name, *pair) for pair in versions]
-                hits = [probe for listing in lists for probe in _matching(pattern, listing)]
+                lists = [by_id(name, *each) for each in versions]
+                hits = [probe for each in lists for probe in _matching(pattern, each)]
                 if hits:
                     return hits
                 tried += lists
-        unlisted = [p for listing in tried for p in listing.values() if isinstance(p, UnlistedProbe)]
-        ids = [id for listing in tried for id in listing]
+        unlisted = [p for each in tried for p in each.values() if isinstance(p, UnlistedProbe)]
+        ids = [id for each in tried for id in each]
         if unlisted or not ids:
             return unlisted
         among = f" among {selection.narrowed}" if selection.narrowed else ""
@@ -332,7 +332,7 @@ def _places(pattern: str, meant: Versions, others: Versions) -> tuple[list[Versi
         ]
         if of_name:
             return [of_name], "version" in begins or bool(_WILD & set(pattern))
-    return [group for group in (meant, others) if group], bool(_WILD & set(pattern))
+    return [each for each in (meant, others) if each], bool(_WILD & set(pattern))
 
 
 def _matching(pattern: str, probes: Mapping[str, Probe]) -> list[Probe]:

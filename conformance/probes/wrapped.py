@@ -41,9 +41,9 @@ def named_target(name: str, file: Path | None = None) -> Target:
 
     Suffixes are ``+optimized`` and the name of a wrap. Raise TargetError.
     """
-    unwrapped, wrap = split_wrap(name)
-    plain = unwrapped.removesuffix(OPTIMIZED)
-    target = lane(parse_target(plain, file), plain != unwrapped)
-    if plain != unwrapped and target.name != unwrapped:
+    given, wrap = split_wrap(name)
+    plain = given.removesuffix(OPTIMIZED)
+    target = lane(parse_target(plain, file), plain != given)
+    if plain != given and target.name != given:
         raise TargetError(f"target {plain!r} has no lane {OPTIMIZED}: only onnxruntime has")
     return wrap_lane(target, wrap) if wrap else target

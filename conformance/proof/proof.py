@@ -182,13 +182,13 @@ class _Shown:
 
 
 def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[str] | None) -> _Shown:
-    shown = _Shown()
+    results = _Shown()
     for spec in specs:
         try:
-            _try_one(spec, faults, styles, shown)
+            _try_one(spec, faults, styles, results)
         except Exception as error:  # any exception is a bug of onnxspec or the operator, and fails only this case
-            shown.internal_errors.append(f"case {spec.id}: {format_internal_error(error)}")
-    return shown
+            results.internal_errors.append(f"case {spec.id}: {format_internal_error(error)}")
+    return results
 
 
 def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | None, shown: _Shown) -> None:
@@ -198,8 +198,8 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
     right = [_content(stage.outcome()) for stage in stages]
     tried = []
     for fault in faults_of(spec.op, spec.version):
-        wanted = _at_home(fault, spec) if faults is None else fault.id in faults
-        if not wanted or not _can_show(fault, spec, case.trial):
+        selected = _at_home(fault, spec) if faults is None else fault.id in faults
+        if not selected or not _can_show(fault, spec, case.trial):
             continue
         try:
             outcomes = [stage.outcome(fault) for stage in stages]
@@ -300,15 +300,15 @@ def _biased(drifts: Iterable[Drift]) -> Iterator[Kill]:
     by_row: dict[tuple[str, str, str], list[Drift]] = defaultdict(list)
     for drift in drifts:
         by_row[drift.fault, drift.spec.op, drift.spec.type].append(drift)
-    for (id, op, kind), members in by_row.items():
+    for (id, op, type_name), members in by_row.items():
         results = [result_of(SpecProbe(d.spec), "", d.judgement, 0.0, None) for d in members]
-        bias = biases(results).get(kind)
+        bias = biases(results).get(type_name)
         if bias is not None and bias["biased"]:
             limit = max(BIAS_UNITS, BIAS_ERRORS * bias["error"])
             margin = max(abs(bias["shift"]), abs(bias["scale"])) / limit
             for d in members:
                 # The limit is the threshold of a finding, so a mean at the limit counts as ENOUGH.
-                yield Kill(id, d.spec.id, op, kind, ENOUGH * margin)
+                yield Kill(id, d.spec.id, op, type_name, ENOUGH * margin)
 
 
 def _margin(judgement: Judgement, fault: Fault) -> float:
@@ -339,9 +339,9 @@ def _proof(
         of_all = of_levels if fault.layer == "levels" else present
         if faults is not None:
             of_all = [*present, *of_levels]
-        kinds = forbidden if fault.accepts else of_all
-        for op, kind in dict.fromkeys((op, t) for op, version, t in kinds if fault.applies(op, version, t)):
-            rows.append(_row_of(id, fault.clause(op), op, kind, by_row[id, op, kind]))
+        op_types = forbidden if fault.accepts else of_all
+        for op, type_name in dict.fromkeys((op, t) for op, version, t in op_types if fault.applies(op, version, t)):
+            rows.append(_row_of(id, fault.clause(op), op, type_name, by_row[id, op, type_name]))
     ops = {op for op, *_ in present}
     broken = {FAULTS[id].clause(op) for id in chosen for op in ops if FAULTS[id].concerns(op)}
     exercised = {clause.id for spec in specs for clause in clauses_exercised(spec)}

@@ -91,8 +91,8 @@ def _forbidden(trial: Trial, implementation: Implementation | Fault | None) -> O
     assert trial.violation is not None
     broken = trial.violation
     fault = implementation if isinstance(implementation, Fault) and implementation.accepts else None
-    of = trial.node.operator.known_as
-    if fault is not None and fault.concerns(of) and fault.topic == broken.topic:
+    op = trial.node.operator.known_as
+    if fault is not None and fault.concerns(op) and fault.topic == broken.topic:
         nothing = tuple(None for _ in trial.node.outputs)
         return Outcome(trial.key, "ran", "run", tuple((nothing,) for _ in trial.feeds))
     return Outcome(trial.key, "refused", "run" if broken.due == "run" else "load", message=broken.summary)
@@ -154,7 +154,7 @@ class _Followed:
         outputs = returned
         if not self.sessions.empty:  # arrays that are kept may be written to again
             outputs = tuple(None if array is None else array.copy() for array in returned)
-        index = next((k for k, other in enumerate(distinct) if all(map(_equal, outputs, other))), len(distinct))
+        index = next((k for k, earlier in enumerate(distinct) if all(map(_equal, outputs, earlier))), len(distinct))
         if index == len(distinct):
             distinct.append(outputs)
         self._returned[step.number].append(index)

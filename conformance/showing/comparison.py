@@ -112,9 +112,9 @@ class Comparison:
     def _checked(self, output: str, index: tuple[int, ...]) -> dict[str, Any]:
         c, got = self.configuration, self.run.outputs.get(output)
         of_output = [k for k, e in enumerate(self.expectations) if e.output == output]
-        about = (self.expectations[k].about for k in of_output)
+        masks = (self.expectations[k].about for k in of_output)
         number = next(
-            (k for k, mask in zip(of_output, about, strict=True) if mask is None or mask[index]), of_output[0]
+            (k for k, mask in zip(of_output, masks, strict=True) if mask is None or mask[index]), of_output[0]
         )
         e, ratio = self.expectations[number], self.ratios[number]
         shape, undefined = c.shape_of(output), e.number.doubt

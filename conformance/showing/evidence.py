@@ -98,13 +98,13 @@ def _node(model: bytes) -> dict[str, Any]:
         text = onnx.printer.to_text(nodes[0] if len(nodes) == 1 else read.graph).strip()
     except Exception:  # the printer knows few types; the model itself is beside this
         text = ", ".join(node.op_type for node in nodes)
-    asked = [name for name in nodes[0].output if name] if len(nodes) == 1 else [v.name for v in read.graph.output]
+    outputs = [name for name in nodes[0].output if name] if len(nodes) == 1 else [v.name for v in read.graph.output]
     return {
         "node": _short(text),
         "nodes": len(nodes),
         "opset": max((o.version for o in read.opset_import), default=None),
         "ir_version": read.ir_version,
-        "asked": asked,
+        "asked": outputs,
     }
 
 
@@ -223,8 +223,8 @@ class _Surroundings:
     def rows(self) -> Rows:
         """Return the largest error over radius of every row of the batch at every step."""
         c = self.comparison.configuration
-        here, total = self.direction * c.N + self.row, len(c.directions) * c.N
-        shown_rows = window(total, _ROWS, here)
+        index, total = self.direction * c.N + self.row, len(c.directions) * c.N
+        shown_rows = window(total, _ROWS, index)
         indices = [divmod(number, c.N) for number in shown_rows]
         planes = [self._of_row(d, n) for d, n in indices]
         steps = self.comparison.steps
@@ -232,7 +232,7 @@ class _Surroundings:
             [f"{c.directions[d]} {n}" if len(c.directions) > 1 else str(n) for d, n in indices],
             total,
             [int(steps[d].lengths[n]) for d, n in indices],
-            here - shown_rows.start,
+            index - shown_rows.start,
             list(self.shown),
             c.T,
             [[_judged(_largest(plane[s])) for s in self.shown] for plane in planes],
@@ -276,13 +276,13 @@ def codecs_of(node: Node) -> dict[str, str]:
 
 def _codec_text(codec: Codec) -> str:
     """Return type, scale and zero point as text; for channels also their number, and the ranges of both."""
-    kind = codec.dtype.name
+    type_name = codec.dtype.name
     scales, zeros = np.atleast_1d(codec.scales), np.atleast_1d(codec.zero_points)
     if not isinstance(codec, Channels):
-        return f"{kind}, scale {scales[0]:.6g}, zero point {zeros[0]}"
+        return f"{type_name}, scale {scales[0]:.6g}, zero point {zeros[0]}"
     scale = f"scale {_span(f'{scales.min():.6g}', f'{scales.max():.6g}')}"
     zero = f"zero point {_span(str(zeros.min()), str(zeros.max()))}"
-    return f"{kind}, {len(scales)} channels along axis {codec.axis}, {scale}, {zero}"
+    return f"{type_name}, {len(scales)} channels along axis {codec.axis}, {scale}, {zero}"
 
 
 def _span(low: str, high: str) -> str:

@@ -28,43 +28,45 @@ def tables_of(view: NodeView, accuracy: str, interpretations: Interpretations) -
     accuracy, interpretations
         Name of the accuracy class by which the target is judged, and the interpretations that it follows.
     """
-    shown = comparison_of(view, accuracy, interpretations)
-    c = shown.configuration
-    if shown.title:
-        yield Text(shown.title)
+    comparison = comparison_of(view, accuracy, interpretations)
+    c = comparison.configuration
+    if comparison.title:
+        yield Text(comparison.title)
     ran = bool(view.outcomes) and view.outcomes[0].status == "ran"
-    if not shown.steps:
+    if not comparison.steps:
         if ran:
-            yield _first_line(shown)
-        yield _elements_table(shown)
+            yield _first_line(comparison)
+        yield _elements_table(comparison)
         return
     if not c.N:
         yield Text("The batch has no rows: every output is empty.")
         return
     if ran:
-        yield _first_line(shown)
+        yield _first_line(comparison)
     if not c.T:
         yield Text("The sequence has no steps: there are no gates.")
     else:
-        if shown.main in shown.run.outputs:
-            yield Text(f"Each step is computed from the {shown.main} that the target reported for the step before.")
+        if comparison.main in comparison.run.outputs:
+            yield Text(
+                f"Each step is computed from the {comparison.main} that the target reported for the step before."
+            )
         else:
             yield Text("Each step is computed from the one before it.")
         yield Text("x: which step of X is taken; then gates and states, as the equations name them.")
-    for unit in shown.units():
+    for unit in comparison.units():
         yield Text()
         if c.T:
-            yield _steps_table(shown, unit)
-        if shown.states:
-            yield _states_table(shown, unit)
+            yield _steps_table(comparison, unit)
+        if comparison.states:
+            yield _states_table(comparison, unit)
 
 
 def _cells(element: Element) -> list[str]:
     """Return four cells: expected, bound, actual, error/bound. Levels have no bound, and their distance as the
     error."""
     assert element.must is not None
-    shown, value = apart(element.must if element.got is None else element.got, element.must)
-    got = "" if element.got is None else shown
+    got_text, value = apart(element.must if element.got is None else element.got, element.must)
+    got = "" if element.got is None else got_text
     if element.convention:
         return [value, "convention", got, "differs (allowed)" if element.outside else ""]
     if element.bounds is not None:
@@ -89,9 +91,9 @@ def _first_line(comparison: Comparison) -> Text:
     note = "; only a convention says so" if e.conventional else ""
     element = comparison.check(place.output, place.index)
     must, _, got, _ = _cells(element)
-    kind = "level " if element.levels else ""
+    prefix = "level " if element.levels else ""
     return Text(
-        f"First difference at {at or place}: {place} is {kind}{got}, must be {kind}{must} ({e.clause}{note})",
+        f"First difference at {at or place}: {place} is {prefix}{got}, must be {prefix}{must} ({e.clause}{note})",
         style="yellow" if note else "red",
     )
 
@@ -126,9 +128,9 @@ def _steps_table(comparison: Comparison, unit: Unit) -> Table:
     interesting = {worst, *outside[:1], *([first] if first is not None else [])}
 
     has_target = main in comparison.run.outputs
-    beside = ("got", _error_of(comparison, main)) if has_target else ()
+    target_columns = ("got", _error_of(comparison, main)) if has_target else ()
     title = f"Step by step, {c.directions[direction]}, row {row}, unit {k}"
-    table = _table(title, "", "step", "x", *steps.numbers, f"{main} must be", "error bound", *beside)
+    table = _table(title, "", "step", "x", *steps.numbers, f"{main} must be", "error bound", *target_columns)
     before = -1
     for s in _shown_steps(c.T, length, interesting):
         if s != before + 1:

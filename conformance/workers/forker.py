@@ -80,8 +80,8 @@ class Forker:
             data = self._receive()
             if not data:
                 os._exit(0)
-            *whole, lines = (lines + data).split(b"\n")
-            for line in whole:
+            *complete, lines = (lines + data).split(b"\n")
+            for line in complete:
                 command = json.loads(line.decode("ascii"))
                 if "release" in command:
                     with contextlib.suppress(ChildProcessError):
@@ -120,8 +120,8 @@ class Forker:
     def _receive(self) -> bytes:
         item = array.array("i")
         data, extra, _, _ = self._socket.recvmsg(1 << 16, socket.CMSG_SPACE(8 * item.itemsize))
-        for level, kind, content in extra:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+        for level, message_type, content in extra:
+            if level == socket.SOL_SOCKET and message_type == socket.SCM_RIGHTS:
                 item.frombytes(content[: len(content) - len(content) % item.itemsize])
         self._descriptors += item.tolist()
         return data

@@ -54,16 +54,16 @@ class ForkServer:
     def __init__(self, target: Target) -> None:
         if not may_fork(target):
             raise NotForked("its adapter does not declare it, or its worker is not Python's on this machine")
-        here, there = socket.socketpair()
-        self._socket, self._lines, self._lock = here, b"", threading.Lock()
+        parent_end, child_end = socket.socketpair()
+        self._socket, self._lines, self._lock = parent_end, b"", threading.Lock()
         self._ended: dict[int, int] = {}
         interpreter = target.command[0] if target.command else sys.executable
         environment = {**os.environ, **target.environment, **ONE_THREAD}
         try:
-            with there:
+            with child_end:
                 self._process = subprocess.Popen(
                     [interpreter, str(_FORKER)],
-                    stdin=there.fileno(),
+                    stdin=child_end.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     env=environment,
@@ -71,12 +71,12 @@ class ForkServer:
                     start_new_session=True,
                 )
         except OSError as error:
-            here.close()
+            parent_end.close()
             raise NotForked(str(error)) from None
         start = json.dumps({"adapter": adapter_source(target.adapter)}).encode()
         try:
-            here.settimeout(_LOAD_LIMIT)
-            here.sendall(len(start).to_bytes(8, "little") + start)
+            parent_end.settimeout(_LOAD_LIMIT)
+            parent_end.sendall(len(start).to_bytes(8, "little") + start)
             answer = self._answer("ready", _LOAD_LIMIT)
         except OSError as error:
             answer = {"no": str(error)}
@@ -118,8 +118,8 @@ class ForkServer:
                 if key in answer or "no" in answer:
                     return answer
                 continue
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._socket], [], [], left)[0]:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([self._socket], [], [], remaining)[0]:
                 raise TimeoutError("no answer")
             data = self._socket.recv(1 << 16)
             if not data:
@@ -131,11 +131,11 @@ class ForkServer:
         deadline = time.monotonic() + (3600.0 if seconds is None else seconds)
         with self._lock:
             while pid not in self._ended:
-                left = deadline - time.monotonic()
+                remaining = deadline - time.monotonic()
                 try:
-                    self._answer("ended", max(left, 0.001))
+                    self._answer("ended", max(remaining, 0.001))
                 except TimeoutError:
-                    if left <= 0:
+                    if remaining <= 0:
                         return None
                 except OSError:  # the forking process is gone
                     self._ended[pid] = -signal.SIGKILL

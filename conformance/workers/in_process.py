@@ -82,8 +82,8 @@ def _followed(job: Job, adapter: _Adapter) -> worker.Sessions:
     models = (job.model, *(course.models if course is not None else ()))
     feeds, attempts = (
         # The runner gets the arrays unchanged: bfloat16 keeps the type of ml_dtypes.
-        [{name: ("", array) for name, array in feed.items()} for feed in some]
-        for some in (job.feeds, course.attempts if course is not None else ())
+        [{name: ("", array) for name, array in feed.items()} for feed in feed_list]
+        for feed_list in (job.feeds, course.attempts if course is not None else ())
     )
     sessions = worker.Sessions(adapter, models, feeds)
     for _ in range(REPEATS):

@@ -43,19 +43,19 @@ def launch_of(target: Target) -> Launch:
     """Return the command that starts a target's worker. Raise TargetUnavailable for an unknown placeholder."""
     path = Path(worker.__file__)
     source = path.read_text(encoding="utf-8")
-    words: list[str] = []
+    arguments: list[str] = []
     for part in target.command or (sys.executable, "{worker}"):
         if part == "{stdin}":
-            words += _CONSOLE
+            arguments += _CONSOLE
             continue
         if re.fullmatch(r"\{[a-z]+\}", part) and part not in PLACEHOLDERS:
             placeholders = ", ".join(PLACEHOLDERS)
             raise TargetUnavailable(f"the command has {part}, which stands for nothing: there are {placeholders}")
         part = part.replace("{stdin}", " ".join(_CONSOLE))
-        words.append({"{worker}": str(path), "{source}": source}.get(part, part))
+        arguments.append({"{worker}": str(path), "{source}": source}.get(part, part))
     if _wants_watcher(target):
-        words = [sys.executable, "-I", "-S", str(path), "--watch", *words]
-    return Launch(tuple(words), _line(source) if reads_its_source(target.command) else b"")
+        arguments = [sys.executable, "-I", "-S", str(path), "--watch", *arguments]
+    return Launch(tuple(arguments), _line(source) if reads_its_source(target.command) else b"")
 
 
 def _wants_watcher(target: Target) -> bool:

@@ -173,7 +173,7 @@ def abilities_of(hello: Any, ready: Any) -> frozenset[str]:
     Ignore unknown words and values that are not lists.
     """
     declared = [hello] if ready is None else [hello, ready]
-    sets = [{word for word in words if word in ABILITIES} if isinstance(words, list) else set() for words in declared]
+    sets = [{word for word in value if word in ABILITIES} if isinstance(value, list) else set() for value in declared]
     return frozenset(set.intersection(*sets))
 
 

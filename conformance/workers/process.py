@@ -159,14 +159,14 @@ class TargetProcess:
         The target's own faults never raise. If no worker starts any more, the remaining outcomes are "unavailable".
         """
         source = iter(jobs)
-        again: deque[Job] = deque()  # jobs to send before the rest of `source`
+        retries: deque[Job] = deque()  # jobs to send before the rest of `source`
         flight = _Flight()
         singly = 0  # number of next jobs that are sent one by one
         why = ""  # reason for the next job's second try
         try:
             while True:
                 try:
-                    self._fill(source, again, flight, singly)
+                    self._fill(source, retries, flight, singly)
                     if not flight.jobs:
                         return
                     if flight.jobs[0].left_out is not None:
@@ -180,7 +180,7 @@ class TargetProcess:
                         self._discard()
                 except TargetUnavailable as error:
                     message = f"no worker starts any more: {error}"
-                    for job in chain(flight.clear(), again, source):
+                    for job in chain(flight.clear(), retries, source):
                         yield Outcome(job.key, "unavailable", message=message, captured=error.captured)
                     return
                 except WorkerLost as lost:
@@ -190,10 +190,10 @@ class TargetProcess:
                     unclear = not begun and singly == 0
                     if unclear or (lost.doubtful and not why):
                         why = str(lost)
-                        again.extendleft(reversed(lost_jobs))
+                        retries.extendleft(reversed(lost_jobs))
                         singly = max(singly, len(lost_jobs) if unclear else 1)
                         continue
-                    again.extendleft(reversed(lost_jobs[1:]))
+                    retries.extendleft(reversed(lost_jobs[1:]))
                 singly = max(0, singly - 1)
                 (self.hangs.hung if outcome.status == "timed-out" else self.hangs.worked)(job.traits)
                 yield replace(outcome, again=why) if why else outcome
@@ -331,5 +331,5 @@ def _job_header(number: int, job: Job, payload: worker.Payload) -> dict[str, Any
 
 def not_tried(job: Job, lacking: frozenset[str]) -> Outcome:
     """Return the outcome of a job that needs abilities which a target's sessions do not declare."""
-    words = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in lacking)
-    return Outcome(job.key, "not-tried", message=f"the target's worker does not say that its sessions take {words}")
+    text = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in lacking)
+    return Outcome(job.key, "not-tried", message=f"the target's worker does not say that its sessions take {text}")

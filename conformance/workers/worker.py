@@ -38,14 +38,14 @@ import stat
 import struct
 import sys
 from opcode import opname
-from time import monotonic, perf_counter, sleep  # by themselves: a runtime may put something else into `time`
+from time import monotonic, perf_counter, sleep  # imported as names: a runtime may replace attributes of `time`
 from types import ModuleType
 from typing import Any, NamedTuple
 
 PROTOCOL = 1
 MAGIC = b"ONXSPEC1"
 SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")  # abilities of sessions beyond runs in turn
-CAPTURE_VARIABLE = "ONNXSPEC_CAPTURE"  # names the capture file (device:inode) that the parent handed over as stderr
+CAPTURE_VARIABLE = "ONNXSPEC_CAPTURE"  # the capture file (device:inode) that the parent passed as stderr
 
 _PREFIX = struct.Struct("<8sIQ")
 _ALIGNMENT = 16  # of each buffer in a body: the widest element, complex128
@@ -58,7 +58,7 @@ _WRITE_AT_ONCE = 1 << 20  # frames up to this size are joined and written in one
 _FILE_LIMIT = 1 << 30  # bytes in any file: a runtime that prints without end must not fill the disk
 _MESSAGE_LIMIT = 500
 _ADAPTER_FILE = "<adapter>"  # name of an adapter's source text in tracebacks
-_OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")  # how C++ and onnxruntime's arenas say it
+_OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")  # messages of C++ and of onnxruntime's arenas
 _CAPTURE_LIMIT = 4000
 _GRACE = 1.0  # seconds for a process to end by itself after its parent is gone
 _PROGRAM_GRACE = 6.0  # the same for a program: enough for the last output of a worker on another machine
@@ -112,8 +112,8 @@ def write_frame(descriptor: int, header: dict[str, Any], payload: Payload | None
 def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
     """Return `text` as one line of at most `limit` characters (and a mark where it was cut), unprintable ones
     escaped."""
-    words = " ".join(text[: 4 * limit].split())
-    safe = words if words.isprintable() else "".join(map(_escape, words))
+    text_line = " ".join(text[: 4 * limit].split())
+    safe = text_line if text_line.isprintable() else "".join(map(_escape, text_line))
     return safe if len(safe) <= limit and len(text) <= 4 * limit else safe[:limit] + " ..."
 
 
@@ -142,8 +142,8 @@ class Capture:
 
     def __init__(self) -> None:
         status = os.fstat(2)
-        mine = f"{status.st_dev}:{status.st_ino}"
-        if not stat.S_ISREG(status.st_mode) or os.environ.get(CAPTURE_VARIABLE) != mine:
+        identity = f"{status.st_dev}:{status.st_ino}"
+        if not stat.S_ISREG(status.st_mode) or os.environ.get(CAPTURE_VARIABLE) != identity:
             # Not started by a parent on this machine: the file behind stderr must not be emptied.
             import tempfile
 
@@ -262,12 +262,12 @@ def _watched(incoming: int, grace: float) -> int | None:
     import select
     import signal
 
-    asked: list[int] = []
+    requests: list[int] = []
     wake, waker = os.pipe()  # gets a byte with every signal
     os.set_blocking(waker, False)
     _adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and closes our input
-    before = signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
+    before = signal.signal(signal.SIGTERM, lambda number, frame: requests.append(number))
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     _limit_resource("RLIMIT_CORE", 0)
@@ -292,7 +292,7 @@ def _watched(incoming: int, grace: float) -> int | None:
         status = _reaped(child)
         if status is not None:
             break
-        if asked or (deadline and monotonic() > deadline):
+        if requests or (deadline and monotonic() > deadline):
             os.kill(child, signal.SIGKILL)
         for descriptor, _ in poller.poll(pause):
             if descriptor == wake:
@@ -301,7 +301,7 @@ def _watched(incoming: int, grace: float) -> int | None:
                 poller.unregister(descriptor)
                 pause, deadline = 50, monotonic() + grace  # the parent is gone, so the process should end by itself
     _end_descendants()
-    if asked:
+    if requests:
         os._exit(0)
     return status
 
@@ -527,8 +527,8 @@ class FrameReader:
 
     def _refuse(self) -> None:
         if self._begun:
-            shown = one_line(bytes(self._buffer[:80]).decode("utf-8", "backslashreplace"), 100)
-            raise ProtocolError("bytes that are no frame: " + shown)
+            sample = one_line(bytes(self._buffer[:80]).decode("utf-8", "backslashreplace"), 100)
+            raise ProtocolError("bytes that are no frame: " + sample)
 
 
 def _unbuffer_c_output() -> None:
@@ -692,9 +692,8 @@ class Sessions:
         self._originals = [{name: array.tobytes() for name, (_, array) in feed.items()} for feed in feeds]
         self._kept = 0
         self.seen: list[list[list[Tensor | None]]] = [[] for _ in feeds]
-        self.returned: list[list[int]] = [
-            [] for _ in feeds
-        ]  # for each run of a feed, the index of its result in `seen`
+        # For each run of a feed, the index of its result in `seen`.
+        self.returned: list[list[int]] = [[] for _ in feeds]
         self.changed: set[str] = set()
         self.altered: set[int] = set()
         self.malformed = ""

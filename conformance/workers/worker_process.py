@@ -55,9 +55,9 @@ _MARGIN = 1 << 20  # bytes in a body beside the outputs: alignment
 _SMALL = 1 << 14
 _PAUSE = 0.001
 _GRACE = 1.0  # seconds beyond a limit for a report that is already on its way
-_TICK = 0.5  # seconds between looks at the clock while nothing comes
+_TICK = 0.5  # seconds between checks of the clock while nothing arrives
 _ASLEEP = 1.0  # a check that is this late shows that this process did not run: stopped, or starved by the machine
-_END_LIMIT = 5.0  # seconds for the watcher to end all that a target has started
+_END_LIMIT = 5.0  # seconds for the watcher to end all processes of a target
 _CONNECTION = 255  # exit code of ssh when the connection failed
 _LAST_WORDS = 4.0  # seconds for a remote worker to report how it ended
 
@@ -116,9 +116,8 @@ class WorkerProcess:
         self._mark = f"{worker.CAPTURE_VARIABLE}={status.st_dev}:{status.st_ino}"
         name, _, mark = self._mark.partition("=")
         environment = {**os.environ, **target.environment, name: mark}
-        worker_variables: dict[str, str | None] = dict(
-            target.environment
-        )  # ssh and docker do not pass the environment on
+        # The start message repeats the environment: ssh and docker do not pass it on.
+        worker_variables: dict[str, str | None] = dict(target.environment)
         if may_fork(target):  # NumPy is loaded as in the forking process, before the caller's environment is restored
             worker_variables |= {variable: environment.get(variable) for variable in ONE_THREAD}
             environment |= ONE_THREAD
@@ -156,7 +155,7 @@ class WorkerProcess:
                 stderr=self._capture,
                 env=environment,
                 cwd=folder or None,
-                start_new_session=True,  # out of reach of Ctrl-C; and it can be ended with all that it started
+                start_new_session=True,  # out of reach of Ctrl-C, and a group that can be killed as a whole
             )
         except OSError as error:
             self._capture.close()
@@ -186,9 +185,9 @@ class WorkerProcess:
                     heard += data
                     if not data or worker.MAGIC in heard:
                         self._spoken.set()
-                came = time.monotonic()
-                self._incoming.put((came - self._away, data))
-                self._away += time.monotonic() - came
+                arrived = time.monotonic()
+                self._incoming.put((arrived - self._away, data))
+                self._away += time.monotonic() - arrived
                 if len(data) < _SMALL:
                     time.sleep(_PAUSE)
 
@@ -400,5 +399,5 @@ def _telling_line(text: str) -> str:
     """Return the last line that looks like an error message, since a trace or greeting may follow it; else the last
     line."""
     lines = text.strip().splitlines()
-    telling = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
-    return worker.one_line(telling, 200)
+    error_line = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
+    return worker.one_line(error_line, 200)

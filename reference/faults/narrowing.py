@@ -163,13 +163,13 @@ def of_unit_blocks(block: int) -> Narrowing:
 
 
 def _other_functions(c: Computation, altered: Computation) -> bool:
-    original, other = c.configuration, altered.configuration
-    return original.activations != other.activations or original.clips != other.clips
+    one, other = c.configuration, altered.configuration
+    return one.activations != other.activations or one.clips != other.clips
 
 
 def _other_equations(c: Computation, altered: Computation) -> bool:
-    original, other = c.configuration, altered.configuration
-    chosen = original.cell.equations, original.coupled, original.linear_before_reset
+    one, other = c.configuration, altered.configuration
+    chosen = one.cell.equations, one.coupled, one.linear_before_reset
     return chosen != (other.cell.equations, other.coupled, other.linear_before_reset)
 
 

@@ -224,7 +224,7 @@ def _goes(fault: Fault, scope: Scope) -> bool:
     rest, mark, inner = fault.id.rpartition(_MARK)
     inner = inner if mark else ""
     if inner and (inner in _DIRECTIONS or not (scope.id in _DIRECTIONS or (scope.wide and _MARK not in rest))):
-        return False  # allowed orders: a tensor, then some units, then a direction
+        return False  # only a direction may be combined with another scope
     if fault.topic.startswith("session"):
         kept = any(scope.id in _inputs(op) for op in fault.operators)
         return fault.topic == "session.stateless" and fault.layer != "form" and (kept or scope.id in _DIRECTIONS)

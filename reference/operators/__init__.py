@@ -1,4 +1,4 @@
-"""Operators: the common protocol, and a sub-package for each operator."""
+"""Operators: what they have in common, and a sub-package for each."""
 
 # Documented in docs/operators.md.
 from .described import Described as Described

@@ -44,11 +44,11 @@ def readings(
     """Yield `usual` and then each other combination of options of the named questions, without combinations that are
     equivalent for all these nodes and inputs."""
     asked = [*asked]
-    seen: set[tuple[Hashable, ...]] = set()
+    known: set[tuple[Hashable, ...]] = set()
     for interpretations in usual.alternatives(open_questions):
         meaning = tuple(operator_for(node).meaning(node, inputs, interpretations) for node, inputs in asked)
-        if meaning not in seen:
-            seen.add(meaning)
+        if meaning not in known:
+            known.add(meaning)
             yield interpretations
 
 

@@ -49,7 +49,7 @@ class Observation(Protocol):
     def size(self) -> int: ...
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[NDArray[Any]]:
-        """Return the values of outputs that the fault leaves uninitialized, so that any number is possible."""
+        """Return masks of the outputs that the fault leaves undefined: uninitialized memory, any number."""
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
@@ -160,10 +160,10 @@ class Predicted:
                 wrong = self._expect(
                     self._node, run.inputs, run.outputs, accuracy or self._accuracy, interpretations, faults
                 )
-                for correct, predicted in zip(right, wrong, strict=True):
-                    if correct.conventional:
+                for must, predicted in zip(right, wrong, strict=True):
+                    if must.conventional:
                         continue  # nothing is judged by it, so it is no evidence
-                    evidence = _bits(correct, predicted, run.outputs[predicted.output])
+                    evidence = _bits(must, predicted, run.outputs[predicted.output])
                     if evidence is None:
                         return None
                     bits += evidence

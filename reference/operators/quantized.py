@@ -1,7 +1,7 @@
 """A node between DequantizeLinear and QuantizeLinear, judged as one: the composition of their documents.
 
-Inputs are quantized levels, and each level represents one number. Outputs are levels of numbers that are known within
-an interval: mostly one level is right, and two if the interval contains a tie.
+Inputs are quantized levels, each of which stands for one number. Outputs are the levels of numbers that are known
+within an interval: mostly one level is right, and two if the interval contains a tie.
 
 How the state passes from step to step is an open question with two right answers: ``float``, as the documents of
 the three nodes define it, and ``quantized``, as in kernels that store levels only. A target must use one throughout.
@@ -45,7 +45,7 @@ _NEAR = 0.45
 
 _OPERANDS = 3.0
 """Factor of radii. A kernel may multiply the sum of products of levels by a scale, or dequantize and round each
-operand: two more roundings for each product, in addition to at least n roundings of a sum of n products."""
+operand: two more roundings for each product, beside the n roundings or more of a sum of n products."""
 
 _CEILINGS = {8: 2, 16: 64}
 """The number of levels that a class may allow, by bits. With more than 2 of 256 levels, small faults would pass for
@@ -194,17 +194,17 @@ class Quantized(Operator):
         if usual and alone and allowed.exact_possible:
             for name, value in self.operator.evaluate(plain, numbers, choices).items():
                 free[name] = Bounded(value, np.zeros_like(value), allowed)
-        y_codec = _of_output(node, "Y")
-        if Y is None or Y.shape != c.shape_of("Y") or (y_codec is not None and not y_codec.ordered):
+        own = _of_output(node, "Y")
+        if Y is None or Y.shape != c.shape_of("Y") or (own is not None and not own.ordered):
             return free
         reported = _steps_first(Y, c)
-        if y_codec is None:
+        if own is None:
             states = arithmetic.reported_state(reported.astype(np.float64))
         elif requantized and not by_level:
-            states = arithmetic.reported_state(y_codec.dequantized(reported.astype(np.int64)))
+            states = arithmetic.reported_state(own.dequantized(reported.astype(np.int64)))
         else:
             start = _steps_first(free["Y"], c)
-            states = arithmetic.feedback(_behind(reported, y_codec, start, _ends(start, self._operands)))
+            states = arithmetic.feedback(_behind(reported, own, start, _ends(start, self._operands)))
         stepped = self.operator.bounds(plain, numbers, arithmetic, choices, states)
         return {name: _tighter(stepped[name], free[name]) for name in free}
 
@@ -239,8 +239,8 @@ class Quantized(Operator):
             answer = {name: known[name].value.astype(c.format.dtype) for name in node.outputs}
         else:
             answer = self.operator.answer(_plain(node), numbers, faults, interpretations, fed=numbers, memory=memory)
-        outputs = _shown(node, answer)
-        return {name: _typed(array, node.codecs.get(name)) for name, array in outputs.items()}
+        shown = _shown(node, answer)
+        return {name: _typed(array, node.codecs.get(name)) for name, array in shown.items()}
 
     def answering(self, node: Node, inputs: Arrays) -> Callable[..., Outputs]:
         """Share nothing: faults of quantization change the node."""
@@ -303,7 +303,7 @@ def _state_codec(node: Node) -> Affine | None:
 
 
 def _of_output(node: Node, name: str) -> Affine | None:
-    """Return the codec of an output, or None. Codecs of outputs are always per tensor."""
+    """Return the codec of an output, which is per tensor behind a node, or None."""
     codec = node.codecs.get(name)
     assert codec is None or isinstance(codec, Affine)
     return codec
@@ -373,22 +373,22 @@ def _raw(number: Bounded) -> tuple[Array, Array]:
 
 
 def _behind(levels: Array, codec: Affine, free: Bounded, ends: tuple[Array, Array]) -> Bounded:
-    """Return the states that reported levels may represent: half a level around each, intersected with the `ends` of a
+    """Return the states that reported levels may stand for: half a level around each, intersected with the `ends` of a
     free run. If the intersection is empty, the target is already wrong, and the next step starts from its level."""
     whole = levels.astype(np.int64)
     half = codec.scale * (0.5 + 2.0**-20 * (1 + np.abs(whole - codec.zero_point)))
-    number = codec.dequantized(whole)
-    low = np.where(whole <= codec.lowest, -np.inf, number - half)
-    high = np.where(whole >= codec.highest, np.inf, number + half)
+    shown = codec.dequantized(whole)
+    low = np.where(whole <= codec.lowest, -np.inf, shown - half)
+    high = np.where(whole >= codec.highest, np.inf, shown + half)
     least, greatest = ends
-    doubt = _doubts(free, number.shape)
+    doubt = _doubts(free, shown.shape)
     least, greatest = np.where(doubt, -np.inf, least), np.where(doubt, np.inf, greatest)
     within = np.maximum(low, least), np.minimum(high, greatest)
     apart = within[0] > within[1]
     low, high = np.where(apart, low, within[0]), np.where(apart, high, within[1])
     # A saturated level bounds the state on one side only.
     unknown = ~(np.isfinite(low) & np.isfinite(high))
-    low, high = np.where(unknown, number, low), np.where(unknown, number, high)
+    low, high = np.where(unknown, shown, low), np.where(unknown, shown, high)
     return Bounded((low + high) / 2, (high - low) / 2, free.budget, unknown if unknown.any() else None)
 
 

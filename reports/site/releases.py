@@ -131,10 +131,10 @@ def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
                 key=lambda rank: rank[:3],
             )
             releases.append(Release(version, subject))
-            for other_complete, siblings, _, other in rest:
+            for other_complete, siblings, _, left_out in rest:
                 fewer = other_complete == complete and siblings < releases_in[id(subject.run)]
                 more = "other releases beside" if fewer else "more on"
-                remarks.append(f"{other.run.name}: left out, {subject.run.name} has {more} {name} {version}")
+                remarks.append(f"{left_out.run.name}: left out, {subject.run.name} has {more} {name} {version}")
         runtimes.append(Runtime(name, tuple(releases)))
     return runtimes, remarks
 

@@ -60,8 +60,8 @@ def node_test(spec: Spec) -> str:
     outputs = {value.name: _array(sets[-1].outputs[value.name]) for value in model.graph.output}
     if sum(array.size for array in (*inputs.values(), *outputs.values())) > MOST_NUMBERS:
         raise UserError(f"more than {MOST_NUMBERS:,} numbers are no test that anybody reads; choose a smaller case")
-    about = _about(spec, fairness, len(sets))
-    return "\n".join(_lines(_test_name(spec, node), about, model, node, inputs, outputs)) + "\n"
+    comment = _about(spec, fairness, len(sets))
+    return "\n".join(_lines(_test_name(spec, node), comment, model, node, inputs, outputs)) + "\n"
 
 
 def _lone_node(model: onnx.ModelProto) -> onnx.NodeProto:
@@ -108,8 +108,8 @@ def _lines(
         yield f"        # {line}"
     yield from _indented("node = ", _node_source(node))
     yield ""
-    for what, array in (*inputs.items(), *outputs.items()):
-        yield from _indented(f"{_variable(what)} = ", _array_source(array))
+    for name_of, array in (*inputs.items(), *outputs.items()):
+        yield from _indented(f"{_variable(name_of)} = ", _array_source(array))
     yield ""
     yield "        expect("
     yield "            node,"
@@ -123,8 +123,8 @@ def _lines(
 def _test_name(spec: Spec, node: onnx.NodeProto) -> str:
     """Return a name like ``test_gru_seq_length``: the parts of the case's id without version, sizes and digest."""
     parts = [part for part in spec.id.split(".")[1:] if not re.fullmatch(r"T\d+N\d+\w*|[0-9a-f]{6}", part)]
-    words = ["seq_length" if part.startswith("lengths-") else _WORDS.get(part, part) for part in parts]
-    name = re.sub(r"[^a-z0-9]+", "_", "_".join(filter(None, words)).lower()).strip("_")
+    name_parts = ["seq_length" if part.startswith("lengths-") else _WORDS.get(part, part) for part in parts]
+    name = re.sub(r"[^a-z0-9]+", "_", "_".join(filter(None, name_parts)).lower()).strip("_")
     return f"test_{node.op_type.lower()}_{name or 'defaults'}"
 
 
@@ -134,14 +134,14 @@ def _about(spec: Spec, fairness: Fairness, sets: int) -> str:
     stated = [clause for clause in clauses_exercised(spec) if clause.may_fail]
     topics = [re.split(r"[-\d]", part)[0] for part in spec.id.split(".")[3:-2]]
     special = next((c for topic in topics for c in stated if c.id.split(".")[1].startswith(topic)), stated[0])
-    words = f"{special.text.rstrip('.')}. "
-    words += "The outputs are computed in float64 and rounded once."
+    text = f"{special.text.rstrip('.')}. "
+    text += "The outputs are computed in float64 and rounded once."
     if fairness.largest > 1:
-        words += f" A correct {fairness.output} may differ by {fairness.largest:.3g} times the runner's tolerance."
+        text += f" A correct {fairness.output} may differ by {fairness.largest:.3g} times the runner's tolerance."
     if sets > 1:
         runs = "run" if sets == 2 else "runs"
-        words += f" In its session {sets - 1} {runs} came before it, which a node test cannot say."
-    return words
+        text += f" In its session {sets - 1} {runs} came before it, which a node test cannot say."
+    return text
 
 
 def _variable(name: str) -> str:

@@ -140,8 +140,8 @@ class Browser:
             length = b"\xfe" + struct.pack(">H", len(data))
         else:
             length = b"\xff" + struct.pack(">Q", len(data))
-        masked = int.from_bytes(data, "big") ^ int.from_bytes((mask * (len(data) // 4 + 1))[: len(data)], "big")
-        self._socket.sendall(b"\x81" + length + mask + masked.to_bytes(len(data), "big"))
+        whole = int.from_bytes(data, "big") ^ int.from_bytes((mask * (len(data) // 4 + 1))[: len(data)], "big")
+        self._socket.sendall(b"\x81" + length + mask + whole.to_bytes(len(data), "big"))
         while True:
             message = self._message()
             if message.get("id") == self._number:
@@ -199,9 +199,9 @@ class Browser:
 
     def key(self, name: str, code: int = 0, text: str = "", modifiers: int = 0) -> None:
         """Press a key; ``text`` is the text that it types. Modifiers: 8 is shift."""
-        event = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        self.command("Input.dispatchKeyEvent", type="keyDown", **event, **({"text": text} if text else {}))
-        self.command("Input.dispatchKeyEvent", type="keyUp", **event)
+        both = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        self.command("Input.dispatchKeyEvent", type="keyDown", **both, **({"text": text} if text else {}))
+        self.command("Input.dispatchKeyEvent", type="keyUp", **both)
 
     def click(self, selector: str) -> None:
         """Click with the mouse in the middle of the first element that matches a selector."""

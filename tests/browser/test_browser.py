@@ -315,10 +315,10 @@ def test_all_of_it_by_keyboard(browser: Browser, folder: Path) -> None:
     for key, code, wanted in (("ArrowDown", 40, 2), ("ArrowDown", 40, 3), ("ArrowUp", 38, 2)):
         browser.key(key, code)
         browser.settle(f"document.activeElement.closest('tr')?.rowIndex === {wanted}")
-    extent = browser.js(
+    place = browser.js(
         "(() => { const b = document.activeElement.getBoundingClientRect(); return [b.top, b.bottom]; })()"
     )
-    assert 0 <= extent[0] < extent[1] <= DESKTOP[1]
+    assert 0 <= place[0] < place[1] <= DESKTOP[1]
     browser.key("Enter", 13, "\r")
     browser.settle("document.getElementById('detail').open")
     browser.key("Escape", 27)
@@ -337,14 +337,14 @@ def test_everything_that_can_be_used_is_reached_by_tab_and_seen(browser: Browser
     seen = set()
     for _ in range(usable + 2):
         browser.key("Tab", 9)
-        outline, position = browser.js(
+        outline, place = browser.js(
             "(() => { const e = document.activeElement;"
             " const all = [...document.querySelectorAll('*')];"
             " return [getComputedStyle(e).outlineStyle, e === document.body ? -1 : all.indexOf(e)]; })()"
         )
-        if position >= 0:
+        if place >= 0:
             assert outline != "none", browser.js("document.activeElement.outerHTML.slice(0, 300)")
-            seen.add(position)
+            seen.add(place)
     assert len(seen) == usable
 
 
@@ -375,7 +375,7 @@ def test_nothing_sticks_out_sideways(browser: Browser, folder: Path, width: int)
     for address in pages(folder):
         browser.open(address)
         assert browser.js("document.documentElement.scrollWidth") <= width, address
-        # An element wider than the window scrolls by itself, and the keyboard must reach it.
+        # Elements wider than the window scroll by themselves; the keyboard must reach them for that.
         wide = browser.js(
             "[...document.querySelectorAll('main *')].filter((e) => e.scrollWidth > e.clientWidth + 1"
             " && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.tabIndex < 0).length"
@@ -387,7 +387,7 @@ def test_two_targets_fit_on_a_desk_without_scrolling(browser: Browser, folder: P
     browser.open(index(folder))
     sizes = browser.js("[...document.querySelectorAll('#matrix .scroll')].map((e) => [e.scrollWidth, e.clientWidth])")
     assert sizes
-    assert all(width <= room for width, room in sizes), sizes
+    assert all(whole <= room for whole, room in sizes), sizes
 
 
 def _checker() -> str | None:

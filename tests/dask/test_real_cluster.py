@@ -124,7 +124,7 @@ def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path
     run.send_signal(signal.SIGINT)
     _, message = run.communicate(timeout=60)
     assert run.returncode == 130
-    *_, last = message.decode().splitlines()  # after the lines on shards that had finished
+    *_, last = message.decode().splitlines()  # behind lines on shards that were back by then
     assert last.startswith("onnxspec: interrupted; what was obtained is in")
     again = subprocess.run(command_line(*arguments, "--resume", "--quiet"), env=kin, timeout=100, capture_output=True)
     assert again.returncode == 1, again.stderr
@@ -152,19 +152,19 @@ def test_a_cluster_of_this_machine_s_processors(plan: Plan, tmp_path: Path) -> N
 def test_what_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, greeting: bytes, reason: str) -> None:
     """Something else listens at the address: a server that waits for a request, or one with another protocol."""
     monkeypatch.setattr("onnxspec.conformance.cluster.connection._CONNECT_SECONDS", 1.0)
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", 0)) as other:
 
         def greet() -> None:
             with suppress(OSError):
                 for _ in range(2):  # the first connection probes, the second speaks the protocol
-                    connection, _ = server.accept()
+                    connection, _ = other.accept()
                     connection.sendall(greeting)
-                    opened.append(connection)
+                    kept.append(connection)
 
-        opened: list[socket.socket] = []
+        kept: list[socket.socket] = []
         Thread(target=greet, daemon=True).start()
-        url = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        url = f"tcp://127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(ClusterError, match=f"no scheduler answers at {url}: {reason}"), cluster_at(url):
             pass
-        for connection in opened:
+        for connection in kept:
             connection.close()

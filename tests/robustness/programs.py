@@ -98,10 +98,10 @@ def model(shape: Sequence[int | str] | None = (2, 3), producer: str = "") -> onn
     """Return a model that returns its input."""
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("X", "Y")]
     graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"])], "g", values[:1], values[1:])
-    proto: onnx.ModelProto = helper.make_model(
+    made: onnx.ModelProto = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 14)], producer_name=producer
     )
-    return proto
+    return made
 
 
 def targets_file(folder: Path, name: str, opening: str = "", **keys: object) -> Path:

@@ -48,9 +48,9 @@ def sparse(path: Path, size: int) -> None:
 
 
 def huge_dimension(folder: Path) -> None:
-    proto, inputs = lstm()
-    del proto.graph.input[0].type.tensor_type.shape.dim[:]
-    tensor(put(folder, proto, inputs), (1 << 40, 0, 2), raw_data=b"")
+    made, inputs = lstm()
+    del made.graph.input[0].type.tensor_type.shape.dim[:]
+    tensor(put(folder, made, inputs), (1 << 40, 0, 2), raw_data=b"")
 
 
 def huge_empty(folder: Path) -> None:
@@ -58,8 +58,8 @@ def huge_empty(folder: Path) -> None:
 
 
 def many_steps(folder: Path) -> None:
-    proto, inputs = lstm()
-    path = put(folder, proto, inputs)
+    made, inputs = lstm()
+    path = put(folder, made, inputs)
     tensor(path, (1 << 20, 0, 2), raw_data=b"")
 
 
@@ -83,12 +83,12 @@ def large_tolerance(folder: Path) -> None:
 
 
 def external(folder: Path, times: int, size: int) -> None:
-    proto = model()
+    made = model()
     for number in range(times):
-        weight = proto.graph.initializer.add(name=f"W{number}", data_type=TensorProto.FLOAT, dims=[size // 4])
+        weight = made.graph.initializer.add(name=f"W{number}", data_type=TensorProto.FLOAT, dims=[size // 4])
         weight.data_location = TensorProto.EXTERNAL
         weight.external_data.add(key="location", value="weights")
-    put(folder, proto, {"X": X})
+    put(folder, made, {"X": X})
     (folder / "weights").touch()
     sparse(folder / "weights", size)
 

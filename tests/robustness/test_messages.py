@@ -198,11 +198,11 @@ def _understood(header: bytes, body: bytes, sensible: Callable[[Any], bool]) -> 
     try:
         message = message_of(header)
         if isinstance(message, Report):
-            outcome = outcome_of(Job("k", b"", ({"X": X},)), 2, message, body)
-            assert sensible(outcome)
-            assert outcome.message.isprintable()
-            assert outcome.malformed.isprintable()
-            assert np.isfinite(outcome.seconds)
+            made = outcome_of(Job("k", b"", ({"X": X},)), 2, message, body)
+            assert sensible(made)
+            assert made.message.isprintable()
+            assert made.malformed.isprintable()
+            assert np.isfinite(made.seconds)
     except worker.ProtocolError as error:
         refusal = str(error)
     assert refusal.isprintable()
@@ -211,14 +211,14 @@ def _understood(header: bytes, body: bytes, sensible: Callable[[Any], bool]) -> 
 @given(st.binary(max_size=64), st.integers(1, 70))
 @settings(max_examples=300, deadline=None)
 def test_a_stream_of_any_bytes_gives_frames_or_an_error_of_protocol(data: bytes, size: int) -> None:
-    stream = b"".join(worker.pack_frame({"n": 1})) + data
+    whole = b"".join(worker.pack_frame({"n": 1})) + data
     reader = worker.FrameReader(1 << 12, 1 << 12)
     frames = []
     try:
-        for at in range(0, len(stream), size):
-            reader.feed(stream[at : at + size])
+        for at in range(0, len(whole), size):
+            reader.feed(whole[at : at + size])
             while (frame := reader.next_raw()) is not None:
                 frames.append(frame)
     except worker.ProtocolError:
         pass
-    assert frames or size > len(stream)
+    assert frames or size > len(whole)

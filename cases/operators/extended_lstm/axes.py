@@ -150,11 +150,9 @@ def _fill_data(spec: Any, draft: TensorDraft) -> None:
 
 
 def _saturates(o: Any) -> bool:
-    arrays, codecs = o.configuration.given, o.configuration.affine
+    given, codecs = o.configuration.given, o.configuration.affine
     return any(
-        bool(
-            (arrays[name] < affine.least - affine.scale).any() or (arrays[name] > affine.greatest + affine.scale).any()
-        )
+        bool((given[name] < affine.least - affine.scale).any() or (given[name] > affine.greatest + affine.scale).any())
         for name, affine in codecs.items()
     )
 

@@ -72,9 +72,9 @@ def numbers(spec: Any, name: str) -> tuple[float, float]:
 def _forbidden(name: str) -> Iterator[Violation]:
     scale, zero = f"{name}_scale", f"{name}_zero_point"
     for attribute in (scale, zero):
-        name_in_id = attribute.replace("_", "-")
+        words = attribute.replace("_", "-")
         yield broken(
-            f"{name_in_id}-absent", "scales.required", "scale-absent", f"there is no {attribute}", without(attribute)
+            f"{words}-absent", "scales.required", "scale-absent", f"there is no {attribute}", without(attribute)
         )
     yield broken(f"{name}-scale-list", "scales", "scale-list", f"{scale} is a list", set_to(scale, [0.5, 0.25]))
     kinds = ((zero, "float", "FLOAT", 32768.0), (scale, "int", "INT", 1))

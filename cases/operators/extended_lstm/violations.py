@@ -23,8 +23,8 @@ def each(*changes: Change) -> Change:
     """Return a change that makes several changes in order."""
 
     def change(draft: Draft) -> None:
-        for step in changes:
-            step(draft)
+        for one in changes:
+            one(draft)
 
     return change
 

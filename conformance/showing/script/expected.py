@@ -42,9 +42,11 @@ def expected_of(case: Case, accuracy: str) -> Iterator[str]:
         if content in seen:
             continue
         seen.add(content)
-        words = [name] if len(right) > 1 else []
+        parts = [name] if len(right) > 1 else []
         label = (
-            ", ".join(words + [f"{each} {getattr(interpretations, each)}" for each in sorted(open_questions)])
+            ", ".join(
+                parts + [f"{question} {getattr(interpretations, question)}" for question in sorted(open_questions)]
+            )
             or "expected"
         )
         start = f'    "{label}": ['

@@ -174,8 +174,8 @@ def _imports(standard: Iterable[str], runtime: Runtime) -> Iterator[str]:
 def _started(target: Target) -> Iterator[str]:
     # The command that starts a target's worker shows how to start the script.
     command = [part for part in target.command if part not in ("{worker}", "{source}")]
-    words = [*(f"{name}={value}" for name, value in target.environment.items()), *command]
-    if words:
-        text = "The target is started with: " + " ".join(shlex.join(words).split())
+    parts = [*(f"{name}={value}" for name, value in target.environment.items()), *command]
+    if parts:
+        text = "The target is started with: " + " ".join(shlex.join(parts).split())
         yield ""
         yield from textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ")

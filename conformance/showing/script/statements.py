@@ -23,8 +23,8 @@ def array_text(values: NDArray[Any], dtype: str) -> str:
     """Return an expression for a tensor of few elements, without line breaks."""
     if not values.size:
         return f'np.zeros({values.shape}, "{dtype}")'
-    words = (repr(v) if np.isfinite(v) else f"np.{v}".replace("np.-", "-np.") for v in values.ravel().tolist())
-    return f'np.array([{", ".join(words)}], "{dtype}").reshape({values.shape})'
+    literals = (repr(v) if np.isfinite(v) else f"np.{v}".replace("np.-", "-np.") for v in values.ravel().tolist())
+    return f'np.array([{", ".join(literals)}], "{dtype}").reshape({values.shape})'
 
 
 def wrapped(line: str) -> Iterator[str]:
@@ -125,13 +125,13 @@ def model_of(case: Case) -> Iterator[str]:
     """Yield source that makes the case's model with onnx.helper."""
     model = onnx.load_model_from_string(case.trial.model)
     graph = model.graph
-    kind = onnx.TensorProto.DataType.Name
+    type_name_of = onnx.TensorProto.DataType.Name
 
     def info(value: onnx.ValueInfoProto) -> str:
         tensor = value.type.tensor_type
         shape = f"[{', '.join(map(_dimension, tensor.shape.dim))}]" if tensor.HasField("shape") else "None"
-        words = f'"{value.name}", TensorProto.{kind(tensor.elem_type)}, {shape}'
-        return f"helper.make_tensor_value_info({words})"
+        arguments = f'"{value.name}", TensorProto.{type_name_of(tensor.elem_type)}, {shape}'
+        return f"helper.make_tensor_value_info({arguments})"
 
     given = {name for feed in case.trial.feeds for name in feed.inputs}
     for tensor in graph.initializer:
@@ -152,19 +152,21 @@ def model_of(case: Case) -> Iterator[str]:
     constants = ", ".join(f'"{tensor.name}": {tensor.name}' for tensor in graph.initializer)
     raw = "bits(array)" if case.spec.type == "bfloat16" else "array"
     if constants:
-        type_ = f"TensorProto.{kind(graph.initializer[0].data_type)}"
+        type_ = f"TensorProto.{type_name_of(graph.initializer[0].data_type)}"
         if len({tensor.data_type for tensor in graph.initializer}) > 1:
             type_ = "helper.np_dtype_to_tensor_dtype(array.dtype)"
             if case.spec.type == "bfloat16":
                 type_ = f"TensorProto.BFLOAT16 if array.dtype == np.float32 else {type_}"
-        made = f"helper.make_tensor(name, {type_}, array.shape, {raw}.tobytes(), raw=True)"
-        yield from ("weights = [", f"    {made}", f"    for name, array in {{{constants}}}.items()", "]")
+        expression = f"helper.make_tensor(name, {type_}, array.shape, {raw}.tobytes(), raw=True)"
+        yield from ("weights = [", f"    {expression}", f"    for name, array in {{{constants}}}.items()", "]")
     node_list = "nodes" if len(nodes) > 1 else "[node]"
     yield f'graph = helper.make_graph({node_list}, "{graph.name}", inputs, outputs{", weights" * bool(constants)})'
     opsets = ", ".join(f'helper.make_opsetid("{opset.domain}", {opset.version})' for opset in model.opset_import)
     yield f"opsets = [{opsets}]"
-    made = f"graph, opset_imports=opsets, ir_version={model.ir_version}, producer_name={source(model.producer_name)}"
-    yield f"model = helper.make_model({made})"
+    expression = (
+        f"graph, opset_imports=opsets, ir_version={model.ir_version}, producer_name={source(model.producer_name)}"
+    )
+    yield f"model = helper.make_model({expression})"
     yield f"NAMES = {source([value.name for value in graph.output])}"
 
 
@@ -177,10 +179,10 @@ def _dimension(dimension: onnx.TensorShapeProto.Dimension) -> str:
 def _node(node: onnx.NodeProto) -> str:
     """Return an expression for a node."""
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    words = "".join(f", {name}={attribute(value)}" for name, value in sorted(attributes.items()))
+    keywords = "".join(f", {name}={attribute(value)}" for name, value in sorted(attributes.items()))
     domain = f', domain="{node.domain}"' if node.domain else ""
     names = f"{source(node.input)}, {source(node.output)}"
-    return f'helper.make_node("{node.op_type}", {names}, name="{node.name}"{domain}{words})'
+    return f'helper.make_node("{node.op_type}", {names}, name="{node.name}"{domain}{keywords})'
 
 
 def _constant(tensor: onnx.TensorProto) -> str:

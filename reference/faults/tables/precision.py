@@ -63,10 +63,10 @@ fault("precision.weights-eight-bit", "equations",
 def _by_kernel(compute: Compute, c: Computation, types: tuple[str, ...], style: Callable[[str], Style],
                form: Format | None = None) -> Outputs:
     """Return the outputs of a kernel of a style, for tensors of these types; others are computed correctly."""
-    tensor_format = c.configuration.format
-    if tensor_format.name not in types:
+    own = c.configuration.format
+    if own.name not in types:
         return compute(c)
-    kernel = Kernel(style(tensor_format.name), tensor_format if form is None else form)
+    kernel = Kernel(style(own.name), own if form is None else form)
     outputs = run(c.configuration, c.inputs, kernel, c.reported(compute.observed))
     return {name: kernel.stored(array).astype(np.float64) for name, array in outputs.items()}
 

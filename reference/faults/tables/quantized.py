@@ -44,13 +44,13 @@ def _at_zero(codec: Codec) -> Codec:
 
 def _as(codecs: Codecs, name: str, other: str, field: str) -> Codecs:
     """Return one tensor's codec with another's scale or zero point, if both are per tensor and the value is valid."""
-    target, source = codecs.get(name), codecs.get(other)
-    if not isinstance(target, Affine) or not isinstance(source, Affine):
+    own, theirs = codecs.get(name), codecs.get(other)
+    if not isinstance(own, Affine) or not isinstance(theirs, Affine):
         return {}
-    value = getattr(source, field)
-    if field == "zero_point" and not target.lowest <= value <= target.highest:
+    value = getattr(theirs, field)
+    if field == "zero_point" and not own.lowest <= value <= own.highest:
         return {}
-    return {name: replace(target, **{field: value})}
+    return {name: replace(own, **{field: value})}
 
 
 def _scales_of_w(codecs: Codecs) -> Codecs:

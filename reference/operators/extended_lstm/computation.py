@@ -124,8 +124,8 @@ class ExtendedComputation(Stages):
         else:
             seen = None
         hidden, _ = states_of(configuration, operands, arithmetic, 0, seen)
-        output = arithmetic.quantized(hidden, self.shown) if self.node.T else hidden
-        return (in_order(output, order) if self.realigned else output)[:, np.newaxis]
+        shown = arithmetic.quantized(hidden, self.shown) if self.node.T else hidden
+        return (in_order(shown, order) if self.realigned else shown)[:, np.newaxis]
 
     def _one_direction(self, d: int) -> Configuration:
         """Return one direction of the node as an LSTM configuration."""
@@ -141,11 +141,11 @@ class ExtendedComputation(Stages):
 
     def _tensors(self, d: int) -> dict[str, Operand]:
         """Return the operands of one direction."""
-        node, part = self.node, slice(self.weights[d], self.weights[d] + 1)
+        node, own = self.node, slice(self.weights[d], self.weights[d] + 1)
         tensors = dict(node.tensors)
         if self.quantized is not Stages.quantized:
             tensors = {n: self.quantized(n, node.affine[n], array) for n, array in node.given.items()}
-        tensors = {name: operand if name == "X" else operand[part] for name, operand in tensors.items()}
+        tensors = {name: operand if name == "X" else operand[own] for name, operand in tensors.items()}
         tensors["X"] = self.rows(tensors["X"])
         if "B" in tensors:
             biases = self.biases((tensors["B"].value[:, : 4 * node.H], tensors["B"].value[:, 4 * node.H :]))

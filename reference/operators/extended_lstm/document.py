@@ -113,8 +113,8 @@ def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -
     for name, value in attributes.items():
         if not isinstance(value, _KINDS[operator.attributes[name]]) or isinstance(value, bool):
             raise _illegal("attributes.types", f"{name} is {value!r}, which is not of its type")
-    values = {name: text_of(value) if isinstance(value, bytes) else value for name, value in attributes.items()}
-    for diagnostic in diagnostics(operator, attributes, values.get):
+    given = {name: text_of(value) if isinstance(value, bytes) else value for name, value in attributes.items()}
+    for diagnostic in diagnostics(operator, attributes, given.get):
         raise _illegal(*diagnostic)
     format_of_inputs(operator, inputs, _illegal)
     sizes_of_inputs(node, inputs, 2, 0, _illegal)
@@ -129,7 +129,7 @@ def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -
     tensors = {name: Operand.of(affine[name], array) for name, array in inputs.items()}
     lstm = configure(PLAIN, inputs)
     return ExtendedLSTM(
-        **{item.name: getattr(lstm, item.name) for item in fields(lstm)},
+        **{each.name: getattr(lstm, each.name) for each in fields(lstm)},
         tensors=tensors,
         y=affine.get("Y"),
         given=inputs,

@@ -159,8 +159,8 @@ def _batch_ignored(stages: Stages) -> Stages:
 
 
 def _without_single_elements(sums: Sums) -> Array:
-    products = [a.value @ b.value.T for a, b in ((sums.x, sums.w), (sums.h, sums.r)) if a.value.shape[-1] == 1]
-    return np.asarray(-sum(products) if products else 0.0)
+    one = [a.value @ b.value.T for a, b in ((sums.x, sums.w), (sums.h, sums.r)) if a.value.shape[-1] == 1]
+    return np.asarray(-sum(one) if one else 0.0)
 
 
 of("extended.sizes.first-input-only", "shapes.one",

@@ -197,8 +197,8 @@ def test_a_second_output_that_was_dropped_is_found_or_owned_up_to(inside: Inside
     assert sum("other things of what came back" in flaw for flaw in dropped.flaws) >= unstable
     both = replay(forged(tmp_path / "r", tmp_path / "both", second_outputs_dropped_and_repeats_mended))
     assert not both.counts["unstable"]
-    claim = "that no repeated run returned anything else"
-    assert reported(both)[claim] == reported(honest).get(claim, 0) + unstable
+    word = "that no repeated run returned anything else"
+    assert reported(both)[word] == reported(honest).get(word, 0) + unstable
 
 
 def test_changes_of_inputs_that_were_dropped_are_owned_up_to(inside: Inside, tmp_path: Path) -> None:
@@ -208,8 +208,8 @@ def test_changes_of_inputs_that_were_dropped_are_owned_up_to(inside: Inside, tmp
     assert modified
     emptied = replay(forged(tmp_path / "r", tmp_path / "emptied", changes_emptied))
     assert not emptied.counts["input-modified"]
-    claim = "that no run changed its inputs, or what it had returned"
-    assert reported(emptied)[claim] == reported(honest).get(claim, 0) + modified
+    word = "that no run changed its inputs, or what it had returned"
+    assert reported(emptied)[word] == reported(honest).get(word, 0) + modified
 
 
 def fresh_copied(rows: Rows) -> Rows:
@@ -294,9 +294,9 @@ OWNED: dict[str, tuple[Callable[[Rows], Rows], str]] = {
 def test_what_a_vendors_machine_can_invent_is_said_to_rest_on_its_word(
     name: str, certified_run: Path, certified_files: Files, tmp_path: Path
 ) -> None:
-    edit, claim = OWNED[name]
+    edit, word = OWNED[name]
     folder = forged(certified_run, tmp_path / "run", edit)
-    assert reported(replay(folder))[claim]
+    assert reported(replay(folder))[word]
     files = packed(folder)
     if edit is not fresh_copied:  # the fresh copies may be what the target returned
         assert files["run/results.jsonl"] != certified_files["run/results.jsonl"]

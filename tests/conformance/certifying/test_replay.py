@@ -30,17 +30,17 @@ def test_every_verdict_is_reached_again_and_other_bits_are_none(inside: Inside, 
     done = inside(*RUN, "--out", "run")
     assert done.code == 1, done.err
     run = tmp_path / "run"
-    verdicts: set[Verdict] = set()
+    seen: set[Verdict] = set()
     for name in ("onnxruntime", "backend:lengths_ignored"):
         again = replay(run, name)
         assert not again.flaws
         assert not list(again.differing())
-        verdicts |= {result.verdict for result in again.results}
+        seen |= {result.verdict for result in again.results}
         by_case = {result.case: result for result in again.results}
         for case, claimed in again.claimed.items():
             for key in ("reason", "clause", "where", "interpretations", "accuracy", "judged", "worst", "diagnosis"):
                 assert getattr(by_case[case], key) == getattr(claimed, key), (case, key)
-    assert verdicts & BY_NUMBERS >= {Verdict.PASS, Verdict.WRONG}
+    assert seen & BY_NUMBERS >= {Verdict.PASS, Verdict.WRONG}
     with pytest.raises(RecordError, match="several targets"):
         replay(run)
     line = next(line for line in recorded_in(run) if line.jobs[0].status == "ran")

@@ -145,8 +145,8 @@ def test_fresh_cases_show_all_that_levels_require_of_every_operator_version_and_
             cases = family.challenge(op, version, dtype, "some nonce")
             assert len({spec.id for spec in cases}) == len(cases)
             for level in family.levels(op, version):
-                features = frozenset[str]().union(*(family.features(spec) for spec in cases if level.holds(spec)))
-                assert features >= set(level.requires), (op, version, dtype, level.name)
+                shown = frozenset[str]().union(*(family.features(spec) for spec in cases if level.holds(spec)))
+                assert shown >= set(level.requires), (op, version, dtype, level.name)
     assert family_of("RNN").challenge("RNN", 14, "float32", "a") != family_of("RNN").challenge(
         "RNN", 14, "float32", "b"
     )
@@ -157,8 +157,8 @@ def test_levels_are_nested() -> None:
         levels = family_of(op).levels(op, version)
         for probe in probes().values():
             if isinstance(probe, SpecProbe) and (probe.op, probe.version) == (op, version):
-                holds = [level.holds(probe.spec) for level in levels]
-                assert holds == sorted(holds)
+                held = [level.holds(probe.spec) for level in levels]
+                assert held == sorted(held)
 
 
 def test_errors_that_lean_are_told_and_deny_only_the_class_that_excludes_them() -> None:

@@ -84,8 +84,8 @@ def of_quark(domain: str, prefix: str) -> onnx.ModelProto:
     weights, scale = weights_of("LSTM", 2), np.float32(0.0003)
     names = (f"{prefix}QuantizeLinear", f"{prefix}DequantizeLinear")
     quantize, dequantize = (partial(helper.make_node, name, domain=domain) for name in names)
-    constants = {"scale": np.array(scale), "zero": np.array(32768, np.uint16)}
-    constants |= {n: (np.rint(weights[n] / scale) + 32768).astype(np.uint16) for n in "WRB"}
+    held = {"scale": np.array(scale), "zero": np.array(32768, np.uint16)}
+    held |= {n: (np.rint(weights[n] / scale) + 32768).astype(np.uint16) for n in "WRB"}
     attributes = {
         f"{n}_{part}": value for n in "xwrby" for part, value in (("scale", float(scale)), ("zero_point", 32768))
     }
@@ -98,4 +98,4 @@ def of_quark(domain: str, prefix: str) -> onnx.ModelProto:
         dequantize(["Y_levels", "scale", "zero"], ["back"]),
     ]
     nodes[5].domain = domain
-    return model_of(nodes, {"X": (T, 1, I)}, constants, 17, outputs=("back",), domains={domain: 1})
+    return model_of(nodes, {"X": (T, 1, I)}, held, 17, outputs=("back",), domains={domain: 1})

@@ -134,10 +134,10 @@ def test_states_in_the_order_of_the_other_layout() -> None:
         ]
         assert all("swapped" in p.message and "Swap the first two axes" in p.advice for p in problems)
         assert checked.unchecked == ()
-        fixed = with_states(
+        known = with_states(
             layout, tuple(5 if e == "n" else e for e in X), tuple(5 if e == "n" else e for e in states), version
         )
-        errors = [p.message for p in fixed.problems if p.level is Level.ERROR]
+        errors = [p.message for p in known.problems if p.level is Level.ERROR]
         assert len(errors) == 2
         assert all("are swapped" in message and not message.startswith("X") for message in errors)
     assert with_states(1, ("n", T, I), ("n", 1, H)).problems == ()
@@ -217,8 +217,8 @@ def test_nodes_without_inputs_or_outputs_break_nothing() -> None:
     ]
     constants = {**W, "lens": np.array([1, 2], np.int32), "shape": np.array([0, 0, -1], np.int64)}
     for k in range(len(around)):
-        nodes = around[k : k + 1] if around[k].op_type != "Transpose" else around[k - 1 : k + 1]
-        checked = check_model(model_of([*nodes, node], {"X": ("t", "n", I), "h": (1, 1, H)}, constants))
+        one = around[k : k + 1] if around[k].op_type != "Transpose" else around[k - 1 : k + 1]
+        checked = check_model(model_of([*one, node], {"X": ("t", "n", I), "h": (1, 1, H)}, constants))
         assert ("/rnn", "LSTM-14") in checked.nodes
         assert not any(unchecked.internal_error for unchecked in checked.unchecked), checked.unchecked
     checked = check_model(model_of([*around, node], {}, constants))

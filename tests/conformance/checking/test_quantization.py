@@ -158,14 +158,14 @@ def test_models_of_a_real_quantizer(op: str, tmp_path: Path) -> None:
 
     logging.disable(logging.WARNING)
     try:
-        path = tmp_path / "static.onnx"
+        made = tmp_path / "static.onnx"
         quantization.quantize_static(
-            tmp_path / "plain.onnx", path, Reader(), quantization.QuantFormat.QDQ, op_types_to_quantize=[op]
+            tmp_path / "plain.onnx", made, Reader(), quantization.QuantFormat.QDQ, op_types_to_quantize=[op]
         )
         quantization.quantize_dynamic(tmp_path / "plain.onnx", tmp_path / "dynamic.onnx")
     finally:
         logging.disable(logging.NOTSET)
-    assert sum(node.op_type == "DequantizeLinear" for node in onnx.load(path).graph.node) == 7
+    assert sum(node.op_type == "DequantizeLinear" for node in onnx.load(made).graph.node) == 7
     for name in ("static", "dynamic"):
         checked = check_model(tmp_path / f"{name}.onnx")
         assert (len(checked.nodes), checked.problems, checked.unchecked) == (1, (), ()), name

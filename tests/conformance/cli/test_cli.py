@@ -98,9 +98,9 @@ def test_known_failures_end_with_0_and_without_the_lists_with_1(inside: Inside, 
     assert "NEW" not in done.out
     (issue,) = [line for line in done.out.splitlines() if line.startswith("issue:   onnxspec ")]
     assert inside(*shlex.split(issue.removeprefix("issue:   onnxspec "))).out.startswith("# ")
-    (listed,), (unlisted,) = read_results(tmp_path / "with"), read_results(tmp_path / "without")
-    assert (listed["verdict"], listed["expected"]) == ("crashed", True)
-    assert (unlisted["verdict"], unlisted["expected"]) == ("crashed", False)
+    (one,), (other,) = read_results(tmp_path / "with"), read_results(tmp_path / "without")
+    assert (one["verdict"], one["expected"]) == ("crashed", True)
+    assert (other["verdict"], other["expected"]) == ("crashed", False)
 
 
 def test_a_refusal_fails_only_where_it_is_required(inside: Inside) -> None:
@@ -424,14 +424,14 @@ def test_a_narrow_terminal_is_not_overrun(
     environment |= {"TERM": "xterm-256color"} | ({} if colour else {"NO_COLOR": "1"})
     arguments = command_line("run", *PLAIN, "--expected", "none", "--out", "o")
     process = subprocess.Popen(arguments, env=environment, cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave)
-    output = bytearray()
+    shown = bytearray()
     ended = False
     while not ended or select.select([master], [], [], 0)[0]:
         ended = process.poll() is not None
         if select.select([master], [], [], 0.1)[0]:
-            output += os.read(master, 1 << 16)
+            shown += os.read(master, 1 << 16)
     assert process.returncode in (0, 1)
-    text = output.decode("utf-8")
+    text = shown.decode("utf-8")
     assert ("\x1b[31m" in text or "\x1b[32m" in text) is colour
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
     lines = [line.rstrip() for line in re.split(r"[\r\n]+", plain)]

@@ -57,9 +57,9 @@ def lines(
     plan = Plan(Selection(), probes, (target.target,))
     run = Run(plan, Path("run"), datetime.now(timezone.utc), [target])
     summarize(run, Console(file=stream, width=60, highlight=False, color_system=None))
-    output = stream.getvalue().splitlines()[1:]
-    last = next((k for k, line in enumerate(output) if line.startswith("  What is wrong:")), 0)
-    return output[:1] + output[last + 1 :]
+    shown = stream.getvalue().splitlines()[1:]
+    last = next((k for k, line in enumerate(shown) if line.startswith("  What is wrong:")), 0)
+    return shown[:1] + shown[last + 1 :]
 
 
 def refusing_layout(message: str = LONG) -> list[tuple[CaseSpec, Judgement, str | None, tuple[str, ...]]]:
@@ -70,18 +70,18 @@ def refusing_layout(message: str = LONG) -> list[tuple[CaseSpec, Judgement, str 
 def test_a_refusal_takes_one_line_and_stands_last() -> None:
     judged = refusing_layout()
     clipped = {s for s in SPECS if s.clip and not s.layout}
-    output = lines([(s, WRONG if s in clipped else j, *rest) for s, j, *rest in judged])
-    assert output[1].startswith("  NEW          Wrong values (with clip")
-    assert output[-1].startswith("  unsupported  layout 1 (")
-    assert "GRU, LSTM, float32" in output[-1]
-    assert output[-1].endswith(LONG)
-    assert sum("unsupported " in line for line in output) == 1
+    shown = lines([(s, WRONG if s in clipped else j, *rest) for s, j, *rest in judged])
+    assert shown[1].startswith("  NEW          Wrong values (with clip")
+    assert shown[-1].startswith("  unsupported  layout 1 (")
+    assert "GRU, LSTM, float32" in shown[-1]
+    assert shown[-1].endswith(LONG)
+    assert sum("unsupported " in line for line in shown) == 1
 
 
 def test_on_a_terminal_a_refusal_is_cut_to_its_line() -> None:
-    output = lines(refusing_layout(), Terminal())
-    assert all(len(line) <= 60 for line in output)
-    assert not any("anywhere at all" in line for line in output)
+    shown = lines(refusing_layout(), Terminal())
+    assert all(len(line) <= 60 for line in shown)
+    assert not any("anywhere at all" in line for line in shown)
 
 
 def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
@@ -97,8 +97,8 @@ def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
 def test_words_that_stand_for_a_refusal_are_cut_in_their_middle() -> None:
     no = Judgement(Verdict.UNSUPPORTED, "load", message=f"Fail: {'somewhere ' * 20}no such function as affine")
     judged = [(s, no if int(s.digest, 16) % 3 == 0 else PASS, None, ()) for s in SPECS]
-    output = lines(judged, Terminal())
-    refusal = " ".join(" ".join(output[-output[::-1].index("  It does not support:") :]).split())
+    shown = lines(judged, Terminal())
+    refusal = " ".join(" ".join(shown[-shown[::-1].index("  It does not support:") :]).split())
     assert refusal.startswith("unsupported Fail: somewhere somewhere some ... ")
     assert "no such function as affine (" in refusal
 
@@ -174,8 +174,8 @@ def test_a_piped_run_says_why_its_cases_become_more_and_what_may_still_change() 
 
 def test_cases_that_several_findings_have_are_said_to_be_so() -> None:
     first, second = SPECS[:2]
-    output = lines([(first, WRONG, None, ("clip.ignored", "bias.ignored")), (second, WRONG, None, ("clip.ignored",))])
-    text = " ".join(" ".join(output).split())
+    shown = lines([(first, WRONG, None, ("clip.ignored", "bias.ignored")), (second, WRONG, None, ("clip.ignored",))])
+    text = " ".join(" ".join(shown).split())
     assert "(2 cases, 1 also fails for another reason, " in text
     assert "(1 case, 1 also fails for another reason, " in text
 

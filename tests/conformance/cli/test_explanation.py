@@ -315,8 +315,8 @@ def test_long_sequences_are_shown_around_the_steps_of_interest() -> None:
 
     text = _explained(spec, _changed(change))
     ((_, _, *steps),) = _tables(text)
-    numbers = [line.replace(">", "").split()[0] for line in steps]
-    assert numbers == ["0", "1", "2", "...", *map(str, range(67, 74)), "...", "119"]
+    shown = [line.replace(">", "").split()[0] for line in steps]
+    assert shown == ["0", "1", "2", "...", *map(str, range(67, 74)), "...", "119"]
     assert len(text.splitlines()) < 120
 
 

@@ -29,15 +29,15 @@ def test_help_is_in_words(inside: Inside, command: str) -> None:
     assert re.fullmatch(rf"Usage: onnxspec {command} \[OPTIONS\]( \[?[A-Z]+(\[-VERSION\])?(\.\.\.)?\]?)*", usage)
     for type_name in ("<str>", "<path>", "<list", "<int", "TEXT", "INTEGER", " PATH ", "{"):
         assert type_name not in text
-    (parsed,) = (c for name, c in typer.main.get_command(app).commands.items() if name == command)  # type: ignore[attr-defined]
+    (made,) = (c for name, c in typer.main.get_command(app).commands.items() if name == command)  # type: ignore[attr-defined]
     flat = " ".join(text.split())
-    for option in (p for p in parsed.params if p.param_type_name == "option" and not p.hidden):
+    for option in (p for p in made.params if p.param_type_name == "option" and not p.hidden):
         name = re.search(rf"{option.opts[0]}[ ,]", flat)
         assert name or option.opts[0] == "--help"
         start = name.start() if name else 0
         if option.multiple:
             assert "repeatable" in flat[start:]
-    assert flat.count("repeatable") == sum(p.param_type_name == "option" and p.multiple for p in parsed.params)
+    assert flat.count("repeatable") == sum(p.param_type_name == "option" and p.multiple for p in made.params)
 
 
 def test_the_help_of_run_fits_on_two_screens(monkeypatch: pytest.MonkeyPatch, inside: Inside) -> None:
@@ -47,8 +47,8 @@ def test_the_help_of_run_fits_on_two_screens(monkeypatch: pytest.MonkeyPatch, in
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     """The list is printed without loading the commands."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    assert {name: command.get_short_help_str(1000) for name, command in commands.items()} == {
+    made = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert {name: command.get_short_help_str(1000) for name, command in made.items()} == {
         name: summary for name, (_, summary) in TABLE.items()
     }
 
@@ -71,10 +71,10 @@ print({"numpy", "onnx"} & set(sys.modules))"""
 
 @pytest.mark.parametrize("command", ["certify", "generate", "merge", "prove", "report", "run"])
 def test_what_writes_writes_to_out(command: str) -> None:
-    parsed = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
-    options = {name for p in parsed.params if not getattr(p, "hidden", False) for name in p.opts}
-    assert "--out" in options
-    assert not {"--to", "--output"} & options
+    made = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    shown = {name for p in made.params if not getattr(p, "hidden", False) for name in p.opts}
+    assert "--out" in shown
+    assert not {"--to", "--output"} & shown
 
 
 def test_a_command_that_writes_a_folder_asks_for_it(inside: Inside) -> None:

@@ -146,9 +146,9 @@ def test_a_worker_of_another_release_is_no_part_of_the_run(plan: Plan, tmp_path:
 @pytest.fixture
 def nobody() -> Iterator[str]:
     """Yield an address of this machine at which no process listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 def test_a_scheduler_that_is_not_there_is_told_in_a_line(inside: Inside, nobody: str, tmp_path: Path) -> None:

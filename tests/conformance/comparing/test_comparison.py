@@ -43,9 +43,9 @@ def recurrent(model: ModelProto) -> list[NodeProto]:
 
 def set_attribute(name: str, value: object) -> Spoil:
     def spoil(model: ModelProto, node: NodeProto) -> None:
-        attributes = [attribute for attribute in node.attribute if attribute.name != name]
+        kept = [attribute for attribute in node.attribute if attribute.name != name]
         del node.attribute[:]
-        node.attribute.extend([*attributes, *([helper.make_attribute(name, value)] if value is not None else [])])
+        node.attribute.extend([*kept, *([helper.make_attribute(name, value)] if value is not None else [])])
 
     return spoil
 

@@ -124,9 +124,9 @@ def ignoring_overrides(names: str) -> Any:
     right = of_faults([])
 
     def opened(model: bytes) -> Any:
-        initializers = {t.name for t in onnx.load_model_from_string(model).graph.initializer} & {*names}
+        held = {t.name for t in onnx.load_model_from_string(model).graph.initializer} & {*names}
         session = right(model)
-        return lambda feeds: session({name: array for name, array in feeds.items() if name not in initializers})
+        return lambda feeds: session({name: array for name, array in feeds.items() if name not in held})
 
     return opened
 

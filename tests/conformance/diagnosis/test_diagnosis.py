@@ -388,8 +388,8 @@ def test_a_fault_that_is_known_in_two_places_is_one_fault() -> None:
     plain = CaseSpec("LSTM", 14, T=4, N=3, H=5, bias=True, lengths="ragged")
     specs = [replace(plain, outputs=outputs) for outputs in (("", "Y_h"), ("", "", "Y_c"))]
     cases, _ = failing(target_with("lengths.ignored"), specs)
-    faults = [d for d in map(fault_named, ("lengths.ignored@Y_h", "lengths.ignored@Y_c")) if d is not None]
+    places = [d for d in map(fault_named, ("lengths.ignored@Y_h", "lengths.ignored@Y_c")) if d is not None]
     matcher = Matcher(ObservedCases(TargetEvidence("standard")), 0)
-    matcher.known += faults
+    matcher.known += places
     assert {*matcher.names(cases).values()} == {("lengths.ignored",)}
     assert matcher.known == [FAULTS["lengths.ignored"]]

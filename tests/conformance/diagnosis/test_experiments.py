@@ -296,8 +296,8 @@ def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: 
         return {n: a + (1 if "clip" in node.attributes else 0) for n, a in outputs.items()}
 
     on(target)
-    explained, unexplained = CaseSpec("RNN", 14, bias=True), CaseSpec("RNN", 14, bias=True, clip=1.0)
-    probes: dict[str, Probe] = {s.id: SpecProbe(s) for s in (explained, unexplained)}
+    known, unknown = CaseSpec("RNN", 14, bias=True), CaseSpec("RNN", 14, bias=True, clip=1.0)
+    probes: dict[str, Probe] = {s.id: SpecProbe(s) for s in (known, unknown)}
     judged = [one_of(probe, target) for probe in probes.values()]
     results = [result_of(case_run.probe, "staged", case_run.judgement, 0.0, None) for case_run in judged]
     results[0] = structs.replace(results[0], diagnosis=("bias.ignored",))
@@ -436,11 +436,11 @@ def test_a_case_that_is_none_of_another_operator_is_not_asked_there() -> None:
 
 def test_two_coefficients_are_no_scale_and_zero_point() -> None:
     assert needs_in_words([_need("alpha", (0.5, 0.25), (None,), Verdict.PASS)]) == ["activation_alpha"]
-    for functions, condition in (
+    for functions, words in (
         ("Affine Tanh Tanh", "activations Affine/Tanh"),
         ("Affine Tanh Elu", "a list of activations"),
     ):
-        assert needs_in_words([_need("activations", tuple(functions.split()), (None,), Verdict.PASS)]) == [condition]
+        assert needs_in_words([_need("activations", tuple(functions.split()), (None,), Verdict.PASS)]) == [words]
     axis = axis_of(profile("smoke", "ExtendedLSTM", 1)[0], "x")
     assert needs_in_words([Need("x", (0.5, 128), (None,), Verdict.PASS, axis=axis)]) == ["x_scale"]
 

@@ -109,8 +109,8 @@ def test_results_are_grouped_by_how_they_fail() -> None:
     ]
     findings = findings_of(results_of(judged), BY_ID)
     assert sorted(tuple(finding["cases"]) for finding in findings) == sorted([(a.id, e.id), (b.id,), (c.id,), (d.id,)])
-    listed = findings_of(results_of([(a, wrong)], "known") + results_of([(e, wrong)]), BY_ID)
-    assert sorted((finding["expected"], finding["why"]) for finding in listed) == [(False, ""), (True, "known")]
+    known = findings_of(results_of([(a, wrong)], "known") + results_of([(e, wrong)]), BY_ID)
+    assert sorted((finding["expected"], finding["why"]) for finding in known) == [(False, ""), (True, "known")]
 
 
 def test_a_reason_stands_beside_the_fault_that_it_is_about() -> None:

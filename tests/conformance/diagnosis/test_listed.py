@@ -68,10 +68,10 @@ def test_a_fault_that_is_listed_for_a_case_and_does_not_explain_it_is_not_named(
 @pytest.mark.parametrize("ids", list(permutations(("outputs.last-position", "lengths.reverse-flips-tensor"))))
 def test_faults_of_one_case_are_listed_in_any_order(ids: tuple[str, str]) -> None:
     """Both faults change outputs, so that the result depends on the order in which they are made."""
-    faults = [FAULTS["outputs.last-position"], FAULTS["lengths.reverse-flips-tensor"]]
+    made = [FAULTS["outputs.last-position"], FAULTS["lengths.reverse-flips-tensor"]]
 
     def target(node: Node, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        outputs = layered(Compute(), faults, {})(computation_of(node, inputs))
+        outputs = layered(Compute(), made, {})(computation_of(node, inputs))
         return {name: outputs[name].astype(np.float32) for name in node.outputs}
 
     case_run = seen(CaseSpec("GRU", 14, T=4, N=3, direction="reverse", lengths="ragged", outputs=("Y", "Y_h")), target)

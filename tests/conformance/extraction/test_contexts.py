@@ -42,8 +42,8 @@ def quantized_model() -> onnx.ModelProto:
         helper.make_node("QuantizeLinear", ["Y", "scale", "zero"], ["Y_levels"]),
         dequantized("back", "Y_levels"),
     ]
-    constants = {name: RIGHT[name] for name in ("R", "B")}
-    model = model_of(nodes, {"X": (T, N, I)}, constants, outputs=("back",))
+    held = {name: RIGHT[name] for name in ("R", "B")}
+    model = model_of(nodes, {"X": (T, N, I)}, held, outputs=("back",))
     for name, array in {
         "W_levels": levels, "scale": np.array(0.01, np.float32), "zero": np.array(128, np.uint8)
     }.items():  # fmt: skip
@@ -74,16 +74,16 @@ def test_what_quantizes_is_taken_along(tmp_path: Path) -> None:
 
 def chained() -> onnx.ModelProto:
     """Return two layers as exporters write them: Y without its directions is the next X."""
-    second_layer = {f"{name}2": array for name, array in WEIGHTS.items() if name in ("R", "B")}
-    second_layer["W2"] = np.resize(RIGHT["W"], (1, 4 * H, H))
+    again = {f"{name}2": array for name, array in WEIGHTS.items() if name in ("R", "B")}
+    again["W2"] = np.resize(RIGHT["W"], (1, 4 * H, H))
     nodes = [
         recurrent("LSTM", ("X", "W", "R", "B"), name="one"),
         helper.make_node("Squeeze", ["Y", "axes"], ["x2"]),
         recurrent("LSTM", ("x2", "W2", "R2", "B2"), name="two"),
     ]
-    constants = {**RIGHT, **second_layer, "axes": np.array([1], np.int64)}
+    held = {**RIGHT, **again, "axes": np.array([1], np.int64)}
     nodes[-1].output[0] = "Z"
-    return model_of(nodes, {"X": (T, N, I)}, constants, outputs=("Z",))
+    return model_of(nodes, {"X": (T, N, I)}, held, outputs=("Z",))
 
 
 def test_layers_are_a_case_of_their_own(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_run_judges_them(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
         with pytest.raises(SystemExit) as caught:
             main()
         assert not caught.value.code
-        output = capsys.readouterr().out
-        assert output.count("onnxruntime: pass") == {"chain": 3, "qdq": 2}[name]
+        shown = capsys.readouterr().out
+        assert shown.count("onnxruntime: pass") == {"chain": 3, "qdq": 2}[name]
 
 
 @pytest.mark.parametrize(("domain", "prefix"), [("com.amd.quark", "Extended"), ("com.vai.quantize", "Vitis")])

@@ -96,8 +96,8 @@ def test_what_flows_is_captured(tmp_path: Path) -> None:
     assert case.data == "your data, one run; W, R and B from the model"
     ((inputs, outputs),) = runs(tmp_path, case)
     np.testing.assert_array_equal(inputs["X"], FED["X"] * 2)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    np.testing.assert_allclose(outputs["Y"], session.run(None, FED)[0], atol=1e-5)
+    whole = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(outputs["Y"], whole.run(None, FED)[0], atol=1e-5)
 
 
 def branch(nodes: list[onnx.NodeProto], output: str) -> onnx.GraphProto:

@@ -89,16 +89,16 @@ def _activations(op, attributes, directions, f):
     names = [n if isinstance(n, str) else n.decode() for n in attributes.get("activations") or []]
     names = names or _ACTIVATIONS[op] * directions
     alphas, betas = (list(attributes.get("activation_" + k) or []) for k in ("alpha", "beta"))
-    functions = []
+    made = []
     for name in names:
         alpha, beta = _ALPHA.get(name.lower(), 0.0), _BETA.get(name.lower(), 0.0)
         if name.lower() in _ALPHA and alphas:
             alpha = alphas.pop(0)
         if name.lower() in _BETA and betas:
             beta = betas.pop(0)
-        functions.append(_activation(name, alpha, beta, f))
+        made.append(_activation(name, alpha, beta, f))
     size = len(_ACTIVATIONS[op])
-    return [functions[d * size : (d + 1) * size] for d in range(directions)]
+    return [made[d * size : (d + 1) * size] for d in range(directions)]
 
 
 def _broadcast(parameter, shape):
@@ -287,7 +287,7 @@ def _run(
     hidden, count = r.q.shape[2], GATES[op]
     lens = present.get("sequence_lens")
     lens = np.full(batch, length) if lens is None else np.asarray(lens).astype(np.int64)
-    biases = tensor["B"].real(np.float64) if "B" in tensor else np.zeros((directions, 2 * count * hidden))
+    both = tensor["B"].real(np.float64) if "B" in tensor else np.zeros((directions, 2 * count * hidden))
     peephole = tensor["P"].real(f) if "P" in tensor else None
     functions = _activations(op, attributes, directions, f)
     if gates == "q15" and attributes.get("activations"):
@@ -317,7 +317,7 @@ def _run(
     for d in range(directions):
         backward = direction == "reverse" or d == 1
         w_d, r_d = _Weight(tensor["W"], d, f), _Weight(r, d, f)
-        bw, br = biases[d, : count * hidden], biases[d, count * hidden :]
+        bw, br = both[d, : count * hidden], both[d, count * hidden :]
         G = [slice(g * hidden, (g + 1) * hidden) for g in range(count)]
         fn = functions[d]
         p = None if peephole is None else np.split(peephole[d], 3)
@@ -341,7 +341,7 @@ def _run(
                 before, encoding = _Tensor(h[rows]), None
             else:
                 before, encoding = fed(h[rows], levels), levels
-            previous = before.real(f)
+            known = before.real(f)
             if op == "GRU":
                 reset_before = attributes.get("linear_before_reset", 0)
 
@@ -359,8 +359,8 @@ def _run(
                 if reset_before:
                     ht = act(fn[1], bounded(gate(2, before, rt)))
                 else:
-                    ht = act(fn[1], bounded(gate(2, fed(rt * previous, encoding if reset == "levels" else None))))
-                new = (f(1) - z) * ht + z * previous
+                    ht = act(fn[1], bounded(gate(2, fed(rt * known, encoding if reset == "levels" else None))))
+                new = (f(1) - z) * ht + z * known
             else:
                 products = [(arithmetic.product(now, w_d), bw), (arithmetic.product(before, r_d), br)]
                 total = arithmetic.sum(products)

@@ -162,12 +162,12 @@ def test_its_script_exits_1_where_it_runs(tmp_path: Path, illegal: str, target: 
 @pytest.mark.parametrize("target", [[], ["--target", "onnx-reference"]])
 def test_explain_says_what_is_forbidden(target: list[str]) -> None:
     spec = case_of("inputs.too-many", "GRU").spec
-    result = CliRunner().invoke(app, ["explain", spec.id, *target], env={"COLUMNS": "200"})
-    assert result.exit_code == 0, result.output
-    assert "there is an input behind the last one" in result.output
-    assert "due at check" in result.output
-    assert "initial_c" in result.output
-    assert "gru.inputs" in result.output
+    shown = CliRunner().invoke(app, ["explain", spec.id, *target], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    assert "there is an input behind the last one" in shown.output
+    assert "due at check" in shown.output
+    assert "initial_c" in shown.output
+    assert "gru.inputs" in shown.output
 
 
 def test_a_run_leaves_evidence_of_what_was_accepted(tmp_path: Path) -> None:

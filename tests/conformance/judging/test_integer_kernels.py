@@ -1,7 +1,6 @@
-"""Verdicts on integer kernels of an independent author, who had seen no fault, no case and not the judge: all are
-right.
+"""Integer kernels by somebody who had seen no fault, no case and not the judge: none of them is accused.
 
-``integer_kernels.py`` is the author's code; only its format and its docstrings were changed.
+``integer_kernels.py`` is as it was handed over, but for its form.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ Array = NDArray[Any]
 Kernel = Callable[..., dict[str, Array]]
 
 ROUNDED_BIAS = ("float_state_bias_integer", "level_state_bias_integer")
-"""Kernels that round the bias to steps of x_scale * w_scale, whatever its type in the model: no specification allows
-that."""
+"""They hold a bias in steps of x_scale * w_scale, whatever levels it came in: no document allows that."""
 EXACT: dict[str, Kernel] = {
     name: kernel
     for name, kernel in {**integer_kernels.FLOAT_STATE, **integer_kernels.LEVEL_STATE}.items()
     if name not in ROUNDED_BIAS
 }
 SAMPLE = 26
-"""Each kernel runs every 26th case, and each kernel other ones."""
+"""A kernel has one case of so many, and each another one."""
 
 
 def specs() -> list[CaseSpec]:
@@ -44,7 +42,7 @@ def specs() -> list[CaseSpec]:
 
 
 def encoded(array: Array, codec: Any) -> Any:
-    """Return levels with scale and zero point, in the format of the kernels; floats unchanged."""
+    """Levels with what they stand for, in the form that the kernels take."""
     if codec is None:
         return array
     if not isinstance(codec, Channels):
@@ -55,7 +53,7 @@ def encoded(array: Array, codec: Any) -> Any:
 
 
 def judged(kernel: Kernel, spec: CaseSpec) -> Judgement | None:
-    """Return the verdict, or None if an output is a float, which these kernels do not return."""
+    """The verdict; None where an output is a number, which these kernels do not return."""
     case = build_case(spec)
     if any(name not in trial.node.codecs for trial in case.trials for name in trial.node.outputs):
         return None
@@ -82,7 +80,7 @@ def test_none_is_accused_of_a_quarter_of_the_cases(name: str) -> None:
 
 
 def accuses(name: str, first: int, step: int) -> int:
-    """Assert that a kernel passes all its cases, and return their number."""
+    """How many cases a kernel has; none of them is anything but right."""
     passed = 0
     for spec in specs()[first::step]:
         judgement = judged(EXACT[name], spec)
@@ -94,7 +92,7 @@ def accuses(name: str, first: int, step: int) -> int:
 
 @pytest.mark.parametrize("name", ROUNDED_BIAS)
 def test_a_bias_that_is_rounded_where_its_steps_are_wide_is_told(name: str) -> None:
-    """If the scale of X rounds all of X to 0, steps of x_scale * w_scale are wide; otherwise such a kernel is right."""
+    """A scale of X that makes all of it 0 makes steps of x_scale * w_scale wide; else such a kernel is right."""
     kernel = {**integer_kernels.FLOAT_STATE, **integer_kernels.LEVEL_STATE}[name]
     wide = [spec for spec in specs() if spec.scales == "zeroing" and spec.quantization == "s8"]
     judgement = judged(kernel, wide[0])

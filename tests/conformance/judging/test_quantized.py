@@ -105,11 +105,9 @@ class Kernel:
 
     def __call__(self, model: bytes, fed: Arrays) -> list[NDArray[Any]]:
         node = self.trial.node
-        initializers = {
-            t.name: onnx.numpy_helper.to_array(t) for t in onnx.load_model_from_string(model).graph.initializer
-        }
+        held = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load_model_from_string(model).graph.initializer}
         codecs = self.codecs(node.codecs)
-        tensors = {**initializers, **fed}
+        tensors = {**held, **fed}
         x = {n: numbers(a, codecs[n]) if n in codecs else a for n, a in tensors.items() if n in node.operator.inputs}
         back = codecs[self.back]
         fed_back = (lambda h: numbers(levels(h, back), back)) if self.state == "quantized" else (lambda h: h)

@@ -81,10 +81,10 @@ def test_flushing_is_named_only_where_subnormal_numbers_become_zeros(lost: bool)
         if not lost:
             return {n: (a.astype(float) + 3e-4).astype(a.dtype) for n, a in right(node, inputs).items()}
         least = 2.0**-14
-        flushed = {
+        kept = {
             n: np.where(abs(a) < least, np.float16(0), a) if a.dtype == np.float16 else a for n, a in inputs.items()
         }
-        return right(node, flushed)
+        return right(node, kept)
 
     spec = CaseSpec("RNN", 14, type="float16", N=64, H=2, activations=("Affine",), data="small")
     judgement = judge_staged(build_case(spec), implementation)

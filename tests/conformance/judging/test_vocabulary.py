@@ -39,8 +39,8 @@ def test_every_verdict_has_its_word_and_stands_in_the_document() -> None:
 
 def test_reasons_and_flags_stand_in_the_document() -> None:
     table = rows("Reasons")
-    for name, entry in VERDICTS.items():
-        for reason in filter(None, entry.happens):
+    for name, words in VERDICTS.items():
+        for reason in filter(None, words.happens):
             assert reason in table, reason
             assert f"`{name}`" in table[reason][1], (name, reason)
     assert set(FLAGS) <= set(rows("Flags"))
@@ -80,9 +80,9 @@ def test_nobody_has_words_of_his_own() -> None:
 def test_every_status_of_a_clause_has_its_words() -> None:
     assert set(STATUS_WORDS) == set(STATUSES)
     table = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
-    for status, phrase in STATUS_WORDS.items():
+    for status, words in STATUS_WORDS.items():
         (cell,) = re.findall(rf"^\| `{status}` \| ([^|]*) \|", table, re.MULTILINE)
-        assert cell.startswith(phrase.partition(",")[0]), status
+        assert cell.startswith(words.partition(",")[0]), status
 
 
 def test_an_outcome_is_told_by_verdict_and_reason() -> None:

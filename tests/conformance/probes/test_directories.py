@@ -196,8 +196,8 @@ def plain_loader(folder: Path) -> Iterator[tuple[Path, list[NDArray[Any]], list[
     for case in sorted(p for p in folder.iterdir() if p.is_dir()):
         for data_set in sorted(case.glob("test_data_set_*")):
             arrays: dict[str, list[NDArray[Any]]] = {"input": [], "output": []}
-            for direction, tensors in arrays.items():
-                while (path := data_set / f"{direction}_{len(tensors)}.pb").exists():
+            for kind, tensors in arrays.items():
+                while (path := data_set / f"{kind}_{len(tensors)}.pb").exists():
                     tensor = onnx.load_tensor(str(path))
                     array = numpy_helper.to_array(tensor)
                     if tensor.data_type == TensorProto.BFLOAT16:
@@ -414,14 +414,14 @@ def test_directories_that_cannot_be_used_take_a_line_each_and_the_rest_goes_on(
     lines = done.err.splitlines()
     assert len(lines) == 4
     assert all(line.startswith("skipped: ") for line in lines)
-    for start, message in {
+    for start, what in {
         "cut/test_data_set_0/input_0.pb": "cut off",
         "half/model.onnx": "cut off",
         "outside/model.onnx": "outside the folder: '../../secret'",
         "nothing": "no test case",
     }.items():
         (line,) = (line for line in lines if line.startswith(f"skipped: {start}"))
-        assert message in line
+        assert what in line
     assert [r["case"] for r in read_results(tmp_path / "run")] == ["good"]
     skipped = json.loads((tmp_path / "run" / "run.json").read_text())["skipped"]
     assert [f"skipped: {line}" for line in skipped] == lines

@@ -35,7 +35,7 @@ def model(
     constants = constants or {}
     names = [f"my_{name}" for name in SHAPES]
     node = helper.make_node("LSTM", names, [f"my_{o}" if o else "" for o in outputs], hidden_size=HIDDEN, **attributes)
-    shapes = {"Y": (STEPS, 1, BATCH, HIDDEN), "Y_h": (1, BATCH, HIDDEN), "Y_c": (1, BATCH, HIDDEN)}
+    made = {"Y": (STEPS, 1, BATCH, HIDDEN), "Y_h": (1, BATCH, HIDDEN), "Y_c": (1, BATCH, HIDDEN)}
     graph = helper.make_graph(
         [node],
         "mine",
@@ -44,7 +44,7 @@ def model(
             for n, s in SHAPES.items()
             if n not in constants
         ],
-        [helper.make_tensor_value_info(f"my_{o}", TensorProto.FLOAT, shapes[o]) for o in outputs if o],
+        [helper.make_tensor_value_info(f"my_{o}", TensorProto.FLOAT, made[o]) for o in outputs if o],
         [numpy_helper.from_array(array, f"my_{name}") for name, array in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -132,9 +132,9 @@ def test_a_case_of_another_domain_is_judged_like_any_other() -> None:
     assert_conforms(EXTENDED, lambda model, inputs: [Y])
     assert_conforms(EXTENDED.id, [Y])
     assert_conforms(trial.model, [Y], inputs=fed)
-    for subject, feed in ((EXTENDED, None), (EXTENDED.id, None), (trial.model, fed)):
+    for subject, given in ((EXTENDED, None), (EXTENDED.id, None), (trial.model, fed)):
         with pytest.raises(NotConforming, match=r"extendedlstm\.equations"):
-            assert_conforms(subject, [-Y], inputs=feed)
+            assert_conforms(subject, [-Y], inputs=given)
     with pytest.raises(NotConforming, match="wrong"):
         assert_conforms(EXTENDED, lambda model, inputs: [-Y])
 
@@ -185,10 +185,10 @@ def test_an_operators_own_exception_is_no_failure_of_the_target(of: str, monkeyp
     def raising(*_: Any, **__: Any) -> Any:
         raise LookupError("no such\ngate")
 
-    subject, text = (
+    given, text = (
         [right()],
         r"^not-judged \(judging\): the suite's fault or the operator's: LookupError: no such gate \(",
     )
     monkeypatch.setattr(type(operator_of("LSTM")), of, raising)
     with pytest.raises(NotJudged, match=text):
-        assert_conforms(model(), subject, inputs=fed())
+        assert_conforms(model(), given, inputs=fed())

@@ -60,10 +60,10 @@ def wrong(kin: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> t
 
 def test_the_numbers_are_those_of_the_verdict(wrong: tuple[Path, str]) -> None:
     folder, case = wrong
-    evidence = exhibit(folder, case)
+    shown = exhibit(folder, case)
     (result,) = [r for r in read_results(folder) if r["case"] == case]
-    assert (evidence["verdict"], evidence["message"]) == ("wrong", result["message"])
-    numbers = evidence["numbers"]
+    assert (shown["verdict"], shown["message"]) == ("wrong", result["message"])
+    numbers = shown["numbers"]
     worst = max(r for state in numbers["states"] if isinstance(r := state["ratio"], float))
     assert numbers["parting"]["ratio"] <= max(result["worst"], worst)
     where = result["where"]
@@ -104,9 +104,9 @@ def test_its_files_are_the_case(wrong: tuple[Path, str]) -> None:
     fed = [numpy_helper.to_array(onnx.load_tensor(str(path))) for path in files]
     for got, array in zip(fed, built.trial.feeds[0].fed.values(), strict=True):
         assert got.tobytes() == array.tobytes()
-    right = evaluate(built.trial.node, built.trial.feeds[0].inputs)["Y"]
+    wanted = evaluate(built.trial.node, built.trial.feeds[0].inputs)["Y"]
     expected = numpy_helper.to_array(onnx.load_tensor(str(case_folder / "test_data_set_0" / "output_0.pb")))
-    assert expected.tobytes() == right.astype(np.float32).tobytes()
+    assert expected.tobytes() == wanted.astype(np.float32).tobytes()
 
 
 def test_its_script_shows_the_finding_on_the_same_target(inside: Inside, tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ def test_a_backend_module_has_the_test_case_directory_and_no_script(wrong: tuple
 def test_a_crash_keeps_what_the_runtime_said(inside: Inside, tmp_path: Path) -> None:
     cases = pick(1, lambda s: s.direction == "bidirectional" and s.data == "dense" and "Y" in s.outputs)
     inside("run", "-t", "backend:aborting", *naming(cases), "--no-extra", "--out", tmp_path / "run")
-    evidence = exhibit(tmp_path / "run", cases[0])
-    assert evidence["process"]["status"] == "crashed"
-    assert evidence["process"]["signal"] == "SIGABRT"
-    assert "numbers" not in evidence
+    shown = exhibit(tmp_path / "run", cases[0])
+    assert shown["process"]["status"] == "crashed"
+    assert shown["process"]["signal"] == "SIGABRT"
+    assert "numbers" not in shown
     assert (tmp_path / "run" / record_of(tmp_path / "run")["folders"][cases[0]] / "model.onnx").is_file()
 
 
@@ -145,10 +145,10 @@ def test_a_run_that_goes_on_has_the_evidence_of_before_and_runs_the_rest_again(i
     inside(*arguments)
     before = record_of(tmp_path / "run")
     name, *_ = before["folders"].values()
-    modified = (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns
+    kept = (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns
     inside(*arguments, "--resume")
     assert record_of(tmp_path / "run") == before
-    assert (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns == modified
+    assert (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns == kept
     (tmp_path / "run" / name / "evidence.json").unlink()
     inside(*arguments, "--resume")
     assert "numbers" in json.loads((tmp_path / "run" / name / "evidence.json").read_text())
@@ -194,13 +194,13 @@ def test_evidence_of_a_large_case_stays_small_and_says_what_it_leaves_out() -> N
     prepared = probe.prepare()
     judgement = prepared.judge([outcome], "standard")
     job = prepared.jobs[0]
-    evidence = evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
-    assert len(json.dumps(evidence, allow_nan=False)) < 400_000
-    plane = evidence["numbers"]["plane"]
+    shown = evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+    assert len(json.dumps(shown, allow_nan=False)) < 400_000
+    plane = shown["numbers"]["plane"]
     assert (plane["of_steps"], plane["of_units"]) == (spec.T, spec.H)
     assert len(plane["steps"]) == min(spec.T, 64)
     assert len(plane["units"]) == min(spec.H, 64)
-    for output in evidence["numbers"]["outputs"]:
+    for output in shown["numbers"]["outputs"]:
         assert ("left_out" in output) == (np.prod(output["shape"]) > 4096)
 
 
@@ -210,11 +210,11 @@ def test_numbers_that_json_lacks_are_texts(value: float) -> None:
     probe, outcome = outcome_of(spec, lambda array: np.full_like(array, value))
     prepared = probe.prepare()
     job, judgement = prepared.jobs[0], prepared.judge([outcome], "standard")
-    evidence = evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
-    text = json.dumps(evidence, allow_nan=False)
-    assert evidence["numbers"]["parting"]["got"] == str(value)
-    assert evidence["numbers"]["parting"]["ratio"] == "inf"
-    assert json.loads(text) == evidence
+    shown = evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+    text = json.dumps(shown, allow_nan=False)
+    assert shown["numbers"]["parting"]["got"] == str(value)
+    assert shown["numbers"]["parting"]["ratio"] == "inf"
+    assert json.loads(text) == shown
 
 
 def test_what_does_not_fit_is_run_again(
@@ -232,8 +232,8 @@ def test_what_does_not_fit_is_run_again(
     kept.offer(CaseRun(probe, probe.prepare(), (outcome,), judgement))
     assert kept.get(probe.id) is None
     evidence = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
-    content = json.loads((tmp_path / evidence["folders"][probe.id] / "evidence.json").read_text())
-    assert content["numbers"]["parting"]["output"] == "Y_h"  # the result of this target, not the given one
+    shown = json.loads((tmp_path / evidence["folders"][probe.id] / "evidence.json").read_text())
+    assert shown["numbers"]["parting"]["output"] == "Y_h"  # the result of this target, not the given one
 
 
 def test_targets_that_are_called_alike_have_folders_of_their_own() -> None:

@@ -443,19 +443,19 @@ def test_resume_takes_an_added_target_and_refuses_anything_else(inside: Inside, 
     conforming = ["run", "--target", "backend:conforming", *cases, "--out", "o"]
     assert inside(*conforming).code == 0
     first = read_results(tmp_path / "o")
-    added = ["run", "--target", "backend:jittery", *cases, "--out", "o", "--resume"]
-    for arguments, named in (
-        (added, "backend:conforming"),
+    other = ["run", "--target", "backend:jittery", *cases, "--out", "o", "--resume"]
+    for words, named in (
+        (other, "backend:conforming"),
         ([*conforming, "--type", "float32", "--resume"], "selection"),
         ([*conforming, "--profile", "smoke", "--resume"], "profile"),
         ([*conforming, "--expected", "none", "--resume"], "expected failures"),
         (["run", "--target", "backend:conforming", *naming(pick(3, plain)), "--out", "o", "--resume"], "selection"),
     ):
-        done = inside(*arguments)
+        done = inside(*words)
         assert done.code == 2
         assert named in done.complaint
         assert read_results(tmp_path / "o") == first
-    assert inside(*added, "--target", "backend:conforming").code == 0
+    assert inside(*other, "--target", "backend:conforming").code == 0
     results = read_results(tmp_path / "o")
     assert results[:2] == first
     assert [r["target"] for r in results[2:]] == ["backend:jittery"] * 2

@@ -38,9 +38,9 @@ def by_onnx(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
 
 def test_a_run_is_returned_as_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    results: list[Result] = []
-    outcome = run("onnxruntime", op="RNN", profile="smoke", since_version=14, type=["float32"], each=results.append)
-    assert len(results) == len(outcome.results) > 3
+    seen: list[Result] = []
+    outcome = run("onnxruntime", op="RNN", profile="smoke", since_version=14, type=["float32"], each=seen.append)
+    assert len(seen) == len(outcome.results) > 3
     assert {result.op for result in outcome.results} == {"RNN"}
     assert sum(outcome.counts.values()) == len(outcome.results)
     assert outcome.runtime["runtime"] == "onnxruntime"

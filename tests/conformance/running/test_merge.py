@@ -125,8 +125,8 @@ def test_what_two_runs_both_have_is_there_once(inside: Inside, shards: list[Path
 def test_a_line_that_a_kill_cut_off_is_no_result(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     every = sum(map(len, map(told, shards)))
     journal = shards[1] / "results.jsonl"
-    content = journal.read_bytes()
-    journal.write_bytes(content[: content.rindex(b'{"record":"result"') + 100])
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[: whole.rindex(b'{"record":"result"') + 100])
     done = inside("merge", *shards, "--out", "merged")
     assert done.code == 1
     assert "s2: results.jsonl: ends in an incomplete line of 100 bytes" in done.err
@@ -255,14 +255,14 @@ def test_a_merge_of_nothing_is_no_success(inside: Inside, shards: list[Path], tm
 def test_results_of_nothing_that_there_is_are_refused(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     """They have the right types, but an unknown clause, case or target."""
     journal = shards[0] / "results.jsonl"
-    content = journal.read_bytes()
+    whole = journal.read_bytes()
     for old, new, named in (
         (b'"version":14', b'"version":7', "does not fit the case: version"),
         (b'"clause":null', b'"clause":"lstm.hearsay"', "does not fit the case: clause"),
         (b'"case":"', b'"case":"\\u001b[2Jx', "is not among what was to be run"),
         (b'"target":"backend:lengths_ignored","verdict"', b'"target":"","verdict"', "is not among what was to be run"),
     ):
-        head, mark, rest = content.partition(b'{"record":"result"')
+        head, mark, rest = whole.partition(b'{"record":"result"')
         assert old in rest
         journal.write_bytes(head + mark + rest.replace(old, new, 1))
         before = journal.read_bytes()

@@ -40,10 +40,10 @@ def reshaping(element: int) -> bytes:
         [helper.make_tensor_value_info("X", element, (2, 3))],
         [helper.make_tensor_value_info("Z", element, (3, 2)), helper.make_tensor_value_info("Y", element, (2, 3))],
     )
-    model: bytes = helper.make_model(
+    made: bytes = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8
     ).SerializeToString()
-    return model
+    return made
 
 
 @pytest.mark.parametrize(("element", "dtype"), TYPES)
@@ -105,8 +105,8 @@ def test_a_wrong_option_is_told(option: dict[str, str], complaint: str) -> None:
 
 def test_in_what_a_quantized_node_computes_is_told() -> None:
     """With constants it becomes one operator in float32 and loses B; with fed weights it is decomposed, and right."""
-    constant = CaseSpec("RNN", 14, bias=True, weights="initializer", T=1, N=1, I=2, H=2)
-    probes = [SpecProbe(case, wrap="qdq-u8") for case in (constant, replace(constant, weights="input"))]
+    held = CaseSpec("RNN", 14, bias=True, weights="initializer", T=1, N=1, I=2, H=2)
+    probes = [SpecProbe(case, wrap="qdq-u8") for case in (held, replace(held, weights="input"))]
     with TargetProcess(runtime("openvino")) as process:
         process.start()
         wrong, right = [(case_run.judgement, case_run.outcomes[0]) for case_run in tried(process, probes, "standard")]

@@ -56,7 +56,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
         ("ncnn", "GRU", {**CONSTANT, "linear_before_reset": 1}, Verdict.PASS),
         ("ncnn", "LSTM", {**CONSTANT, "clip": 0.5}, Verdict.WRONG),
         *[("sofie", op, CONSTANT, Verdict.PASS) for op in ("LSTM", "RNN")],
-        ("sofie", "GRU", CONSTANT, Verdict.WRONG),  # the reset gate is applied in another place
+        ("sofie", "GRU", CONSTANT, Verdict.WRONG),  # the reset gate acts on what the state comes to in another place
         (
             "sofie",
             "GRU",

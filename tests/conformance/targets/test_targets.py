@@ -48,10 +48,10 @@ def lstm(element: int = TensorProto.FLOAT, version: int = 14) -> bytes:
         [helper.make_tensor_value_info(name, element, shape) for name, shape in SIZES.items()],
         [helper.make_tensor_value_info(name, element, shape) for name, shape in outputs.items()],
     )
-    model: bytes = helper.make_model(
+    made: bytes = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8
     ).SerializeToString()
-    return model
+    return made
 
 
 def identity(element: int) -> bytes:
@@ -61,10 +61,10 @@ def identity(element: int) -> bytes:
         [helper.make_tensor_value_info("X", element, (2, 3))],
         [helper.make_tensor_value_info("Y", element, (2, 3))],
     )
-    model: bytes = helper.make_model(
+    made: bytes = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8
     ).SerializeToString()
-    return model
+    return made
 
 
 def feed(element: Any = np.float32) -> dict[str, np.ndarray]:

@@ -208,9 +208,9 @@ class OneBuffer:
     def __call__(self, model: bytes, inputs: dict[str, Any]) -> list[Any]:
         outputs = []
         for position, array in enumerate(reference(model, inputs)):
-            buffer = self.buffers.setdefault((position, array.shape), array)
-            buffer[...] = array
-            outputs.append(buffer)
+            kept = self.buffers.setdefault((position, array.shape), array)
+            kept[...] = array
+            outputs.append(kept)
         return outputs
 
 
@@ -218,7 +218,5 @@ class OneBuffer:
 def test_functions_follow_courses_too(name: str) -> None:
     session = TRIALS[name]()
     assert judged(session, run_in_process(reference, session)).verdict is Verdict.PASS
-    judgement = judged(session, run_in_process(OneBuffer(), session))
-    assert (judgement.verdict, judgement.reason) == (
-        (Verdict.UNSTABLE, "held") if name == "held" else (Verdict.PASS, None)
-    )
+    kept = judged(session, run_in_process(OneBuffer(), session))
+    assert (kept.verdict, kept.reason) == ((Verdict.UNSTABLE, "held") if name == "held" else (Verdict.PASS, None))

@@ -165,8 +165,8 @@ def model(fault: str = "", element: int = TensorProto.FLOAT) -> bytes:
         [helper.make_tensor_value_info("X", element, None)],
         [helper.make_tensor_value_info("Y", element, None)],
     )
-    proto: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], producer_name=fault)
-    serialized: bytes = proto.SerializeToString()
+    made: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], producer_name=fault)
+    serialized: bytes = made.SerializeToString()
     return serialized
 
 
@@ -233,9 +233,9 @@ def test_frame_round_trip_in_pieces_of_any_size() -> None:
         "float32",
     ]
     for (element, array), value in zip(arrays, values, strict=True):
-        expected = array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array
-        assert expected.shape == value.shape
-        assert np.array_equal(expected, value)
+        seen = array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array
+        assert seen.shape == value.shape
+        assert np.array_equal(seen, value)
         assert array.ctypes.data % array.itemsize == 0
 
 
@@ -299,19 +299,19 @@ def test_bfloat16_goes_in_and_out(process: TargetProcess) -> None:
 
 def test_faults_of_form_are_told_and_do_not_end_the_worker(process: TargetProcess) -> None:
     faults = ["two outputs", "none", "objects", "ragged", "bare array", "nothing", "mapping", "big-endian", "good"]
-    by_fault = {outcome.key: outcome for outcome in process.run(job(fault) for fault in faults)}
-    assert {outcome.status for outcome in by_fault.values()} == {"ran"}
-    assert len(by_fault["two outputs"].outputs[0][0]) == 2
+    seen = {outcome.key: outcome for outcome in process.run(job(fault) for fault in faults)}
+    assert {outcome.status for outcome in seen.values()} == {"ran"}
+    assert len(seen["two outputs"].outputs[0][0]) == 2
     for fault in ("objects", "ragged"):
-        assert by_fault[fault].outputs == (((None,),),)
-        assert "output 0" in by_fault[fault].malformed
-    assert (by_fault["none"].outputs, by_fault["none"].malformed) == ((((None,),),), "")  # some outputs may be missing
-    assert by_fault["bare array"].malformed.startswith("returned ndarray")
-    assert by_fault["nothing"].outputs == (((),),)
-    assert by_fault["nothing"].malformed.startswith("returned NoneType")
+        assert seen[fault].outputs == (((None,),),)
+        assert "output 0" in seen[fault].malformed
+    assert (seen["none"].outputs, seen["none"].malformed) == ((((None,),),), "")  # some outputs may be missing
+    assert seen["bare array"].malformed.startswith("returned ndarray")
+    assert seen["nothing"].outputs == (((),),)
+    assert seen["nothing"].malformed.startswith("returned NoneType")
     for fault in ("mapping", "big-endian", "good"):
-        assert by_fault[fault].malformed == ""
-        assert np.array_equal(np.asarray(by_fault[fault].outputs[0][0][0]), X)
+        assert seen[fault].malformed == ""
+        assert np.array_equal(np.asarray(seen[fault].outputs[0][0][0]), X)
 
 
 def test_changed_inputs_and_chance_are_seen(process: TargetProcess) -> None:
