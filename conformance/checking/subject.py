@@ -197,7 +197,7 @@ def _attribute(proto: AttributeProto) -> Attribute:
         there += [k for field, k in _LISTS.items() if len(getattr(proto, field))]
         kind = there[0] if there else kind
         proto = AttributeProto.FromString(proto.SerializeToString())
-        proto.type = AttributeProto.AttributeType.Value(kind)
+        proto.type = AttributeProto.AttributeType.Value(kind)  # type: ignore[assignment]
     if kind not in ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"):
         return Attribute(kind, None)
     value = helper.get_attribute_value(proto)
