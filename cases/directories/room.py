@@ -1,7 +1,7 @@
 """Size limits of a test case, checked before anything is read or allocated.
 
 A third-party directory may hold a file of twenty gigabytes, or a hundred bytes that describe as much: a shape, a tensor
-whose data is elsewhere, a sequence of a billion steps. Such a directory must not stop the others.
+whose data is elsewhere, a sequence of a billion steps. Such a directory costs only itself.
 """
 
 from __future__ import annotations

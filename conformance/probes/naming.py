@@ -26,7 +26,7 @@ class UnknownName(UserError):
     """A name that does not exist; the message has the name and the nearest existing ones, in one line."""
 
     def __init__(self, kind: str, given: object, known: Sequence[object], among: str = "", hint: str = "") -> None:
-        """`among` describes the searched set, if it is not everything; `hint` is a suggestion."""
+        """Compose the message; `among` describes the searched set, if it is not everything; `hint` is a suggestion."""
         self.given = str(given)
         text = str(given) if len(str(given)) <= _LONGEST else f"{str(given)[:_LONGEST]}..."
         near = _nearest(str(given), known)

@@ -200,7 +200,7 @@ class Answering:
     def __init__(
         self, computation: Computable, node: Node, together: Callable[[Sequence[Fault]], Sequence[Fault]]
     ) -> None:
-        """`together` is :meth:`..operators.operator.Operator.together`."""
+        """Prepare a node; `together` is :meth:`..operators.operator.Operator.together`."""
         self._computation, self._node, self._together = computation, node, together
         self._known: Known = []
 

@@ -71,7 +71,7 @@ class RecurrentOperator(Operator):
     steps = staticmethod(steps_of)
 
     def __init__(self, cell: Cell, document: Document | None = None) -> None:
-        """`document` is needed for a cell that is not ONNX's."""
+        """Declare the operator of a cell; `document` is needed if the cell is not ONNX's."""
         self.document = document_of(cell.op_type) if document is None else declare(document)
         self._cell = register_cell(replace(cell, domain=self.document.domain) if self.document.domain else cell)
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}

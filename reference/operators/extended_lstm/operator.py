@@ -65,7 +65,7 @@ class _ExtendedLSTM(Operator):
     takes_levels = True
 
     def __init__(self) -> None:
-        """Conforming are exact arithmetic, the same with unquantized states, and float32."""
+        """Set the conforming implementations: exact arithmetic, the same with unquantized states, and float32."""
         self.conforming = {
             "exact": Conforming(lambda node, inputs: self._rounded(node, inputs, "quantized")),
             "state-as-computed": Conforming(lambda node, inputs: self._rounded(node, inputs, "as-computed")),
