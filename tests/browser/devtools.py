@@ -128,8 +128,10 @@ class Browser:
                 return message
 
     def command(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and return its answer; store the events that arrive meanwhile. Raise PageError if it is
-        refused."""
+        """Send a command and return its answer, storing events that arrive meanwhile.
+
+        Raise PageError if the browser refuses it.
+        """
         assert self._socket is not None
         self._number += 1
         data = json.dumps({"id": self._number, "method": method, "params": parameters}).encode()
@@ -152,8 +154,10 @@ class Browser:
             self.events.append(message)
 
     def js(self, expression: str) -> Any:
-        """Evaluate an expression in the page and return its awaited value. Raise PageError with the error that it
-        threw."""
+        """Evaluate an expression in the page and return its awaited value.
+
+        Raise PageError with the error that it threw.
+        """
         answer = self.command("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]

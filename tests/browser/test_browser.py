@@ -77,8 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def difference(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the address of a page on the differences between two runs, with one regression and one improvement at
-    least."""
+    """Return the address of a page on the differences between two runs, with regressions and an improvement."""
     root = tmp_path_factory.mktemp("difference")
     rows = sample_results()
     changed_rows = [row | {"verdict": "wrong"} if number < 3 else row for number, row in enumerate(sample_results())]

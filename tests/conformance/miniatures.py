@@ -237,8 +237,10 @@ HEEDING = (
     "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
     "signal.signal(signal.SIGINT, signal.default_int_handler); "
 )
-"""Prefix of a command that a test will signal: the caller of the tests may ignore signals, as scripts do for processes
-started with &."""
+"""Prefix of a command that a test will signal.
+
+The caller of the tests may ignore signals, as scripts do for processes started with &.
+"""
 
 
 def descendants(pid: int) -> list[int]:

@@ -96,8 +96,7 @@ WORKER_ENDS = {
 
 @pytest.mark.parametrize("end", WORKER_ENDS)
 def test_nothing_that_a_runtime_starts_outlives_its_worker(backend: Target, tmp_path: Path, end: str) -> None:
-    """A worker that ends its watcher must not also hide its processes: they could not be distinguished from unrelated
-    ones."""
+    """A worker that ends its watcher must not hide its processes too: nobody could recognize them."""
     start = START.replace("start({})", "start()") if end == "ends its watcher" else START
     code = start.replace("MARKED", str(tmp_path)) + WORKER_ENDS[end]
     dying = replace(job(), model=model(producer=code).SerializeToString())

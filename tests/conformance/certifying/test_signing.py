@@ -72,8 +72,7 @@ def test_a_signed_package_says_by_whom_and_an_unsigned_one_that_nobody_answers(
 def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(
     signed_files: Files, keys: dict[str, tuple[Path, Path]]
 ) -> None:
-    """By their specifications, without the library that made it: the signature covers the pre-authentication
-    encoding."""
+    """The signature covers the pre-authentication encoding; checked without the library that signed."""
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     envelope = json.loads(signed_files[ENVELOPE])

@@ -1,5 +1,5 @@
-"""Tampered packages: the check that docs/certification.md names finds each class of forgery, or that page admits that
-none does."""
+"""Tampered packages: docs/certification.md names the check that finds each class of forgery, or admits that none
+does."""
 
 from __future__ import annotations
 

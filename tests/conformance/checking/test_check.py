@@ -1,5 +1,4 @@
-"""``check`` finds nodes and their inputs wherever exporters put them, and reports the facts that it cannot
-determine."""
+"""``check`` finds nodes and their inputs wherever exporters put them, and reports unknown facts as such."""
 
 from __future__ import annotations
 
@@ -221,8 +220,10 @@ def test_versions_follow_from_opsets() -> None:
 
 
 def exported_weights(wrong: bool) -> onnx.ModelProto:
-    """Return a model with weights as in a well-known voice-activity model: quantized, with another order of gates, and
-    concatenated in a branch from constants outside of it."""
+    """Return a model with quantized weights, as in a well-known voice-activity model.
+
+    Their gates have another order and are concatenated in a branch, from constants outside of it.
+    """
     rng = np.random.default_rng(1)
     levels = rng.integers(0, 255, (4 * H, I)).astype(np.uint8)
     constants = {

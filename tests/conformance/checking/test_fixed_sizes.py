@@ -1,5 +1,4 @@
-"""Sizes fixed by exporters, states in the order of the other layout, stale declarations, and padding that nothing
-reads."""
+"""Fixed sizes, states in the order of the other layout, stale declarations, and padding that no node reads."""
 
 from __future__ import annotations
 
@@ -105,8 +104,7 @@ def state(kind: str, *nodes: NodeProto, **constants: Any) -> Checked:
 
 
 def test_advice_on_a_state_is_none_that_the_model_follows_already() -> None:
-    """If a state is an input of the model, as a whole or in part, its axis must be dynamic; another export is not
-    needed."""
+    """If a state is an input of the model, even in part, its axis must be dynamic; another export is not needed."""
     part = helper.make_node("Slice", ["given", "zero", "one"], ["h"])
     ends = {"zero": np.array([0], np.int64), "one": np.array([1], np.int64)}
     (problem,) = warnings(state("input", part, **ends), "model.batch-fixed")

@@ -1,5 +1,4 @@
-"""Rules on quantization around a node, each on a model that breaks it, and without alarm on models of real
-quantizers."""
+"""Rules on quantization around a node: each has a model that breaks it, and models of real quantizers break none."""
 
 from __future__ import annotations
 

@@ -53,8 +53,7 @@ def run(*words: str | Path, cwd: Path | None = None) -> Done:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder of models: right, wrong (an error), padded (warnings), open (partly checked), bad
-    (unreadable)."""
+    """Return a folder of models: right, wrong (an error), padded (warnings), open (partly checked), bad (garbage)."""
     models = {
         "right": one_node("LSTM", 14),
         "wrong": one_node("GRU", 14, direction="sideways"),
@@ -207,8 +206,7 @@ def test_notes_of_what_was_measured(folder: Path) -> None:
 
 
 def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(folder: Path) -> None:
-    """Notes depend on the node's own traits, not on those of other cases; they say what to change and which runtime is
-    right."""
+    """Notes depend on the node's own traits, not on those of other cases, and name a change and a right runtime."""
     plain = CaseSpec("LSTM", 14, T=3, N=2, I=2, H=4)
     lacking = [replace(plain, hidden_size=False, seed=seed) for seed in range(6)]
     short = [replace(plain, lengths="ragged", direction="reverse", seed=seed) for seed in range(3)]

@@ -44,8 +44,7 @@ def onnxspec(folder: Path, *words: str | Path) -> Done:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with a model of two layers; onnx's reference evaluator, which ignores activations, computes the
-    first wrongly."""
+    """Return a folder with a model of two layers; onnx's reference evaluator ignores the activations of the first."""
     first = recurrent("GRU", ("X", "W", "R", "B"), name="encoder/first", activations=["Sigmoid", "Relu"])
     first.output[0] = "y"
     squeeze = helper.make_node("Squeeze", ["y", "axis"], ["x"])

@@ -101,8 +101,7 @@ def test_what_holds_at_the_size_in_question_and_at_no_larger_one_is_no_name() ->
 
 
 def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None:
-    """Only initial_c is taken from the first direction; in a case with only initial_c it could be all initial
-    states."""
+    """Only initial_c is taken from the first direction; a case with only initial_c does not show that."""
     fault = fault_named("initial-states.shared-directions@initial_c")
     assert isinstance(fault, Fault)
 

@@ -52,7 +52,7 @@ def at(**where: Callable[[NDArray[np.int64], int], Any]) -> Callable[[Mask, NDAr
 
 
 def test_sizes_tell_apart_what_looks_alike_in_one_case() -> None:
-    """ "Beyond 32 units", "past whole blocks of 32" and "the last unit" are the same place in a case with 33 units."""
+    """The places "beyond 32 units", "past whole blocks of 32" and "the last unit" are equal with 33 units."""
     assert told(at(H=lambda n, size: n >= 32)) == "only in units beyond the first 32"
     tails = told(at(H=lambda n, size: n >= size - size % 8), [s for s in SIZES if s[2] % 8])
     assert tails == "only in units left over of hidden_size after whole blocks of 8"

@@ -225,8 +225,7 @@ LONG_SUMS = [
     ],
 )
 def test_what_fits_by_chance_is_not_believed(target: Target, chosen: Callable[[CaseSpec], bool]) -> None:
-    """In small cases, and where error bounds are wide, some of the hundreds of faults give the same numbers by
-    chance."""
+    """In small cases, or with wide error bounds, some of hundreds of faults give the same numbers by chance."""
     specs = [
         s for op in ("GRU", "RNN") for v in (14, 22) for s in profile("core", op, v) if not s.illegal and chosen(s)
     ]
@@ -269,8 +268,7 @@ def test_memory_that_was_never_written_is_known_by_its_place() -> None:
 
 
 def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_contradict() -> None:
-    """ "All omitted coefficients are 0" explains the failures of ThresholdedRelu too, but other functions have their
-    defaults."""
+    """The fault "all omitted coefficients are 0" explains the failures too, but other functions have their defaults."""
     target = target_with("coefficients.default-thresholded-relu")
     specs = [s for s in SPECS_OF_ALL_SEEDS if s.op == "RNN" and s.activations]
     probes = {s.id: SpecProbe(s) for s in specs}
@@ -286,8 +284,7 @@ def test_of_two_faults_that_explain_all_that_is_told_which_passing_cases_do_not_
 
 
 def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
-    """The target takes omitted coefficients of Affine as 0, one of two interpretations, and ThresholdedRelu is
-    wrong."""
+    """Omitted coefficients of Affine are 0, one of two interpretations; the default of ThresholdedRelu is wrong."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         computation = computation_of(node, inputs, Interpretations(defaults="zero"))
@@ -308,8 +305,10 @@ def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
 
 @pytest.mark.long
 def test_faults_that_do_not_go_together_explain_nothing() -> None:
-    """Two faults are incompatible if both replace the arithmetic, if one needs a property that the other's numbers
-    lack, or if both change the form."""
+    """Two faults are incompatible for one of three reasons.
+
+    Both replace the arithmetic, one needs a property that the other's numbers lack, or both change the form.
+    """
     spec = next(s for s in profile("core", "GRU", 14) if s.type == "float64" and s.data == "dense" and not s.illegal)
     inputs = build_case(spec).trial.feeds[0].inputs
     outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(spec.node, inputs).items()}
@@ -345,8 +344,7 @@ def test_an_unknown_fault_does_not_eat_the_known_ones() -> None:
 
 
 def test_structure_is_named_in_whatever_arithmetic() -> None:
-    """The target computes float64 in float32 and ignores clip: within float64's accuracy class nothing explains its
-    results."""
+    """The target computes float64 in float32 and ignores clip: no fault fits within float64's accuracy class."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         single = {name: a.astype(np.float32) if a.dtype == np.float64 else a for name, a in inputs.items()}

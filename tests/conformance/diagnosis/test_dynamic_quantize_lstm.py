@@ -19,8 +19,10 @@ PLAIN["weights"] = "initializer"
 
 
 def named(folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str, list[str], bool]]:
-    """Return (verdict, diagnosis, whether the shipped lists expect the failure) of each case; assert that all failures
-    are expected."""
+    """Return (verdict, diagnosis, whether the shipped lists expect it) of each case.
+
+    Assert that the lists expect all failures.
+    """
     table = f'[target]\nadapter = "onnxruntime"\noptions = {{ threads = {threads} }}\n'
     (folder / "targets.toml").write_text(table)
     chosen = [word for case in cases for word in ("--case", json.dumps({**PLAIN, **case}))]

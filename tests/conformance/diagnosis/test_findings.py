@@ -141,8 +141,7 @@ def refused(spec: CaseSpec, message: str) -> tuple[CaseSpec, Judgement]:
 
 
 def of_all_operators(wanted: Callable[[CaseSpec], bool], message: str) -> list[dict[str, Any]]:
-    """Return the findings of a target that refuses the ``wanted`` cases, with a message for each operator, and passes
-    the others."""
+    """Return the findings of a target that refuses the ``wanted`` cases, with a message for each operator."""
     specs = [s for op in OPERATORS for s in profile("core", op, 14) if not s.illegal]
     judged = [
         refused(s, message.format(op=s.op, version=s.version)) if wanted(s) else (s, Judgement(Verdict.PASS))
@@ -216,8 +215,7 @@ def test_types_and_versions_that_a_target_speaks_of_are_the_reason_in_every_oper
 
 
 def test_nothing_is_guessed_where_a_message_says_what_it_is_about() -> None:
-    """ScaledTanh with coefficients and a fed W run here, so neither they nor other traits of the refused cases are the
-    reason."""
+    """ScaledTanh with coefficients and a fed W run here, so they and other traits of these cases are not the reason."""
     right = Judgement(Verdict.PASS)
     scaled = CaseSpec("GRU", 14, activations=("Sigmoid", "ScaledTanh"), alpha=(2.0,), beta=(0.5,))
     bare = replace(scaled, version=7, hidden_size=False, alpha=None, beta=None)

@@ -95,8 +95,8 @@ def test_of_two_words_for_one_thing_one_is_told() -> None:
 
 
 def test_what_cases_of_other_lists_tell_apart_is_not_one_thing() -> None:
-    """Without a list of activations Sigmoid is HardSigmoid by either fault; with a list only by the fault of the
-    function."""
+    """Without a list of activations both faults make Sigmoid HardSigmoid; with a list only the function's fault
+    does."""
     specs = [CaseSpec("LSTM", 1, T=3, N=2, I=2, H=3, bias=True, seed=n) for n in (1, 2)]
     finding = one_finding(of_faults(["sigmoid.hard"]), *specs)
     assert finding["fault"] in ("sigmoid.hard", "")

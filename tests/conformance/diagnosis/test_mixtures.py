@@ -34,8 +34,7 @@ def failing(spec: Any) -> FailingCase:
 
 
 def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
-    """A sum wraps although each term is within its bounds: alone no fault shows, but the other faults make such
-    terms."""
+    """A sum wraps although each term is within its bounds: only other faults make such terms."""
     beside = ("scales.large-garbage", "pre-activation.terms-saturate", "pre-activation.wraps")
     names = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
     matcher = Matcher(ObservedCases(TargetEvidence("standard")), 0, [FAULTS[f"extended.{name}"] for name in names])

@@ -84,8 +84,7 @@ def _activation(name, alpha, beta, f):
 
 
 def _activations(op, attributes, directions, f):
-    """Return the activation functions of every direction; alpha and beta are consumed by the functions that use
-    them."""
+    """Return the activation functions of each direction; functions that use alpha or beta consume them in order."""
     names = [n if isinstance(n, str) else n.decode() for n in attributes.get("activations") or []]
     names = names or _ACTIVATIONS[op] * directions
     alphas, betas = (list(attributes.get("activation_" + k) or []) for k in ("alpha", "beta"))
@@ -403,8 +402,7 @@ def _run(
 
 
 def _cell_exponent(op, attributes, inputs, outputs):
-    """Return the exponent of the power of two that holds the cell state with 25 % margin, as a converter finds it by
-    calibration."""
+    """Return the exponent of a power of two that holds the cell state with 25 % margin, as calibration finds it."""
     peak = [0.0]
     if inputs.get("initial_c") is not None:
         peak.append(float(np.abs(_Tensor(inputs["initial_c"]).real(np.float64)).max(initial=0)))
@@ -465,8 +463,7 @@ def float_state_scales_separate(op, attributes, inputs, outputs):
 
 
 def float_state_fixed_point(op, attributes, inputs, outputs):
-    """Apply s_x * s_w as a 31-bit multiplier and a rounding shift (gemmlowp), and add the bias, with 28 fractional
-    bits.
+    """Scale by a 31-bit multiplier and a rounding shift (gemmlowp), and add the bias, with 28 fractional bits.
 
     Activations are in float64. Legitimate: the error before an activation is at most 2^-28.
     """
@@ -501,10 +498,9 @@ def level_state_32(op, attributes, inputs, outputs):
 
 
 def level_state_bias_integer(op, attributes, inputs, outputs):
-    """Compute level_state with Wb and Rb as integers of scale s_x * s_w and s_y * s_r, added to the accumulators;
-    float32.
+    """Compute level_state with Wb and Rb as integers of the accumulators' scales, added there; float32.
 
-    Legitimate: the int32 bias of TFLite and QNN.
+    The scales are s_x * s_w and s_y * s_r. Legitimate: the int32 bias of TFLite and QNN.
     """
     return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", bias="integer")
 
@@ -564,10 +560,9 @@ def level_state_cell_levels(op, attributes, inputs, outputs):
 
 
 def level_state_cell_int16(op, attributes, inputs, outputs):
-    """Compute level_state with an int16 cell state and a power-of-two scale (TFLite's integer LSTM), float32
-    activations.
+    """Compute level_state with an int16 cell state and a power-of-two scale (TFLite's integer LSTM).
 
-    Legitimate for 8-bit outputs: the rounding is about 2^-13.
+    Activations are in float32. Legitimate for 8-bit outputs: the rounding is about 2^-13.
     """
     return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", cell="int16")
 

@@ -199,8 +199,7 @@ def test_outputs_of_another_number_are_malformed() -> None:
 
 
 def test_runs_that_differ_are_told_of_the_node_that_differs() -> None:
-    """The first node's last digit changes from run to run; the second node is judged from its actual inputs each
-    time."""
+    """The first node's last digit changes from run to run; the second is judged from its actual inputs each time."""
     trial = joined(SPECS[1], "chain")
     calls = iter(range(100))
 

@@ -1,5 +1,4 @@
-"""Forbidden models on targets: a target that refuses them passes, one that runs them fails, one that runs nothing
-proves nothing."""
+"""Forbidden models on targets: refusing them passes, running them fails, refusing all models proves nothing."""
 
 import json
 import subprocess

@@ -1,5 +1,4 @@
-"""Nodes between DequantizeLinear and QuantizeLinear, with correct and wrong kernels written here from the
-specification.
+"""Nodes between DequantizeLinear and QuantizeLinear, with correct and wrong kernels written from the specification.
 
 The kernels are independent of the reference: plain NumPy, gate by gate, in float32.
 """
@@ -262,8 +261,7 @@ HTP = [
 
 
 def test_levels_are_counted_by_the_reading_that_a_wider_class_makes_right() -> None:
-    """With the state as levels fewer levels are wrong, but by up to 12,777: saturated levels are no evidence of a
-    state."""
+    """With the state as levels fewer levels are wrong, but by up to 12,777: saturated levels prove no state."""
     spec = CaseSpec(
         *("GRU", 14, "float32"), direction="reverse", T=4, N=3, I=2, H=5, bias=True, outputs=("Y", "Y_h"), seed=6,
         weights_seed=6, linear_before_reset=0, quantization="s16", channels="directions", bias_type="product",

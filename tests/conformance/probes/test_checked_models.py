@@ -1,5 +1,4 @@
-"""Every model that is given to a target or written passes the full check of onnx.checker, unless it is forbidden on
-purpose.
+"""Every model that is sent to a target or written passes onnx.checker's full check, unless it is forbidden on purpose.
 
 Backends that prepare models as ONNX's base class does call the checker, and so do runners of test-case directories.
 """

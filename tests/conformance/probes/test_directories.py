@@ -39,8 +39,7 @@ _LSTM_14 = ("--op", "LSTM-14")
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with two generated trees: ``fair``, of core's LSTM-14, and ``all``, of smoke with unfair cases
-    too."""
+    """Return a folder with two generated trees: ``fair`` (LSTM-14 of core) and ``all`` (smoke with unfair cases)."""
     folder = tmp_path_factory.mktemp("directories")
     command("generate", "--out", folder / "fair", *_LSTM_14)
     command("generate", "--out", folder / "all", "--profile", "smoke", "--all")
@@ -254,8 +253,10 @@ def test_every_type_and_option_is_as_the_model_says(work: Path) -> None:
 
 @pytest.fixture(scope="module")
 def onnx_cases(work: Path) -> Path:
-    """Return a folder of some node cases of onnx: the shipped ones, or, with a newer onnx that ships none, as its tool
-    writes them."""
+    """Return a folder of some node cases of onnx.
+
+    They are the shipped ones; a newer onnx ships none, and its own tool writes them.
+    """
     wanted = ("test_lstm_", "test_add", "test_relu", "test_gru_defaults", "test_sequence_insert_at_back", "test_xor2d")
     shipped = Path(loader.DATA_DIR) / "node"
     for folder in shipped.glob("test_*"):
@@ -342,8 +343,7 @@ def test_other_models_are_judged_by_the_outputs_given(
 def test_a_recurrent_model_is_judged_by_our_radius_and_not_by_the_outputs_given(
     work: Path, tmp_path: Path, kin_folder: Path, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given outputs may be wrong, and a tolerance of a thousandth hides a fault: 2e-4 is more than any rounding of
-    float32."""
+    """Given outputs may be wrong, and a tolerance of 1e-3 hides a fault: 2e-4 is more than float32's rounding."""
     name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
     for copy in ("whole", "spoilt"):
         shutil.copytree(work / "fair" / name, tmp_path / "cases" / copy)

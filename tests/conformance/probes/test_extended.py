@@ -214,8 +214,7 @@ def test_conforming_variants_are_not_accused(style: str) -> None:
 
 
 def test_repeats_that_differ_and_are_all_wrong_are_wrong() -> None:
-    """The verdict on a runtime does not depend on the operator: if no repeat is right, the case is wrong, not
-    unstable."""
+    """The verdict does not depend on the operator: if no repeat is right, the case is wrong, not unstable."""
     spec = case("realistic", 3)
     shape = (spec.T, 2, spec.N, spec.H)
     bad, worse = np.full(shape, 0.9, np.float32), np.full(shape, 0.8, np.float32)

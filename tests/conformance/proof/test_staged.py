@@ -1,5 +1,4 @@
-"""Proof of the suite with known implementations: conforming ones pass, and each faulty one gets its expected
-verdict."""
+"""Proof of the suite with known implementations: conforming ones pass, faulty ones get their expected verdicts."""
 
 from __future__ import annotations
 

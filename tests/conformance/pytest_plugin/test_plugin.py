@@ -50,8 +50,7 @@ FAULTS = {
 
 @pytest.fixture(autouse=True)
 def only_what_takes_part(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable Hypothesis's plugin: the runs below do not use it, and loading it each time would take longer than they
-    do."""
+    """Disable Hypothesis's plugin: the runs below do not use it, and it would take longer to load than they run."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
 
 

@@ -1,5 +1,7 @@
-"""Faults of a runtime, a machine or a person: no finished result is lost, every case has exactly one result, and no
-case is blamed for the fault of another."""
+"""Faults of a runtime, a machine or a person that must not damage a run.
+
+No finished result is lost, every case has exactly one result, and no case is blamed for the fault of another.
+"""
 
 from __future__ import annotations
 
@@ -307,8 +309,10 @@ def of_nine(point: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def nine(backends: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Undisturbed]:
-    """Return an environment, and a function for the results of an undisturbed run of nine cases: the third is wrong and
-    the fifth crashes."""
+    """Return an environment, and a function for the results of an undisturbed run of nine cases.
+
+    The third case is wrong and the fifth crashes.
+    """
     chosen = specs(9)
     faults = {checksum(chosen[2]): "gates in another order", checksum(chosen[4]): "abort"}
     environment = {**backends, "FAULTS": json.dumps(faults)}

@@ -1,5 +1,4 @@
-"""A sample of cases in a fresh process: targets that keep state between cases, and targets that return unwritten
-memory."""
+"""A sample of cases in a fresh process, for targets that keep state between cases or return unwritten memory."""
 
 from __future__ import annotations
 
@@ -115,8 +114,7 @@ def test_memory_that_nobody_has_written_shows(command: Command, tmp_path: Path) 
 
 
 def test_the_sample_is_of_what_a_target_answers_and_within_those_of_parts() -> None:
-    """So no profile, nonce or unsupported feature leaves the sample empty, and shards together have run all its
-    cases."""
+    """So no profile, nonce or missing feature leaves the sample empty, and shards together run all its cases."""
     cases = [f"case-{number}" for number in range(100)]
     for nonce in ("4711", "4715"):
         chosen = sample_of(f"core-nonce-{nonce}", cases)

@@ -459,8 +459,7 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "targets").glob("*.t
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_the_shipped_examples_are_right(file: Path) -> None:
-    """Every table can be read, needs no worker installed on the machine, and has only options that its adapter
-    knows."""
+    """Every table can be read, sends its worker's code, and has only options that its adapter knows."""
     text = file.read_text(encoding="utf-8")
     assert text.startswith("# ")
     tables = re.findall(r'^\["?([\w.-]+?)"?\]$', text, re.MULTILINE)

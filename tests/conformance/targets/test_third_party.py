@@ -1,5 +1,4 @@
-"""Adapters of other packages: found without importing their package and sent as source text; and the test kit for
-them."""
+"""Adapters of other packages, found without importing them and sent as source text; and the test kit for adapters."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""External programs as targets: the byte examples of the documentation, a small worker written from it alone, and the
-JavaScript worker."""
+"""External programs as targets: documented byte examples, a worker written from them alone, and the JavaScript
+worker."""
 
 from __future__ import annotations
 

@@ -191,8 +191,10 @@ def _configure(folder: Path, port: int, name: str) -> None:
 
 
 def _namespace(folder: Path, home: Path, start: list[str]) -> str:
-    """Return a script for a mount namespace: with one more user, without this project and the caller's home, and with
-    the interpreter of these tests at its path."""
+    """Return a script for a mount namespace with one more user.
+
+    It hides this project and the caller's home, and keeps the interpreter of these tests at its path.
+    """
     hidden = [ROOT, Path.home()]
     kept = dict.fromkeys((sys.base_prefix, sys.prefix))
     files = {

@@ -487,8 +487,7 @@ def test_a_slow_caller_does_not_make_jobs_time_out(miniature: Target) -> None:
 
 
 def test_a_batch_that_was_sent_late_is_not_late(miniature: Target) -> None:
-    """If batches are under way and the caller takes longer for a batch than a job's time limit, the worker is not
-    replaced."""
+    """The worker is not replaced if the caller takes longer for a batch than a job's time limit."""
     with TargetProcess(replace(miniature, time_limit=3.0), batch_jobs=4) as process:
         process.start()
         first = process._worker
