@@ -1,9 +1,10 @@
-"""Measure what onnxspec costs, and hold it to its goals.
+"""Measure the costs of onnxspec, and compare them with their goals.
 
     python -m benchmarks [WORD ...] [--long] [--runs N] [--json FILE] [--before FILE] [--growth FILE.svg]
 
-Words choose figures whose names hold one of them. ``--json`` writes the values, ``--before`` shows those of another
-file beside them, ``--growth`` draws how judging, runs and reports grow. Exit code 1 where a goal is missed.
+Each WORD selects the figures with that word in their names. ``--json`` writes the values, ``--before`` shows those of
+an earlier file beside them, ``--growth`` draws the growth of judging, runs and reports. Exit code 1 where a goal is
+missed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Record all that onnxspec does, and compare two recordings field by field.
+"""Record the outputs of onnxspec, and compare two recordings field by field.
 
     python -m benchmarks.comparison record --out DIR [--python INTERPRETER] [--only NAME ...] [--prove OP[:TYPE] ...]
     python -m benchmarks.comparison compare BEFORE AFTER [--only NAME ...] [--files NAME ...] [--examples N]
     python -m benchmarks.comparison steps
 
-A recording is made with the onnxspec that is installed for an interpreter, and goes on where it ended. A step whose
-target is not installed is named as not recorded. Exit code 1 where recordings differ in anything but what varies from
-run to run (``--varying`` lists that, with the reasons).
+A recording uses the onnxspec that is installed for an interpreter, and continues where it ended. A step whose target is
+not installed is reported as not recorded. Exit code 1 where recordings differ, except in fields that vary from run to
+run (``--varying`` lists these, with the reasons).
 """
 
 from __future__ import annotations

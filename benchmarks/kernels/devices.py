@@ -1,8 +1,7 @@
-"""Three more kernels with known faults, made as libraries of devices are: rows packed by their lengths, one workspace
-for both directions, tiles of steps.
+"""Three more kernels with known faults, in the style of device libraries: packed rows, one workspace, tiles of steps.
 
-Like those of `kernels.py` they were written, and what is wrong with each put down in TRUTH, before their author had
-read `reference/faults`. They share no code with them, so that a slip of one kernel is not one of all.
+Like those of `kernels.py`, they were written, and the faults of each listed in TRUTH, before their author had read
+`reference/faults`. They share no code with those kernels, so that a mistake in one kernel is not in all.
 
 Option ``kernel``: a key of TRUTH, or "right" (default), which has no fault.
 
@@ -18,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-#: What is wrong with each kernel, in words; its flags in the code below stand first.
+#: Descriptions of the faults of each kernel, by their flags in the code below.
 TRUTH: dict[str, dict[str, str]] = {
     "packed-rows": {
         "initial-unsorted": "rows are sorted by falling length, initial_h and initial_c are not",

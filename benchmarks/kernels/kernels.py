@@ -1,9 +1,9 @@
-"""Kernels of LSTM, GRU and RNN with known faults, as an adapter, to measure by hand what names are worth on them.
+"""Kernels of LSTM, GRU and RNN with known faults, as an adapter, to measure the value of names.
 
-One plain kernel in NumPy, and twelve that differ from it in one to three things, after mistakes that kernels of
-devices, converters and hand-vectorised code are known for. They were written, and what is wrong with each put down in
-TRUTH, before their author had read `reference/faults`; so they show what a diagnosis is worth on code that nobody tuned
-it for. Do not make the table fit them by name: what it lacks of them, it lacks of other kernels too.
+One plain kernel in NumPy, and twelve that differ from it in one to three faults, modelled on typical mistakes of device
+kernels, converters and hand-vectorised code. They were written, and the faults of each listed in TRUTH, before their
+author had read `reference/faults`. So they show the value of a diagnosis on code for which it was not tuned. Do not fit
+the table of faults to them by name: a fault that it lacks here is lacking for other kernels, too.
 
 Option ``kernel``: a key of TRUTH, or "plain" (default), which has no fault.
 
@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-#: What is wrong with each kernel, in words; its flags in the code below stand first.
+#: Descriptions of the faults of each kernel, by their flags in the code below.
 TRUTH: dict[str, dict[str, str]] = {
     "library-gru": {
         "always-linear": "GRU multiplies the reset gate in behind the matrix product whatever linear_before_reset says",

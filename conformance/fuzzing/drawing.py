@@ -14,7 +14,7 @@ from ...reference import operator_version
 
 _TRIES = 50
 _DRAWS = 500  # most draws are legal cases: if so many are not, there is a bug
-_CHANGED = 3  # number of fields that `altered` changes
+_CHANGED = 3  # maximum number of fields that a crossover changes
 _CROSSED = 0.75  # share of draws that start from a case of the profile, with its rare values and few features
 
 
