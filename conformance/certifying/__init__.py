@@ -1,1 +1,1 @@
-"""Certificates: the results of a run, packed so that anybody can reach its verdicts again without the target."""
+"""Certificates: packages with the results of a run, whose verdicts can be recomputed without the target."""

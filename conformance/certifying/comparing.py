@@ -1,4 +1,4 @@
-"""Changes between two packages of a product."""
+"""Comparison of two packages of a product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_TRIED = STATES[UNKNOWN]
 
 
 def changes_since(old: Package, new: Package) -> Iterator[str]:
-    """Statements of a package that differ from an earlier one's, a line each. Raises UserError."""
+    """Yield the statements of a package that differ from an earlier one's, a line each. Raise UserError."""
     before, now = (attestation_of(package).predicate for package in (old, new))
     yield f"since {before.date} ({before.product}, SHA-256 {old.sha256[:16]}):"
     for key in (
@@ -43,11 +43,11 @@ def changes_since(old: Package, new: Package) -> Iterator[str]:
     if before.waivers != now.waivers:
         yield f"  waivers: {len(before.waivers)}, then {len(now.waivers)}"
     environments = [record_in(package, ENVIRONMENT, MeasuredRecord) for package in (old, new)]
-    packages = [{p.name: f"{p.version} {p.sha256[:16]}" for p in each.packages} for each in environments]
-    for place, one, two in differences(packages[0], packages[1]):
-        yield f"  package {place}: {one}, then {two}"
-    for place, one, two in differences(environments[0].devices, environments[1].devices):
-        yield f"  device{place}: {one}, then {two}"
+    packages = [{p.name: f"{p.version} {p.sha256[:16]}" for p in environment.packages} for environment in environments]
+    for path, earlier_value, later_value in differences(packages[0], packages[1]):
+        yield f"  package {path}: {earlier_value}, then {later_value}"
+    for path, earlier_value, later_value in differences(environments[0].devices, environments[1].devices):
+        yield f"  device{path}: {earlier_value}, then {later_value}"
 
 
 def _levels(rows: tuple[RowRecord, ...]) -> dict[str, str]:

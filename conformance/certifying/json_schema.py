@@ -1,6 +1,6 @@
-"""Records of run folders and packages as JSON Schema, made from the types by which they are read.
+"""JSON Schemas of the records of run folders and packages, made from the types that read them.
 
-``python -m onnxspec.conformance.certifying.json_schema docs/schema`` writes those that are published.
+``python -m onnxspec.conformance.certifying.json_schema docs/schema`` writes the published ones.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .records import FORM, AttestationRecord, EnvelopeRecord, MeasuredRecord, Su
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
-    """Return file name to schema."""
-    kinds: dict[str, tuple[str, int, Any]] = {
+    """Return the schemas by file name."""
+    types: dict[str, tuple[str, int, Any]] = {
         "result.schema.json": ("A result, a line of results.jsonl", SCHEMA, Result),
         "results.schema.json": ("A line of results.jsonl", SCHEMA, Line),
         "run.schema.json": ("run.json", SCHEMA, RunRecord),
@@ -32,13 +32,13 @@ def json_schemas() -> dict[str, dict[str, Any]]:
     }
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return {
-        name: {**dialect, "title": f"{title} (form {form})", **_clean(msgspec.json.schema(kind))}
-        for name, (title, form, kind) in kinds.items()
+        name: {**dialect, "title": f"{title} (form {form})", **_clean(msgspec.json.schema(record_type))}
+        for name, (title, form, record_type) in types.items()
     }
 
 
 def _clean(schema: Any) -> Any:
-    """Return a schema with clean descriptions: up to Python 3.12 docstrings are indented as their source is."""
+    """Return a schema with clean descriptions: up to Python 3.12 docstrings keep the indentation of their source."""
     if isinstance(schema, list):
         return [_clean(value) for value in schema]
     if isinstance(schema, dict):

@@ -1,5 +1,7 @@
-"""Package file: a zip whose members are named, counted and bounded before any of them is unpacked, and its statement:
-an in-toto Statement, whose subjects are all other files, each with its SHA-256."""
+"""Package file: a ZIP archive whose members are checked by name, number and size before any of them is unpacked.
+
+Its statement is an in-toto Statement; the subjects are all other files, each with its SHA-256.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ T = TypeVar("T")
 
 STATEMENT = "STATEMENT.json"
 ENVELOPE = "STATEMENT.intoto.jsonl"
-"""The same, signed: as in-toto names files of envelopes. Neither can be a subject of itself."""
+"""The signed statement, with in-toto's file name for envelopes. Neither file can be a subject of itself."""
 
 IN_TOTO = "https://in-toto.io/Statement/v1"
 PREDICATE = f"https://github.com/onnxspec/onnxspec/certificate/v{FORM}"
@@ -32,20 +34,20 @@ PREDICATE = f"https://github.com/onnxspec/onnxspec/certificate/v{FORM}"
 
 MOST_FILES = 4000
 MOST_BYTES = 1 << 30
-"""Bytes of all files of a package; `full` of onnxruntime takes 80 MB."""
+"""Maximum size of all files of a package; `full` of onnxruntime takes 80 MB."""
 MOST_FILE = 512 << 20
 MOST_RATIO = 1000
-"""Largest ratio of a file's size to its packed size, beyond the first MiB: results.jsonl of a target that refuses
+"""Maximum ratio of a file's size to its packed size, beyond the first MiB. results.jsonl of a target that refuses
 everything shrinks to a 60th, zeros to a thousandth."""
 
 _NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}(/[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}){0,5}")
-_DAY = (1980, 1, 1, 0, 0, 0)  # the first that a zip knows: equal content is equal bytes
+_DAY = (1980, 1, 1, 0, 0, 0)  # the first day that a ZIP archive can store: equal content gives equal bytes
 _PLAIN_FILE = 0o100644 << 16
 
 
 @dataclass(frozen=True)
 class Package:
-    """The files of a package, unpacked into a folder; `sha256` is of the zip."""
+    """The files of a package, unpacked into a folder; `sha256` is the digest of the archive."""
 
     path: Path
     folder: Path
@@ -60,25 +62,25 @@ class Package:
 
 
 def write_package(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, by their paths in the package. Raises OSError."""
-    beside = path.with_name(f"{path.name}.new")
+    """Write files, by their paths in the package. Raise OSError."""
+    unfinished = path.with_name(f"{path.name}.new")
     try:
-        with zipfile.ZipFile(beside, "w") as archive:
+        with zipfile.ZipFile(unfinished, "w") as archive:
             for name in sorted(files):
                 entry = zipfile.ZipInfo(name, _DAY)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = _PLAIN_FILE
                 entry.create_system = 3
                 archive.writestr(entry, files[name], compresslevel=9)
-        beside.replace(path)
+        unfinished.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 def read_package(path: Path, folder: Path) -> Package:
-    """Unpack a package into an empty folder, once its directory is within bounds.
+    """Unpack a package into an empty folder, after its directory has been checked.
 
-    Raise UserError, and OSError if the file cannot be read or the folder not be written.
+    Raise UserError; raise OSError if the file cannot be read or the folder cannot be written.
     """
     if path.stat().st_size > MOST_BYTES:
         raise UserError(f"{path}: more than {MOST_BYTES >> 20} MiB")
@@ -93,7 +95,7 @@ def read_package(path: Path, folder: Path) -> Package:
                 to = folder / entry.filename
                 to.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(entry) as source, to.open("xb") as target:
-                    shutil.copyfileobj(source, target)  # zipfile yields no byte more than the directory promises
+                    shutil.copyfileobj(source, target)  # zipfile yields no more bytes than the directory declares
                 if to.stat().st_size != entry.file_size:
                     raise UserError(f"{path}: {entry.filename} is smaller than it says")
         except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError) as error:
@@ -103,26 +105,26 @@ def read_package(path: Path, folder: Path) -> Package:
 
 
 def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise UserError for a directory that promises too much, or files that no package holds."""
+    """Raise UserError for a directory that exceeds the limits, or for files that no package holds."""
     if not 0 < len(entries) <= MOST_FILES:
         raise UserError(f"{path}: holds {len(entries):,} files, and may hold from one to {MOST_FILES:,}")
     seen: set[str] = set()
     for entry in entries:
         name = entry.filename
-        shown = ascii(name[:100])
+        printable_name = ascii(name[:100])
         if not _NAME.fullmatch(name) or name != entry.orig_filename:
-            raise UserError(f"{path}: no file of a package is called {shown}")
+            raise UserError(f"{path}: no file of a package is called {printable_name}")
         if name.lower() in seen:
-            raise UserError(f"{path}: holds {shown} twice")
+            raise UserError(f"{path}: holds {printable_name} twice")
         seen.add(name.lower())
         if entry.flag_bits or entry.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
-            raise UserError(f"{path}: {shown} is encrypted, or packed in a way that packages are not")
+            raise UserError(f"{path}: {printable_name} is encrypted, or packed in a way that packages are not")
         if entry.extra or entry.comment or (entry.external_attr >> 16) & 0o170000 not in (0, 0o100000):
-            raise UserError(f"{path}: {shown} is no plain file")
+            raise UserError(f"{path}: {printable_name} is no plain file")
         if entry.file_size > MOST_FILE:
-            raise UserError(f"{path}: {shown} has more than {MOST_FILE >> 20} MiB")
+            raise UserError(f"{path}: {printable_name} has more than {MOST_FILE >> 20} MiB")
         if entry.file_size > (1 << 20) + MOST_RATIO * entry.compress_size:
-            raise UserError(f"{path}: {shown} grows to more than {MOST_RATIO} times its size")
+            raise UserError(f"{path}: {printable_name} grows to more than {MOST_RATIO} times its size")
     if any(str(parent) in seen for name in seen for parent in PurePosixPath(name).parents):
         raise UserError(f"{path}: holds a file and a folder of one name")
     if sum(entry.file_size for entry in entries) > MOST_BYTES:
@@ -130,7 +132,7 @@ def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
 
 
 def attested(statement: StatementRecord, files: Mapping[str, bytes]) -> bytes:
-    """STATEMENT.json, about all the other files of a package."""
+    """Return STATEMENT.json, with all other files of a package as subjects."""
     subject = tuple(
         SubjectRecord(name=name, digest=DigestRecord(sha256=hashlib.sha256(files[name]).hexdigest()))
         for name in sorted(files.keys() - {STATEMENT, ENVELOPE})
@@ -141,7 +143,7 @@ def attested(statement: StatementRecord, files: Mapping[str, bytes]) -> bytes:
 
 
 def as_json(record: msgspec.Struct) -> bytes:
-    """Return a record as files of a package hold it."""
+    """Return a record in the form of a package's files."""
     return encode(record, indent=1).encode("ascii") + b"\n"
 
 
@@ -164,13 +166,13 @@ def record_in(package: Package, name: str, kind: type[T]) -> T:
 def subject_differences(package: Package, attestation: AttestationRecord) -> Iterator[tuple[str, str, str]]:
     """Yield files of a package that differ from the statement: (path, stated digest, actual one)."""
     stated = {subject.name: subject.digest.sha256 for subject in attestation.subject}
-    there = {
+    actual = {
         name: hashlib.sha256(package.content(name)).hexdigest()
         for name in package.names
         if name not in (STATEMENT, ENVELOPE)
     }
-    for name in sorted(stated.keys() | there.keys()):
-        if stated.get(name) != there.get(name):
-            yield name, stated.get(name, "not among its subjects"), there.get(name, "missing")
+    for name in sorted(stated.keys() | actual.keys()):
+        if stated.get(name) != actual.get(name):
+            yield name, stated.get(name, "not among its subjects"), actual.get(name, "missing")
     if [subject.name for subject in attestation.subject] != sorted(stated):
         yield STATEMENT, "subjects in another order, or one twice", "sorted, each once"

@@ -1,4 +1,5 @@
-"""Content of a certification package, made from a replay. Packing writes it; verifying makes it again and compares."""
+"""Content of a certification package, made from a replay. Packing writes it; verification makes it again and
+compares."""
 
 from __future__ import annotations
 
@@ -40,12 +41,12 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Claim:
-    """Claim that nobody can derive: product, vendor, day and waivers.
+    """Claims that cannot be derived from the run: product, vendor, date and waivers.
 
     waivers
-        The file of waivers; empty for none.
+        Content of the file of waivers; empty for none.
     signer
-        SHA-256 of the public key that signs the package; empty if none does.
+        SHA-256 of the public key that signs the package; empty for an unsigned one.
     """
 
     product: str
@@ -55,7 +56,7 @@ class Claim:
     signer: str = ""
 
     def checked(self) -> tuple[WaiverRecord, ...]:
-        """Return the waivers. Raise RecordError, also for a name that no page can show."""
+        """Return the waivers. Raise RecordError, also for a product or vendor that no page can show."""
         for key, text in (("product", self.product), ("vendor", self.vendor)):
             if not text.strip() or len(text) > _TEXT or not text.isprintable():
                 raise RecordError(f"{key}: a line of up to {_TEXT} printable characters, not {text[:40]!r}")
@@ -66,7 +67,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Records:
-    """Files of a package: the claim about the product, and the files on which it rests."""
+    """Files of a package: the claim about the product, and the files that support it."""
 
     statement: StatementRecord
     suite: SuiteRecord
@@ -75,7 +76,7 @@ class Records:
 
 
 def files_of(replay: Replay, claim: Claim) -> dict[str, bytes]:
-    """Return every file of a package but its envelope. Raise RecordError."""
+    """Return every file of a package except its envelope. Raise RecordError."""
     records = records_of(replay, claim)
     return {**records.files, STATEMENT: attested(records.statement, records.files)}
 
@@ -111,7 +112,7 @@ def measured_of(replay: Replay) -> MeasuredRecord:
 
 
 def suite_of(replay: Replay) -> SuiteRecord:
-    """SUITE.json, of the suite that is installed."""
+    """Return SUITE.json of the installed suite."""
     profile, nonce = split_nonce(replay.plan.selection.profile)
     digests = replay.record["digests"]
     return SuiteRecord(
@@ -126,14 +127,14 @@ def suite_of(replay: Replay) -> SuiteRecord:
 
 
 def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) -> StatementRecord:
-    """STATEMENT.json."""
+    """Return STATEMENT.json."""
     description = replay.entry["description"]
     profile, nonce = split_nonce(replay.plan.selection.profile)
     provider = str(description.get("provider") or replay.target.options.get("provider") or "")
     wrapped = bool(replay.target.wrap)
     trial = tuple(trial_of(replay, provider))
-    asked = replay.asked & replay.probes.keys()
-    rows = rows_of(replay.probes, replay.results, replay.target.accuracy, waivers, claim.date, asked)
+    nonce_cases = replay.asked & replay.probes.keys()
+    rows = rows_of(replay.probes, replay.results, replay.target.accuracy, waivers, claim.date, nonce_cases)
     answers = interpretations_of(replay.probes, replay.results)
     findings = replay.record["targets"][0]["findings"]
     return StatementRecord(
@@ -151,13 +152,13 @@ def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) 
         accuracy=replay.target.accuracy,
         profile=profile,
         placement=placement_of(provider, wrapped, replay.outcomes),
-        challenge=ChallengeRecord(nonce=nonce, cases=len(asked)),
+        challenge=ChallengeRecord(nonce=nonce, cases=len(nonce_cases)),
         fresh_process=len(replay.repeated),
         declined=tuple(lack.what for lack in summary_of(replay.results, findings).lacks),
         reported=tuple(reported_in(replay)),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,
-        interpretations={op: {q: " and ".join(a) for q, a in asked.items()} for op, asked in answers.items()},
+        interpretations={op: {q: " and ".join(a) for q, a in questions.items()} for op, questions in answers.items()},
         findings=tuple(f"{f['verdict']}: {f['title']} ({len(f['cases'])} cases)" for f in findings[:_FINDINGS]),
     )
 
@@ -168,15 +169,17 @@ def _granting_nothing(row: RowRecord) -> RowRecord:
 
 @cache
 def own_sources() -> str:
-    """SHA-256 over the paths and contents of all files of onnxspec that anything depends on. Ends of lines are taken as
-    one, since tools change them on the way."""
+    """Return the SHA-256 over the paths and contents of all files of onnxspec that affect results.
+
+    Line ends are normalized, since tools change them.
+    """
     total = hashlib.sha256()
     for package in _PACKAGES:
-        place = Path(str(resources.files(f"onnxspec.{package}")))
-        for path in sorted(place.rglob("*"), key=lambda path: path.relative_to(place).as_posix()):
+        folder = Path(str(resources.files(f"onnxspec.{package}")))
+        for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
             if path.suffix in _KINDS and path.is_file() and "__pycache__" not in path.parts:
                 content = path.read_bytes().replace(b"\r\n", b"\n")
-                name = f"{package}/{path.relative_to(place).as_posix()}"
+                name = f"{package}/{path.relative_to(folder).as_posix()}"
                 total.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return total.hexdigest()
 

@@ -1,4 +1,7 @@
-"""Records of a certification package: checked by every reader, and published as JSON Schema."""
+"""Records of a certification package: checked by every reader, and published as JSON Schema.
+
+Docstrings of the classes are descriptions in docs/schema.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from ..results.records import FillingRecord
 from ..results.result import Count
 
 FORM = 3
-"""The version of the package's form; 1 is that of onnxspec 0.3."""
+"""The version of the package's format; onnxspec 0.3 wrote 1."""
 
 
 _IN_TOTO = {"type": "_type", "predicate_type": "predicateType"}

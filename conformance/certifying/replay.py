@@ -1,7 +1,7 @@
-"""A recorded run, carried out again by a process that returns what the target returned.
+"""Replay of a recorded run, by a process that returns the recorded outputs of the target.
 
-Verdicts, diagnosis, findings and the cases that follow are made anew by the engine. Of the run itself only the record
-counts, and what no recomputation shows: the description of the target, and times.
+The engine recomputes verdicts, diagnosis, findings and the cases that follow. From the run itself come only the record,
+the description of the target, and times, which cannot be recomputed.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ Outcomes = Mapping[str, tuple[Outcome, ...]]
 
 @dataclass(frozen=True)
 class Replay:
-    """Run of one target, carried out again.
+    """Replay of a run of one target.
 
     info, entry, claimed
         run.json of the folder, the target's entry in it, and its results by case.
     run
-        What came of it now.
+        The run of the replay.
     outcomes, fresh
         The target's outcomes of all cases, and of those that ran once more in a fresh process.
     flaws
@@ -109,7 +109,7 @@ class Replay:
 
     @property
     def asked(self) -> frozenset[str]:
-        """Ids of the cases that the run's nonce has asked for."""
+        """Ids of the cases that come from the run's nonce."""
         fresh = (p for p in self.plan.everything if isinstance(p, SpecProbe) and p.fresh)
         return frozenset(probe.id for probe in fresh)
 
@@ -120,8 +120,10 @@ class Replay:
 
     @property
     def due(self) -> frozenset[str]:
-        """Ids of the cases that must have been run once more in a fresh process: plan and nonce decide, among those
-        that the target has answered."""
+        """Ids of the cases that must have run once more in a fresh process.
+
+        Plan and nonce select them among the cases that the target answered.
+        """
         if len(self.probes) < FEWEST:
             return frozenset()
         took = [case for case, outcomes in self.outcomes.items() if answered(outcomes)]
@@ -130,30 +132,30 @@ class Replay:
     @property
     def repeated(self) -> frozenset[str]:
         """Ids of the cases that ran once more in a fresh process, with any outcome."""
-        return frozenset(case for case, some in self.fresh.items() if all(o.status in _TRIED for o in some))
+        return frozenset(case for case, outcomes in self.fresh.items() if all(o.status in _TRIED for o in outcomes))
 
     @property
     def uncounted(self) -> tuple[str, ...]:
         """Ids of the cases without a record of the number of their runs."""
         both = (*self.outcomes.items(), *self.fresh.items())
-        ran = {case for case, some in both if any(o.status == "ran" and not o.returned for o in some)}
+        ran = {case for case, outcomes in both if any(o.status == "ran" and not o.returned for o in outcomes)}
         return tuple(case for case in self.probes if case in ran)
 
     def differing(self) -> Iterator[tuple[str, str, str]]:
         """Yield (case, claimed verdict, verdict of the replay) where they differ."""
-        again = {result.case: result.verdict for result in self.results}
+        verdicts = {result.case: result.verdict for result in self.results}
         for case, result in self.claimed.items():
-            verdict = again.get(case, Verdict.NOT_RUN)
+            verdict = verdicts.get(case, Verdict.NOT_RUN)
             if result.verdict is not verdict and not {result.verdict, verdict} <= UNTRIED:
                 yield case, result.verdict.value, verdict.value
 
 
 class _Recording:
-    """What a target did with each job: in the run, and once more in a fresh process."""
+    """The recorded outcomes of a target's jobs: those of the run, and those of a fresh process."""
 
     def __init__(self, recorded: Iterable[lines.Recorded], entry: TargetRecord, bits: memoryview | bytes) -> None:
         self.lines = tuple(recorded)
-        # A kill may come between a record and its verdict; the case is then run again, and the last record counts.
+        # After a kill between a record and its verdict, the case is run again; then the last record counts.
         self._jobs = {(line.purpose == FRESH, job.key): job for line in self.lines for job in line.jobs}
         self._entry, self._bits = entry, bits
         self.missing: set[str] = set()
@@ -172,11 +174,11 @@ class _Recording:
             return Outcome(job.key, "not-run", message=str(error))
 
     def process(self, usual: Target, target: Target, hangs: HangBudget, measure: bool = False) -> TargetProcess:
-        """Return the process of a target; the engine gives a fresh one another environment."""
+        """Return the process of a target; a fresh one has another environment."""
         return _ReplayProcess(self, target, hangs, target.environment != usual.environment)
 
     def start(self) -> dict[str, Any]:
-        """Return the description of the target. Raise TargetUnavailable where it has not started."""
+        """Return the description of the target. Raise TargetUnavailable where it did not start."""
         if not self._entry["description"]:
             raise TargetUnavailable(self._entry["unavailable"] or "it was not run")
         return dict(self._entry["description"])
@@ -198,11 +200,12 @@ class _ReplayProcess(TargetProcess):
 
 
 def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
-    """Carry out a recorded run again; `name` is that of the target where the run has several, `jobs` the number of
-    processes that judge.
+    """Replay a recorded run.
 
-    Raises RecordError where the folder holds no run, no record, not that target, or cases that cannot be made again;
-    and OSError.
+    `name` is the name of the target if the run has several; `jobs` is the number of processes for judging.
+
+    Raise RecordError where the folder has no run, no record or not that target, or where its cases cannot be rebuilt;
+    raise OSError.
     """
     read = read_described(folder)
     _require_names(folder, read.info)
@@ -236,8 +239,10 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
 
 
 def _require_names(folder: Path, info: RunRecord) -> None:
-    """Raise RecordError for a run of anything but pinned cases and a nonce's: a foreign package must not make us
-    read files of this machine, or draw cases without end."""
+    """Raise RecordError for a run with cases other than pinned ones and those of a nonce.
+
+    An untrusted package must not make us read files of this machine, or draw cases without end.
+    """
     pinned, _ = split_nonce(info["profile"])
     if pinned not in PROFILES:
         raise RecordError(f"{folder}: a run of {info['profile'][:80]!a}; certificates are of {', '.join(PROFILES)}")
@@ -283,7 +288,7 @@ def _carried_out(
 
 
 def _described(run: Run, info: RunRecord) -> RunRecord:
-    """Return run.json: what rests on results anew, the rest as in the run."""
+    """Return run.json: values that depend on results are recomputed, the others come from the run."""
     record = description_of(run)
     record["environment"], record["onnxspec"] = info["environment"], info["onnxspec"]
     if "merged" in info:
@@ -299,17 +304,23 @@ def _flaws(run: Run, claimed: Mapping[str, Result], outcomes: Outcomes, recordin
     if absent := [case for case in following if case not in claimed]:
         yield f"{len(following)} cases follow from the results, and {len(absent)} of them have no result"
     yield from (f"case {case} is not among what was to be run" for case in claimed if case not in planned)
-    strange = (line for line in recording.lines if line.case not in planned)
-    yield from (f"a record of {line.purpose} {line.case}, which is none of the run's" for line in strange)
-    for case, some in outcomes.items():
-        if case in claimed and claimed[case].verdict not in UNTRIED and recording.missing & {o.key for o in some}:
+    unplanned = (line for line in recording.lines if line.case not in planned)
+    yield from (f"a record of {line.purpose} {line.case}, which is none of the run's" for line in unplanned)
+    for case, case_outcomes in outcomes.items():
+        if (
+            case in claimed
+            and claimed[case].verdict not in UNTRIED
+            and recording.missing & {o.key for o in case_outcomes}
+        ):
             yield f"case {case} has a result, and not all of it is recorded"
     yield from recording.damaged
 
 
 def _checked(record: JobRecord, bits: memoryview | bytes, job: Job) -> Outcome:
-    """Return the outcome that a record stands for. Raise MissingBits for one that no worker can have reported: without
-    outputs nothing would be wrong."""
+    """Return the outcome of a record. Raise MissingBits for one that no worker can have reported.
+
+    Without this check, a record without outputs would contain no wrong value.
+    """
     outcome = outcome_of(record, bits)
     if outcome.status not in _STATUSES:
         raise MissingBits(f"{outcome.status[:40]!a} is nothing that becomes of a job")
@@ -320,8 +331,10 @@ def _checked(record: JobRecord, bits: memoryview | bytes, job: Job) -> Outcome:
     times = [REPEATS * job.runs(feed) for feed in range(len(job.feeds))]
     if not all(1 <= len(distinct) <= most for distinct, most in zip(outcome.outputs, times, strict=True)):
         raise MissingBits(f"every run is repeated {REPEATS} times, and other outcomes are recorded")
-    first_places = [(len(each), list(dict.fromkeys(each))) for each in outcome.returned]
-    due = [(most, list(range(len(distinct)))) for distinct, most in zip(outcome.outputs, times, strict=True)]
-    if outcome.returned and first_places != due:
+    first_places = [(len(indices), list(dict.fromkeys(indices))) for indices in outcome.returned]
+    expected_places = [
+        (most, list(range(len(distinct)))) for distinct, most in zip(outcome.outputs, times, strict=True)
+    ]
+    if outcome.returned and first_places != expected_places:
         raise MissingBits(f"every run is repeated {REPEATS} times, and its record says other things of what came back")
     return outcome

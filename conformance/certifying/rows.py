@@ -1,6 +1,6 @@
-"""Rows of a certificate: for every operator version and type the level that is reached, and the reasons against others.
+"""Rows of a certificate: the level of every operator version and type, and the reasons against higher levels.
 
-docs/certification.md defines the levels in words; this is the definition.
+docs/certification.md describes the levels; this module defines them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,26 @@ from .records import ExceptionRecord, LevelRecord, RowRecord, WaiverRecord
 from .waivers import covering
 
 _MOST_OPEN = ((2.0**-20, 0.25), (2.0**-10, 0.82), (1.0, 0.97))
-"""Rounding of the coarsest format that numbers pass through, and the share of a level's elements that may stay
-unjudged. Elements are unjudged if a sum may leave the range of the type or an error bound is wider than 1 % of the
-signal, for which no target is to blame: in `core` 7 to 13 % of float32, 28 to 72 % of LSTM and GRU in float16, by
-version and level (81 % in GRU-22, with few float16 cases), two thirds to three quarters where float32 is stored as
-float16, and 70 to 89 % in bfloat16, where Sigmoid and Tanh alone may be off by 3 %. An unjudged element outside its
-bound is wrong all the same. The limits are little higher, so that a share cannot grow unseen."""
+"""Rounding of the coarsest format of a computation, and the share of a level's elements that may stay unjudged.
+
+An element is unjudged if a sum may leave the range of the type, or an error bound is wider than 1 % of the signal; the
+target is not to blame. Shares in `core`: 7 to 13 % of float32; 28 to 72 % of LSTM and GRU in float16, by version and
+level (81 % in GRU-22, with few float16 cases); two thirds to three quarters where float32 is stored as float16; 70 to
+89 % in bfloat16, where Sigmoid and Tanh alone may be off by 3 %. An unjudged element outside its bound is still wrong.
+The limits are a little higher than these shares, so that a share cannot grow unnoticed.
+"""
 
 _DENYING = FAILING - {Verdict.NOT_REJECTED}
-"""An invalid model that ran is reported, and denies no level: no customer's model is invalid."""
+"""An accepted invalid model is reported and denies no level: no customer's model is invalid."""
 
-_NAMED = 3  # cases that a line names
+_NAMED = 3  # maximum number of cases that a line names
 
 
 def interpretations_of(probes: Mapping[str, Probe], results: Sequence[Result]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Answers that passing results give to open questions of operators, the usual one first. More than one is an
-    inconsistency: a target may take any of them, but the same one everywhere."""
+    """Return the answers of passing results to open questions, by operator, the commonest first.
+
+    More than one answer is an inconsistency: a target may choose any answer, but the same one everywhere.
+    """
     votes: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for result in results:
         if result.verdict is Verdict.PASS and "illegal" not in probes[result.case].features:
@@ -71,7 +75,7 @@ def rows_of(
     accuracy
         Name of the accuracy class by which the target was judged.
     day
-        That on which waivers must hold.
+        The day on which waivers must be valid.
     asked
         Ids of the nonce's cases.
     """
@@ -86,16 +90,16 @@ def rows_of(
     leaning = biased_types(results)
     excluded = {} if accuracy_class(accuracy).biased else leaning
     alone: dict[str, set[str]] = defaultdict(set)
-    for some in grouped.values():
-        alone[some[0].op] |= _declined_alone(some, by_case)
+    for members in grouped.values():
+        alone[members[0].op] |= _declined_alone(members, by_case)
     rows = []
-    for some in grouped.values():
-        op = some[0].op
-        beyond, left = list(against[op]), leaning.get(some[0].type, "")
-        if some[0].type in excluded:
-            beyond.append(f"errors lean to one side, which leaves {left}; class {accuracy} excludes that")
-        one = _row(some, by_case, accuracy, waivers, day, beyond, alone[op], asked)
-        rows.append(replace(one, fresh=_among(some, asked), leaning=left))
+    for members in grouped.values():
+        op = members[0].op
+        reasons, left = list(against[op]), leaning.get(members[0].type, "")
+        if members[0].type in excluded:
+            reasons.append(f"errors lean to one side, which leaves {left}; class {accuracy} excludes that")
+        row = _row(members, by_case, accuracy, waivers, day, reasons, alone[op], asked)
+        rows.append(replace(row, fresh=_among(members, asked), leaning=left))
     return tuple(rows)
 
 
@@ -116,8 +120,8 @@ def _row(
     first = probes[0]
     verdicts = {probe.id: _verdict(probe, results) for probe in probes}
     unjudged = [id for id, verdict in verdicts.items() if verdict is Verdict.NOT_JUDGED]
-    words = f"{len(unjudged)} cases could not be judged, by the suite's fault or the operator's: {_listed(unjudged)}"
-    against = [*against, words] if unjudged else against
+    message = f"{len(unjudged)} cases could not be judged, by the suite's fault or the operator's: {_listed(unjudged)}"
+    against = [*against, message] if unjudged else against
     failing = [probe for probe in probes if verdicts[probe.id] in _DENYING]
     covered = {probe.id: covering(waivers, probe, results[probe.id], day) for probe in failing}
     levels = family_of(first.op).levels(first.op, first.version)
@@ -127,7 +131,7 @@ def _row(
     numbers = Counter(number for number in covered.values() if number is not None)
     required = dict.fromkeys(feature for level in levels for feature in level.requires)
     lacks = tuple(feature for feature in required if feature in alone and _lacking(feature, probes, verdicts))
-    shown = frozenset[str]().union(*(p.features for p in probes if verdicts[p.id] is Verdict.PASS))
+    shown_features = frozenset[str]().union(*(p.features for p in probes if verdicts[p.id] is Verdict.PASS))
     status = "exceptions" if excepted else "none"
     return RowRecord(
         op=first.op,
@@ -144,7 +148,7 @@ def _row(
         not_rejected=sum(verdict is Verdict.NOT_REJECTED for verdict in verdicts.values()),
         nondeterministic=sum("nondeterministic" in results[p.id].flags for p in probes if p.id in results),
         lacks=lacks,
-        unshown=tuple(feature for feature in required if feature not in {*shown, *lacks}),
+        unshown=tuple(feature for feature in required if feature not in {*shown_features, *lacks}),
         levels=tuple(records),
         exceptions=tuple(ExceptionRecord(waiver=n, cases=count) for n, count in sorted(numbers.items())),
     )
@@ -155,7 +159,7 @@ def _verdict(probe: Probe, results: Mapping[str, Result]) -> Verdict:
 
 
 def _declined_alone(probes: Sequence[Probe], results: Mapping[str, Result]) -> set[str]:
-    """Features for which alone some case was declined: all else that it has was taken in other cases."""
+    """Return features that alone explain a declined case: all its other features occur in accepted cases."""
     taken, declined = set[str](), []
     for probe in probes:
         verdict = _verdict(probe, results)
@@ -167,7 +171,7 @@ def _declined_alone(probes: Sequence[Probe], results: Mapping[str, Result]) -> s
 
 
 def _lacking(feature: str, probes: Sequence[Probe], verdicts: Mapping[str, Verdict]) -> bool:
-    """Tell whether all that has a feature was declined."""
+    """Return whether every case with a feature was declined, and there is one."""
     having = [verdicts[probe.id] for probe in probes if feature in probe.features]
     return bool(having) and all(verdict in DECLINED for verdict in having)
 
@@ -197,8 +201,8 @@ def _level(
             against.append(
                 f"{len(hit)} of its {len(members)} cases {one if len(hit) == 1 else several}{waived}: {_listed(hit)}"
             )
-    shown = frozenset[str]().union(*(probe.features for probe in passed))
-    if missing := [feature for feature in level.requires if feature not in shown]:
+    shown_features = frozenset[str]().union(*(probe.features for probe in passed))
+    if missing := [feature for feature in level.requires if feature not in shown_features]:
         against.append(f"no case that passes has {', '.join(missing)}")
     fresh = sum(probe.id in asked and verdicts[probe.id] in _NUMBERS for probe in members)
     if fresh < (due := min(FRESH_CASES, _among(probes, asked))):
@@ -210,8 +214,8 @@ def _level(
     of_level = {probe.id for probe in members}
     beyond = [id for id in covered if id not in of_level]
     if unanswered := [id for id in beyond if covered[id] is None]:
-        words = "case outside it fails" if len(unanswered) == 1 else "cases outside it fail"
-        against.append(f"{len(unanswered)} {words}, and no level allows that: {_listed(unanswered)}")
+        message = "case outside it fails" if len(unanswered) == 1 else "cases outside it fail"
+        against.append(f"{len(unanswered)} {message}, and no level allows that: {_listed(unanswered)}")
     status = "exceptions" if beyond else "reached"
     return LevelRecord(
         level=level.name,
@@ -224,21 +228,23 @@ def _level(
 
 
 def most_open(accuracy: str, type: str) -> float:
-    """Return the share of a level's elements that may stay unjudged, by accuracy class and tensor type. Raise
-    ValueError for an unknown class."""
+    """Return the share of a level's elements that may stay unjudged, by accuracy class and tensor type.
+
+    Raise ValueError for an unknown class.
+    """
     rounding = budget(accuracy, type)
     return next(share for unit, share in _MOST_OPEN if max(rounding.unit, rounding.operand_unit) <= unit)
 
 
 def _open_share(members: Sequence[Probe], results: Mapping[str, Result]) -> float:
-    """Share of elements that were not judged, of the cases in which there were numbers to judge."""
-    there = [results[p.id] for p in members if p.id in results and results[p.id].verdict in _NUMBERS]
-    elements = sum(result.elements for result in there)
-    return 1 - sum(result.judged for result in there) / elements if elements else 0.0
+    """Return the share of unjudged elements, over the cases with numbers to judge."""
+    judged_results = [results[p.id] for p in members if p.id in results and results[p.id].verdict in _NUMBERS]
+    elements = sum(result.elements for result in judged_results)
+    return 1 - sum(result.judged for result in judged_results) / elements if elements else 0.0
 
 
 _NUMBERS = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
-"""Verdicts on numbers that lie within their bounds."""
+"""Verdicts on numbers within their bounds."""
 
 
 def _listed(ids: Sequence[str]) -> str:

@@ -1,5 +1,8 @@
-"""Signatures of packages: the statement in a DSSE envelope (Dead Simple Signing Envelope, as in-toto and Sigstore have
-it), signed with an ed25519 key. The library for keys is an extra, ``onnxspec[sign]``."""
+"""Signatures of packages: the statement in a DSSE envelope, signed with an ed25519 key.
+
+DSSE (Dead Simple Signing Envelope) is the format of in-toto and Sigstore. The library for keys is an extra,
+``onnxspec[sign]``.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ from .package import ENVELOPE, STATEMENT, Package
 from .records import EnvelopeRecord, SignatureRecord
 
 PAYLOAD = "application/vnd.in-toto+json"
-"""The type of a payload that is a Statement of in-toto's."""
+"""The type of a payload that is an in-toto Statement."""
 
-_LARGEST = 1 << 16  # bytes of a file that holds a key
+_LARGEST = 1 << 16  # maximum bytes of a key file
 
 
 @dataclass(frozen=True)
 class PublicKey:
-    """Somebody's ed25519 key; ``fingerprint`` is the SHA-256 of its SubjectPublicKeyInfo, as openssl has it in DER."""
+    """An ed25519 public key; ``fingerprint`` is the SHA-256 of its SubjectPublicKeyInfo in DER."""
 
     fingerprint: str
     key: Any = field(repr=False)
@@ -38,7 +41,7 @@ class Signer:
     private: Any = field(repr=False)
 
     def envelope(self, payload: bytes) -> bytes:
-        """Return STATEMENT.intoto.jsonl: a statement, signed."""
+        """Return STATEMENT.intoto.jsonl: a signed statement."""
         signature = base64.b64encode(self.private.sign(_authenticated(payload))).decode("ascii")
         signatures = (SignatureRecord(sig=signature, keyid=self.public.fingerprint),)
         encoded = base64.b64encode(payload).decode("ascii")
@@ -47,7 +50,7 @@ class Signer:
 
 
 def signer_in(path: Path) -> Signer:
-    """Return the signer of a file in PEM. Raise UserError."""
+    """Return the signer of a PEM file. Raise UserError."""
     serialization, ed25519 = _libraries()
     load = partial(serialization.load_pem_private_key, password=None)
     private = _loaded(path, "private key", load, ed25519.Ed25519PrivateKey)
@@ -55,18 +58,18 @@ def signer_in(path: Path) -> Signer:
 
 
 def public_key_in(path: Path) -> PublicKey:
-    """Return the public key of a file in PEM. Raise UserError."""
+    """Return the public key of a PEM file. Raise UserError."""
     serialization, ed25519 = _libraries()
     return _public(_loaded(path, "public key", serialization.load_pem_public_key, ed25519.Ed25519PublicKey))
 
 
 def signature_differences(package: Package, signer: str, key: PublicKey | None) -> Iterator[str]:
-    """Return complaints about the signature of a package, a line each.
+    """Yield errors of the signature of a package, a line each.
 
     signer
-        SHA-256 of the key in its statement; empty if it says that it is unsigned.
+        SHA-256 of the key in its statement; empty if the statement calls it unsigned.
     key
-        That of the expected signer; None if unknown.
+        The key of the expected signer; None if unknown.
     """
     if ENVELOPE not in package.names:
         if signer:
@@ -89,12 +92,12 @@ def signature_differences(package: Package, signer: str, key: PublicKey | None) 
 
 
 def _authenticated(payload: bytes) -> bytes:
-    """Return what is signed: DSSE's pre-authentication encoding of a statement."""
+    """Return the signed bytes: DSSE's pre-authentication encoding of a statement."""
     return b"DSSEv1 %d %b %d %b" % (len(PAYLOAD), PAYLOAD.encode("ascii"), len(payload), payload)
 
 
 def _holds(envelope: EnvelopeRecord, payload: bytes, public: PublicKey) -> bool:
-    """Tell whether an envelope is signed with a key."""
+    """Return whether an envelope is signed with a key."""
     from cryptography.exceptions import InvalidSignature
 
     try:

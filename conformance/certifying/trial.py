@@ -1,5 +1,4 @@
-"""What a record shows and lacks: where models ran, reasons that make a package a trial, and what rests on the vendor's
-word."""
+"""Proofs of placement, reasons that make a package a trial, and facts that rest on the vendor's word."""
 
 from __future__ import annotations
 
@@ -20,47 +19,49 @@ _CPU = "CPUExecutionProvider"
 _SOURCES = {"assignment record": "record", "profile": "profile"}
 _NODE = re.compile(r"(\w+): (\S+)")
 _SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze", "Transpose", "Reshape")
-"""Operators that a wrap puts around a node, which need not run where it does."""
+"""Operators that a wrap puts around a node; they may run on other providers."""
 
 
 def placement_of(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> PlacementRecord:
     """Return the proof that models ran on a provider; a target without one, or on the CPU's, needs none."""
     if not provider or provider == _CPU:
         return PlacementRecord(proof="not needed", provider=provider, cases=0)
-    ran = [[outcome for outcome in some if outcome.status == "ran"] for some in outcomes.values()]
-    sources = [{_source(outcome.proof, provider, wrapped) for outcome in some} for some in ran if some]
-    kinds = set().union(*sources) - {""}
-    kind = "mixed" if len(kinds) > 1 else next(iter(kinds), "none")
-    return PlacementRecord(proof=kind, provider=provider, cases=sum("" not in each for each in sources))
+    ran = [[outcome for outcome in outcome_list if outcome.status == "ran"] for outcome_list in outcomes.values()]
+    sources = [
+        {_source(outcome.proof, provider, wrapped) for outcome in outcome_list} for outcome_list in ran if outcome_list
+    ]
+    proofs = set().union(*sources) - {""}
+    proof = "mixed" if len(proofs) > 1 else next(iter(proofs), "none")
+    return PlacementRecord(proof=proof, provider=provider, cases=sum("" not in source_set for source_set in sources))
 
 
 def unproved(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> Iterator[str]:
-    """Cases that ran and are not shown to have run on the provider."""
+    """Yield cases that ran without proof that they ran on the provider."""
     if provider and provider != _CPU:
-        for case, some in outcomes.items():
-            if any(o.status == "ran" and not _source(o.proof, provider, wrapped) for o in some):
+        for case, case_outcomes in outcomes.items():
+            if any(o.status == "ran" and not _source(o.proof, provider, wrapped) for o in case_outcomes):
                 yield case
 
 
 def _source(proof: str, provider: str, wrapped: bool) -> str:
-    """Return the kind of a proof; empty if it proves nothing. A long one ends in the mark of the cut."""
-    kind, _, nodes = proof.partition(": ")
-    if kind not in _SOURCES:
+    """Return the kind of a proof; empty if it proves nothing. A long proof was cut and ends in a mark."""
+    source_kind, _, nodes = proof.partition(": ")
+    if source_kind not in _SOURCES:
         return ""
     matches = [match for node in nodes.split("; ") if (match := _NODE.match(node)) is not None]
     counting = [match[1] for match in matches if not (wrapped and match[2] in _SURROUNDINGS)]
-    return _SOURCES[kind] if counting and all(where == provider for where in counting) else ""
+    return _SOURCES[source_kind] if counting and all(where == provider for where in counting) else ""
 
 
 _NOT_CORE = {
     "smoke": "is below core",
     BLOCK: "stands beside core, by whose cases levels are given: certify a lane by core, such as TARGET+qdq-u8",
 }
-"""The reason for which a profile has no levels."""
+"""The reason why a profile has no levels."""
 
 
 def trial_of(replay: Replay, provider: str) -> Iterator[str]:
-    """Return the reasons why a package grants nothing, a line each; none if it may."""
+    """Return the reasons why a package certifies nothing, a line each; empty if it may certify."""
     selection = replay.plan.selection
     profile, nonce = split_nonce(selection.profile)
     if profile in _NOT_CORE:
@@ -69,15 +70,15 @@ def trial_of(replay: Replay, provider: str) -> Iterator[str]:
         yield "there is no block of fresh cases: run it with --nonce"
     if selection.cases:
         yield "the run was narrowed to single cases"
-    there = {result.case for result in replay.results if result.verdict not in UNTRIED}
-    if missing := len(replay.probes.keys() - there):
+    tried = {result.case for result in replay.results if result.verdict not in UNTRIED}
+    if missing := len(replay.probes.keys() - tried):
         yield f"{missing} of {len(replay.probes)} cases were not run"
     if open_cases := list(unproved(provider, bool(replay.target.wrap), replay.outcomes)):
         yield f"{_cases(open_cases)} ran without proof of where"
     due = replay.due
-    left = due - replay.repeated
-    if again := [case for case in replay.probes if case in left]:
-        yield f"{_cases(again)} of the {len(due)} that are due were not run once more in a fresh process"
+    unrepeated = due - replay.repeated
+    if not_repeated := [case for case in replay.probes if case in unrepeated]:
+        yield f"{_cases(not_repeated)} of the {len(due)} that are due were not run once more in a fresh process"
     if replay.uncounted:
         yield f"it is not recorded how often {_cases(replay.uncounted)} were run"
     if profile not in _NOT_CORE:
@@ -90,7 +91,7 @@ def _cases(cases: Sequence[str]) -> str:
 
 
 def _unfilled(replay: Replay) -> Iterator[str]:
-    """Yield why cases that the results ask for were not run."""
+    """Yield why cases that the results require were not run."""
     if not replay.plan.can_fill:
         yield "parts of operators were run: run whole operators, without a version in --op and without --type"
         return
@@ -99,21 +100,21 @@ def _unfilled(replay: Replay) -> Iterator[str]:
 
 
 def _contradictions(replay: Replay) -> Iterator[str]:
-    """Contradictions in the record."""
-    asked = str(replay.target.options.get("provider") or "")
-    named = str(replay.entry["description"].get("provider") or "")
-    if asked and named and asked != named:
-        yield f"asked for was the provider {asked}, and the runtime names {named}"
-    if (by := replay.info["onnxspec"]) != (own := version_of("onnxspec") or ""):
-        yield f"the cases were run by onnxspec {by}, and packed by {own}"
+    """Yield contradictions in the record."""
+    requested = str(replay.target.options.get("provider") or "")
+    reported = str(replay.entry["description"].get("provider") or "")
+    if requested and reported and requested != reported:
+        yield f"asked for was the provider {requested}, and the runtime names {reported}"
+    if (by := replay.info["onnxspec"]) != (installed := version_of("onnxspec") or ""):
+        yield f"the cases were run by onnxspec {by}, and packed by {installed}"
 
 
-_REFUSED = "refused"  # a forbidden model was, as it must be
+_REFUSED = "refused"  # a forbidden model was refused, as required
 _TOLD = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
 
 
 def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
-    """Things in a run that rest on the vendor's word, with the number of cases that do."""
+    """Return the facts of a run that rest on the vendor's word, each with its number of cases."""
     ran = [outcomes for outcomes in replay.outcomes.values() if any(o.status == "ran" for o in outcomes)]
     counts = {
         "that the device made the outputs, in the environment that is named": len(ran),
@@ -126,7 +127,7 @@ def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
             result.verdict in _TOLD or result.reason == _REFUSED for result in replay.results
         ),
     }
-    return (ReportedRecord(what=what, cases=cases) for what, cases in counts.items() if cases)
+    return (ReportedRecord(what=fact, cases=cases) for fact, cases in counts.items() if cases)
 
 
 def _one_output(outcomes: tuple[Outcome, ...]) -> bool:

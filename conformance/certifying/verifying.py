@@ -1,7 +1,7 @@
-"""Verification of a package: its run is carried out again from the recorded outputs, its files are made again, and both
-are compared with the package.
+"""Verification of a package: its run is replayed from the recorded outputs, and its files are made again.
 
-Texts and counts are equal or they differ. Only numbers that another build of NumPy computes otherwise have a tolerance.
+Both are compared with the package. Texts and counts must be equal. Only numbers that depend on the build of NumPy have
+a tolerance.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ from .replay import BY_NUMBERS, RUN_FOLDER, Replay, replay
 from .signing import PublicKey, signature_differences
 from .waivers import expired
 
-_SHOWN = 12  # differences of a check that are told one by one
-_LARGEST = 64 << 20  # bytes of a file of JSON
+_SHOWN = 12  # differences of a check that are listed one by one
+_LARGEST = 64 << 20  # maximum bytes of a JSON file
 
 
 @dataclass
 class Check:
-    """One check: what is claimed, what is recomputed, and the differences, a line each. ``mark`` says in a word why
-    something that does not differ is not known to be true."""
+    """One check: the claimed and the recomputed value, and the differences, a line each.
+
+    ``mark`` is a word on why an equal value is still unproved.
+    """
 
     name: str
     claimed: str = ""
@@ -53,7 +55,7 @@ class Check:
 
 @dataclass
 class Verification:
-    """The outcome of verifying a package. ``attestation`` is what it claims; ``remarks`` decide nothing."""
+    """The outcome of verifying a package. ``attestation`` is its claim; ``remarks`` decide nothing."""
 
     package: Package
     attestation: AttestationRecord
@@ -67,11 +69,11 @@ class Verification:
 
     @property
     def differs(self) -> bool:
-        """Tell whether any claim is not borne out."""
+        """Whether any claim is refuted."""
         return any(check.count for check in self.checks.values())
 
     def check(self, name: str, claimed: str = "", recomputed: str = "", mark: str = "") -> Check:
-        """Return the check of that name, with what is to be said of it where that is given."""
+        """Return the check of that name, created if necessary; non-empty arguments replace its values."""
         check = self.checks.setdefault(name, Check(name))
         check.claimed, check.recomputed = claimed or check.claimed, recomputed or check.recomputed
         check.mark = mark or check.mark
@@ -84,14 +86,14 @@ def verify(
     """Verify an unpacked package.
 
     nonce
-        The one that the auditor has asked for; empty if unknown.
+        The nonce that the auditor chose; empty if unknown.
     signer
         The key of the expected signer; None if unknown.
     jobs
-        Number of processes that judge.
+        Number of processes for judging.
 
-    Raises UserError where the files that say what it is are missing or of another form, or where signatures cannot be
-    looked at here; and OSError.
+    Raise UserError where the files that describe the package are missing or of another form, or where signatures cannot
+    be checked here; raise OSError.
     """
     verification = Verification(package, attestation_of(package))
     suite = record_in(package, SUITE, SuiteRecord)
@@ -101,15 +103,15 @@ def verify(
     if not _check_suite(verification, suite):
         return verification
     try:
-        again = replay(package.folder / RUN_FOLDER, jobs=jobs)
-        records = records_of(again, _claim(verification))
+        replayed = replay(package.folder / RUN_FOLDER, jobs=jobs)
+        records = records_of(replayed, _claim(verification))
     except (RecordError, MalformedJson) as error:
         verification.check("record").differ(str(error).replace(f"{package.folder}/", ""))
         return verification
-    _check_cases(verification, again, suite, records.suite)
-    _check_results(verification, again)
-    _check_records(verification, again, records, measured)
-    _check_days(verification, again, today)
+    _check_cases(verification, replayed, suite, records.suite)
+    _check_results(verification, replayed)
+    _check_records(verification, replayed, records, measured)
+    _check_days(verification, replayed, today)
     _check_nonce(verification, nonce)
     return verification
 
@@ -121,16 +123,16 @@ def _check_files(verification: Verification) -> None:
         f"{len(verification.attestation.subject)} files, each with its SHA-256",
         f"{len(package.names)} files are there, {STATEMENT} among them",
     )
-    for path, claimed, there in subject_differences(package, verification.attestation):
-        check.differ(f"{path}: {STATEMENT} says {claimed}; it is {there}")
+    for path, claimed, actual in subject_differences(package, verification.attestation):
+        check.differ(f"{path}: {STATEMENT} says {claimed}; it is {actual}")
 
 
 def _check_signature(verification: Verification, key: PublicKey | None) -> None:
-    """Check the signature. Only the holder of somebody's public key can tell that a package is theirs."""
+    """Check the signature. Only a known public key of the vendor proves that a package is the vendor's."""
     signer = verification.statement.signer
-    unasked = "unchecked" if signer else "unsigned"
+    mark = "unchecked" if signer else "unsigned"
     claimed = f"the key {signer}" if signer else "unsigned"
-    check = verification.check("signature", claimed, mark="" if key is not None else unasked)
+    check = verification.check("signature", claimed, mark="" if key is not None else mark)
     for line in signature_differences(verification.package, signer, key):
         check.differ(line)
     if not signer:
@@ -140,13 +142,13 @@ def _check_signature(verification: Verification, key: PublicKey | None) -> None:
 
 
 def _check_suite(verification: Verification, suite: SuiteRecord) -> bool:
-    """Tell whether the suite that judged is the one that is installed."""
-    own = own_sources()
-    check = verification.check("suite", f"onnxspec {suite.onnxspec}, {suite.sources[:16]}", own[:16])
-    if suite.sources == own:
+    """Return whether the judging suite is the installed one."""
+    installed = own_sources()
+    check = verification.check("suite", f"onnxspec {suite.onnxspec}, {suite.sources[:16]}", installed[:16])
+    if suite.sources == installed:
         return True
     check.differ(
-        f"judged by onnxspec {suite.onnxspec} with the sources {suite.sources[:16]}, installed is {own[:16]}: "
+        f"judged by onnxspec {suite.onnxspec} with the sources {suite.sources[:16]}, installed is {installed[:16]}: "
         f"install onnxspec {suite.onnxspec} of these very sources (a release, or the same commit) to verify the rest"
     )
     return False
@@ -163,13 +165,13 @@ def _claim(verification: Verification) -> Claim:
 
 
 def _check_cases(verification: Verification, again: Replay, suite: SuiteRecord, recomputed: SuiteRecord) -> None:
-    asked = len(again.asked & again.probes.keys())
+    drawn = len(again.asked & again.probes.keys())
     filled = len(again.probes.keys() - {probe.id for probe in again.plan.everything})
-    pinned = len(again.probes) - asked - filled
+    pinned = len(again.probes) - drawn - filled
     check = verification.check(
         "cases",
         f"{len(again.claimed)} results",
-        f"{len(again.probes)} cases: {pinned} of profile {suite.profile}, {asked} of the nonce, {filled} in place of "
+        f"{len(again.probes)} cases: {pinned} of profile {suite.profile}, {drawn} of the nonce, {filled} in place of "
         "what is not supported",
     )
     for flaw in again.flaws:
@@ -183,15 +185,15 @@ def _check_cases(verification: Verification, again: Replay, suite: SuiteRecord, 
 
 
 def _check_results(verification: Verification, again: Replay) -> None:
-    """Check the results, those by numbers apart from those that report events."""
+    """Check the results: verdicts by numbers separately from verdicts that report events."""
     by_case = {result.case: result for result in again.results}
     for name, numbers in (("verdicts by numbers", True), ("verdicts reported", False)):
         claimed = [r for r in again.claimed.values() if (r.verdict in BY_NUMBERS) is numbers]
         recomputed = [r for r in again.results if (r.verdict in BY_NUMBERS) is numbers]
         check = verification.check(name, _counted(claimed), _counted(recomputed), "" if numbers else "reported")
         for result in claimed:
-            for place, one, two in differences(result, by_case.get(result.case)):
-                check.differ(f"{result.case}: {place}: claimed {one}, recomputed {two}")
+            for path, claimed_value, recomputed_value in differences(result, by_case.get(result.case)):
+                check.differ(f"{result.case}: {path}: claimed {claimed_value}, recomputed {recomputed_value}")
 
 
 def _counted(results: Sequence[Result]) -> str:
@@ -209,7 +211,7 @@ _CHECK_OF = {
 
 
 def _check_records(verification: Verification, again: Replay, records: Records, measured: MeasuredRecord) -> None:
-    """Compare the statement and every file with the one that is made again."""
+    """Compare the statement and every file with the recomputed ones."""
     package, claimed = verification.package, verification.statement
     counts = Counter(row.status for row in claimed.rows)
     rows = f"{counts['certified']} of {len(claimed.rows)} operator versions and types certified"
@@ -221,16 +223,16 @@ def _check_records(verification: Verification, again: Replay, records: Records, 
     verification.check("environment", runtime, mark="reported")
     verification.check("record", f"{len(again.outcomes)} cases, {len(again.fresh)} in a fresh process")
     verification.check("placement", f"{claimed.placement.proof} {claimed.placement.provider}".strip())
-    for place, one, two in differences(claimed, records.statement):
-        statement.differ(f"{STATEMENT}: {place}: claimed {one}, recomputed {two}")
+    for location, claimed_value, recomputed_value in differences(claimed, records.statement):
+        statement.differ(f"{STATEMENT}: {location}: claimed {claimed_value}, recomputed {recomputed_value}")
     if package.content(STATEMENT) != as_json(verification.attestation):
         statement.differ(f"{STATEMENT}: is written otherwise than onnxspec writes it")
-    there = {*package.names} - {STATEMENT, ENVELOPE}
-    for path in sorted(there | records.files.keys()):
+    names = {*package.names} - {STATEMENT, ENVELOPE}
+    for path in sorted(names | records.files.keys()):
         check = verification.check(_CHECK_OF.get(path, "record" if path.startswith(f"{RUN_FOLDER}/") else "files"))
         if path not in records.files:
             check.differ(f"{path}: no package holds such a file")
-        elif path not in there:
+        elif path not in names:
             check.differ(f"{path}: is missing")
         else:
             for line in _file_differences(path, package.content(path), records.files[path]):
@@ -238,7 +240,7 @@ def _check_records(verification: Verification, again: Replay, records: Records, 
 
 
 def _file_differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
-    """Yield differences of a file from the one that is made again."""
+    """Yield differences of a file from the recomputed one."""
     if claimed == again:
         return
     numbers = path.startswith(f"{RUN_FOLDER}/") and path.endswith((".json", ".jsonl"))
@@ -250,38 +252,39 @@ def _file_differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
     ours, theirs = (again.splitlines(), claimed.splitlines()) if path.endswith("l") else ([again], [claimed])
     if len(ours) != len(theirs):
         yield f"{path}: claimed {len(theirs)} lines, recomputed {len(ours)}"
-    for number, (one, two) in enumerate(zip(theirs, ours, strict=False), 1):
+    for number, (their_line, our_line) in enumerate(zip(theirs, ours, strict=False), 1):
         try:
-            for place, a, b in differences(parse(one), parse(two)) if one != two else ():
-                yield f"{path}:{number}: {place}: claimed {a}, recomputed {b}"
+            for location, a, b in differences(parse(their_line), parse(our_line)) if their_line != our_line else ():
+                yield f"{path}:{number}: {location}: claimed {a}, recomputed {b}"
         except MalformedJson as error:
             yield f"{path}:{number}: cannot be read: {error}"
 
 
 def differences(claimed: object, again: object, place: str = "", record: Any = None) -> Iterator[tuple[str, str, str]]:
-    """Yield (place, claimed, again) where two values differ; `record` is the one that the claimed value stands in."""
-    one, other = msgspec.to_builtins(claimed), msgspec.to_builtins(again)
+    """Yield (path, claimed, recomputed) where two values differ; `record` is the record of the claimed value."""
+    first, second = msgspec.to_builtins(claimed), msgspec.to_builtins(again)
     key = place.rpartition(".")[2]
-    if isinstance(one, dict) and isinstance(other, dict):
-        for name in sorted({*one, *other}):
-            yield from differences(one.get(name, "-"), other.get(name, "-"), f"{place}.{name}".lstrip("."), one)
-    elif isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)) and len(one) == len(other):
-        if key == "error_sums" and _same_sums(one, other, record):
+    if isinstance(first, dict) and isinstance(second, dict):
+        for name in sorted({*first, *second}):
+            yield from differences(first.get(name, "-"), second.get(name, "-"), f"{place}.{name}".lstrip("."), first)
+    elif isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)) and len(first) == len(second):
+        if key == "error_sums" and _same_sums(first, second, record):
             return
-        for number, (a, b) in enumerate(zip(one, other, strict=True)):
+        for number, (a, b) in enumerate(zip(first, second, strict=True)):
             yield from differences(a, b, f"{place}[{number}]")
-    elif type(one) is not type(other) or (one != other and not _same(one, other, place, key, record or {})):
-        yield place, _short(one), _short(other)
+    elif type(first) is not type(second) or (first != second and not _same(first, second, place, key, record or {})):
+        yield place, _short(first), _short(second)
 
 
 def _same(one: Any, other: Any, place: str, key: str, record: dict[str, Any]) -> bool:
-    """Tell whether two values that are not equal differ by the order of sums, which the build of BLAS chooses."""
+    """Return whether two unequal values differ only by the order of sums, which depends on the build of BLAS."""
     if isinstance(one, float) and ".bias." in place:  # means of error_sums, in u
         return bool(abs(one - other) <= (2.0 if ".float64." in place else _SUMS))
     if isinstance(one, float):
         return key in _COMPUTED and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
     by_numbers = record.get("verdict") in BY_NUMBERS - {Verdict.MALFORMED}
-    if key != "message" or not by_numbers or record.get("reason") in OF_FORBIDDEN:  # with the runtime's words
+    # Other messages have the runtime's own text, where numbers must be equal, too.
+    if key != "message" or not by_numbers or record.get("reason") in OF_FORBIDDEN:
         return False
     ours, theirs = _NUMBER.split(other), _NUMBER.split(one)
     return len(ours) == len(theirs) and all(
@@ -293,12 +296,12 @@ def _same(one: Any, other: Any, place: str, key: str, record: dict[str, Any]) ->
 _COMPUTED = frozenset({"worst", "error", "units", "argument"})
 _NUMBER = re.compile(r"(?<![\w.])(-?\d+\.\d+(?:e[+-]\d+)?|-?\d+e[+-]\d+)(?![\w.])")
 _SUMS = 1e-3
-"""Tolerance of ``error_sums``, in units of the fourth, the sum of u|value|: the reference's rounding is 2^-29 of a
-value's u in float32. In float64 u is that rounding itself."""
+"""Tolerance of ``error_sums``, in units of the fourth, the sum of u|value|. The reference's rounding is 2^-29 of a
+value's u in float32; in float64, u is that rounding itself."""
 
 
 def _same_sums(one: Sequence[float], other: Sequence[float], record: Any) -> bool:
-    """Tell whether sums of errors differ by the reference's own rounding."""
+    """Return whether sums of errors differ only by the reference's own rounding."""
     if len(one) != 4 or not math.isclose(one[3], other[3], rel_tol=1e-6):
         return False
     tolerance = (2.0 if record.get("type") == "float64" else _SUMS) * other[3]
@@ -313,7 +316,7 @@ def _short(value: Any) -> str:
 
 
 def _check_days(verification: Verification, again: Replay, today: datetime.date) -> None:
-    """Check that waivers hold today, and that the package is not older than its run."""
+    """Check that waivers are valid today, and that the package is not older than its run."""
     statement = verification.statement
     for number, waiver in enumerate(statement.waivers, 1):
         check = verification.check("waivers", f"{len(statement.waivers)}")
@@ -323,17 +326,17 @@ def _check_days(verification: Verification, again: Replay, today: datetime.date)
     if date > today.isoformat():
         check.differ(f"is of {date}, which is still to come")
     # Runs are dated in UTC, packages by the vendor's calendar, which may be a day behind.
-    begun = again.run.started.date()
-    if date < (begun - datetime.timedelta(days=1)).isoformat():
-        check.differ(f"is of {date}, and its cases were run on {begun}")
+    run_date = again.run.started.date()
+    if date < (run_date - datetime.timedelta(days=1)).isoformat():
+        check.differ(f"is of {date}, and its cases were run on {run_date}")
 
 
 def _check_nonce(verification: Verification, nonce: str) -> None:
-    """Check the nonce. Only the person who chose a number can tell that it was given."""
+    """Check the nonce. Only the person who chose a nonce can confirm it."""
     challenge = verification.statement.challenge
-    given = f"{nonce}, given by --nonce" if nonce else ""
+    expected = f"{nonce}, given by --nonce" if nonce else ""
     claimed = f"{challenge.nonce or 'none'}, {challenge.cases} fresh cases"
-    check = verification.check("nonce", claimed, given, "" if nonce else "unconfirmed")
+    check = verification.check("nonce", claimed, expected, "" if nonce else "unconfirmed")
     if nonce and challenge.nonce != nonce:
         check.differ(f"asked for was {nonce}, the cases are those of {challenge.nonce or 'none'}")
     elif not nonce and challenge.nonce:

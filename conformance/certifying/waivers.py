@@ -1,10 +1,10 @@
-"""Waivers: failures that somebody answers for, read from a TOML file.
+"""Waivers: accepted failures with an owner, read from a TOML file.
 
 ::
 
     [[waiver]]
     op = "LSTM"
-    clause = "lstm.activations.*"       # or verdict = "crashed", for what breaks no clause
+    clause = "lstm.activations.*"       # or verdict = "crashed", for failures that violate no clause
     types = ["float32"]
     reason = "ThresholdedRelu without an alpha; fixed in 2.4"
     owner = "Jo Doe, runtime team"
@@ -26,12 +26,12 @@ from ..results.result import Result
 from .records import WaiverRecord
 
 MOST = 100
-"""Largest number of waivers in a file."""
+"""Maximum number of waivers in a file."""
 
 LONGEST = 1 << 18
-"""Bytes of a file of waivers."""
+"""Maximum bytes of a file of waivers."""
 
-_TEXT = 500  # characters of a reason or an owner
+_TEXT = 500  # maximum characters of a reason or an owner
 
 
 def read_waivers(content: bytes, place: str) -> tuple[WaiverRecord, ...]:
@@ -62,7 +62,7 @@ def _waiver(document: TomlDocument, number: int, row: Mapping[str, object]) -> W
 
 
 def _require_right(waiver: WaiverRecord) -> None:
-    """Raise ValueError for a contradictory waiver."""
+    """Raise ValueError for an invalid waiver."""
     for key in ("reason", "owner"):
         if not 0 < len(getattr(waiver, key).strip()) <= _TEXT:
             raise ValueError(f"{key} is a text of up to {_TEXT} characters")
@@ -74,11 +74,11 @@ def _require_right(waiver: WaiverRecord) -> None:
     if waiver.op and waiver.op not in operator_names():
         raise ValueError(f"there is no operator {waiver.op!r}")
     ops = (waiver.op,) if waiver.op else operator_names()
-    known = [clause.id for op in ops for clause in clauses_of(op)]
-    if waiver.clause and not any(fnmatchcase(id, waiver.clause) for id in known):
+    clause_ids = [clause.id for op in ops for clause in clauses_of(op)]
+    if waiver.clause and not any(fnmatchcase(id, waiver.clause) for id in clause_ids):
         raise ValueError(f"no clause is {waiver.clause!r}; 'onnxspec clauses' lists them")
-    if strange := [kind for kind in waiver.types if kind not in FORMATS]:
-        raise ValueError(f"there is no type {strange[0]!r}")
+    if unknown_types := [type_name for type_name in waiver.types if type_name not in FORMATS]:
+        raise ValueError(f"there is no type {unknown_types[0]!r}")
 
 
 def _day(waiver: WaiverRecord) -> datetime.date:
@@ -89,7 +89,7 @@ def _day(waiver: WaiverRecord) -> datetime.date:
 
 
 def expired(waiver: WaiverRecord, day: datetime.date) -> bool:
-    """Tell whether a waiver has expired on a day."""
+    """Return whether a waiver has expired on a day."""
     return _day(waiver) < day
 
 

@@ -1,1 +1,1 @@
-"""Results, the files they stand in, and what is known and kept of them."""
+"""Results: their files, summaries, records and lists of expected failures."""

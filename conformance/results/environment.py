@@ -1,4 +1,4 @@
-"""The environment of the parent process: for the record that a reader of results needs."""
+"""Environment of the parent process, for the record of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .records import EnvironmentRecord
 
 @cache
 def version_of(distribution: str) -> str | None:
-    """The installed version of a distribution, None where there is none."""
+    """Return the installed version of a distribution; None where it is not installed."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
@@ -20,7 +20,7 @@ def version_of(distribution: str) -> str | None:
 
 
 def environment() -> EnvironmentRecord:
-    """Python, platform, processor and the packages that take part."""
+    """Return the versions of Python, platform, processor and packages."""
     packages = ("onnxspec", "onnx", "numpy", "ml_dtypes", "onnxruntime", "hypothesis", "pytest")
     return {
         "python": platform.python_version(),

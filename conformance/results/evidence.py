@@ -1,8 +1,8 @@
-"""Evidence: for the smallest case of each finding, what a reader needs to see it and to make it happen again.
+"""Evidence for the smallest case of each finding: the data to see the failure and to reproduce it.
 
-It lies in the run directory as ``evidence/TARGET/CASE/``: the numbers (``evidence.json``), a script that
-needs only onnx, NumPy and the runtime, and the case as an ONNX test-case directory. It decides nothing; a run without
-it is as good as one with it, so whatever goes wrong here is said and nothing more.
+It is in the run directory as ``evidence/TARGET/CASE/``: the numbers (``evidence.json``), a script that needs only onnx,
+NumPy and the runtime, and the case as an ONNX test-case directory. Evidence decides no verdict, and a run without it is
+complete. So errors here are only reported.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _BY_NUMBERS = frozenset(v.value for v in (Verdict.WRONG, Verdict.INACCURATE, Ver
 
 
 class Kept(Struct):
-    """Outputs of targets in cases that a finding may rest on, as long as there is room; others are run again."""
+    """Outputs of targets in cases that may support a finding, up to a size limit; other cases are run again."""
 
     room: int = KEPT_BYTES
     fresh: set[str] = field(default_factory=set)
     _kept: dict[str, tuple[Judgement, tuple[Outcome, ...]]] = {}
 
     def offer(self, one: CaseRun) -> None:
-        """Keep the outcomes of a case on which a finding may rest. ``fresh`` has all cases that were ever offered."""
+        """Keep the outcomes of a case that may support a finding. ``fresh`` has the ids of all offered cases."""
         judgement = one.judgement
         self.fresh.add(one.probe.id)
-        telling = judgement.verdict in FAILING | DECLINED
-        if not telling and not {"unconventional", *SPECIAL} & {*judgement.flags}:
+        relevant = judgement.verdict in FAILING | DECLINED
+        if not relevant and not {"unconventional", *SPECIAL} & {*judgement.flags}:
             return
         size = sum(map(_bytes_of, one.outcomes))
         if size <= self.room:
@@ -59,7 +59,7 @@ class Kept(Struct):
             self._kept[one.probe.id] = judgement, one.outcomes
 
     def get(self, case: str) -> tuple[Judgement, tuple[Outcome, ...]] | None:
-        """The verdict on a case and what was returned, None where it was not kept."""
+        """Return the verdict on a case and the target's outcomes; None where they were not kept."""
         return self._kept.get(case)
 
 
@@ -69,7 +69,7 @@ def _bytes_of(outcome: Outcome) -> int:
 
 
 def no_evidence() -> EvidenceRecord:
-    """The evidence of nothing."""
+    """Return an empty record."""
     return {"folders": {}, "larger": {}, "missing": {}}
 
 
@@ -83,42 +83,42 @@ def write_evidence(
     hangs: HangBudget | None = None,
     start: Callable[..., TargetProcess] = TargetProcess,
 ) -> EvidenceRecord:
-    """Write the evidence of a target's findings below a run directory; returns where it lies.
+    """Write the evidence of a target's findings into a run directory; return the record of its folders.
 
     findings
-        As :func:`.findings.findings_of` gives them.
+        The result of :func:`.findings.findings_of`.
     kept
-        What the target returned in this run; what is not there, as after a resumed run, is run again.
+        The target's outcomes in this run; missing ones, as after a resumed run, are run again.
     hangs
         The run's budget for hangs.
     start
-        What the target is put to work with.
+        Function that starts the target's process.
 
-    Never raises for what a target, a case or the disk does.
+    Errors of a target, a case or the disk never raise.
     """
-    place = folder / FOLDER / slug(target.name)
+    target_folder = folder / FOLDER / slug(target.name)
     by_case = {result.case: result for result in results}
-    shown = [f for f in findings[:MOST_FINDINGS] if f["kind"] != "biased" and f["smallest"] in probes]
-    larger = {f["smallest"]: case for f in shown if (case := _larger(f, probes))}
-    cases = [case for f in shown for case in (f["smallest"], larger.get(f["smallest"])) if case is not None]
+    selected = [f for f in findings[:MOST_FINDINGS] if f["kind"] != "biased" and f["smallest"] in probes]
+    larger = {f["smallest"]: case for f in selected if (case := _larger(f, probes))}
+    cases = [case for f in selected for case in (f["smallest"], larger.get(f["smallest"])) if case is not None]
     written: dict[str, str] = {}
     missing: dict[str, str] = {}
     try:
-        _clear(place, {case for case in cases if case not in kept.fresh})
+        _clear(target_folder, {case for case in cases if case not in kept.fresh})
         with contextlib.ExitStack() as stack:
             process: TargetProcess | None = None
             for case in dict.fromkeys(cases):
                 try:
-                    if not (place / case / EVIDENCE).is_file():
+                    if not (target_folder / case / EVIDENCE).is_file():
                         prepared = probes[case].prepare()
                         judged = kept.get(case)
                         if judged is None:
                             process = process or stack.enter_context(start(target, hangs=hangs))
                             outcomes = tuple(process.run(prepared.jobs))
                             judged = prepared.judge(outcomes, target.accuracy), outcomes
-                        _write(place, probes[case], prepared, target, *judged, by_case.get(case))
-                    written[case] = (place / case).relative_to(folder).as_posix()
-                except Exception as error:  # evidence of one case must not cost that of another
+                        _write(target_folder, probes[case], prepared, target, *judged, by_case.get(case))
+                    written[case] = (target_folder / case).relative_to(folder).as_posix()
+                except Exception as error:  # an error in one case must not affect the evidence of others
                     missing[case] = one_line(f"{type(error).__name__}: {error}", 300)
     except Exception as error:
         missing = dict.fromkeys(set(cases) - set(written), one_line(f"{type(error).__name__}: {error}", 300))
@@ -127,13 +127,14 @@ def write_evidence(
 
 
 def _larger(finding: Finding, probes: Mapping[str, Probe]) -> str | None:
-    """The smallest case of a finding about numbers that has a few steps and units, if its smallest case has not."""
+    """Return the smallest case of a finding about numbers with several steps and units, if its smallest case has too
+    few."""
     if finding["kind"] not in (*_BY_NUMBERS, "convention", "special-values") or _shows_pattern(
         probes[finding["smallest"]]
     ):
         return None
-    telling = [probes[case] for case in finding["cases"] if case in probes and _shows_pattern(probes[case])]
-    return min(telling, key=lambda probe: (probe.size, probe.id)).id if telling else None
+    candidates = [probes[case] for case in finding["cases"] if case in probes and _shows_pattern(probes[case])]
+    return min(candidates, key=lambda probe: (probe.size, probe.id)).id if candidates else None
 
 
 def _shows_pattern(probe: Probe) -> bool:
@@ -143,23 +144,23 @@ def _shows_pattern(probe: Probe) -> bool:
 
 
 def slug(name: str) -> str:
-    """A target's name as that of a folder, different for different names."""
+    """Return a folder name for a target, different for different names."""
     safe = re.sub(r"[^A-Za-z0-9+_-]", "_", name)[:80]
     return safe if safe == name else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:6]}"
 
 
 def forget_evidence(folder: Path) -> None:
-    """Remove the evidence in a run directory whose run starts again; nothing else that may lie there."""
+    """Remove the evidence in a run directory whose run starts again, and no other files."""
     with contextlib.suppress(OSError):
-        for place in (folder / FOLDER).iterdir():
-            _clear(place, set())
-            with contextlib.suppress(OSError):  # something else is in it, or it is no folder
-                place.rmdir()
+        for target_folder in (folder / FOLDER).iterdir():
+            _clear(target_folder, set())
+            with contextlib.suppress(OSError):  # it has other files, or is not a folder
+                target_folder.rmdir()
         (folder / FOLDER).rmdir()
 
 
 def _clear(place: Path, wanted: set[str]) -> None:
-    """Remove the evidence of an earlier run, all but that of the wanted cases; nothing else that may lie there."""
+    """Remove the evidence of an earlier run, except that of the wanted cases, and no other files."""
     if not place.is_dir() or place.is_symlink():
         return
     for old in place.iterdir():
@@ -176,7 +177,7 @@ def _write(
     outcomes: Sequence[Outcome],
     result: Result | None,
 ) -> None:
-    """Write the evidence of one case; its folder is whole or not there. Raises OSError and whatever a model causes."""
+    """Write the evidence of one case, atomically. Raise OSError, and any exception that a model causes."""
     from ..showing.evidence import evidence_of  # for which a run in which nothing fails has no use
 
     job = prepared.jobs[0]

@@ -1,6 +1,6 @@
 """Reader of run folders, for resumed runs, merge, reports and certificates.
 
-What cannot be read is named with file and line, and the rest is used; nothing is written here.
+Unreadable parts are reported with file and line, and the rest is used; nothing is written here.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .result import Result
 RESULTS, RUN = "results.jsonl", "run.json"
 
 NODE_CASES = "cases"
-"""The folder of the cases of a model's nodes, which are written before the run begins."""
+"""The folder of the cases of a model's nodes, which are written before the run starts."""
 
 LONGEST_LINE = 16 << 20
 LARGEST_RUN = 256 << 20
 _RECORDED = b'{"record":"recorded"'
-_SHOWN = 20  # problems that are told one by one
+_SHOWN = 20  # problems that are listed one by one
 
 
 class LoadedRun(Struct):
@@ -42,9 +42,9 @@ class LoadedRun(Struct):
     filled
         By target the random cases that followed, each as the line that rebuilds it.
     whole
-        Bytes up to the end of the last whole line; what follows, if anything, was cut off by a kill.
+        Bytes up to the end of the last complete line; a kill cut off the rest, if any.
     damaged, invalid, problems
-        Counts of lines that cannot be read, and of these and contradictions; messages on the first of them.
+        Number of unreadable lines; number of these and of contradictions; messages on the first of them.
     """
 
     headers: list[RunStarted] = []
@@ -61,7 +61,7 @@ class LoadedRun(Struct):
     _names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def take(self, line: Line, place: str = "") -> None:
-        """Add a line; `place` names it where it contradicts another."""
+        """Add a line; `place` locates it in messages on contradictions."""
         if isinstance(line, Result):
             self._take_result(line, place)
         elif isinstance(line, ResultUpdate):
@@ -85,7 +85,7 @@ class LoadedRun(Struct):
         key = result.target, result.case
         before = self.results.get(key)
         if before is None or before.verdict in UNTRIED:
-            # In the order in which they count: what a target was not tried with was run later.
+            # The later result moves to the end of the order, because the case was run later.
             if before is not None:
                 del self.results[key]
             self.results[key] = self._shared(result)
@@ -96,7 +96,7 @@ class LoadedRun(Struct):
             )
 
     def _shared(self, result: Result) -> Result:
-        """The result with the names of others that have the same: nearly all of its memory, and few differ in them."""
+        """Return the result with shared tuples of names: few differ, and they take most memory of a result."""
         share = self._names.setdefault
         clauses, features = (share(names, names) for names in (result.clauses, result.features))
         return structs.replace(result, clauses=clauses, features=features)
@@ -107,20 +107,20 @@ class LoadedRun(Struct):
         self.complain(f"{place}: {why}")
 
     def complain(self, text: str) -> None:
-        """Note a fault; a file of garbage is not copied into memory."""
+        """Note an error; only the first messages are kept, so that a garbage file does not fill memory."""
         self.invalid += 1
         if self.invalid <= _SHOWN:
             self.problems.append(text)
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """Messages on what is invalid, a line each."""
+        """Messages on invalid lines, a line each."""
         more = self.invalid - len(self.problems)
         return (*self.problems, *([f"and {more} more like these"] if more else []))
 
 
 def gist(result: Result) -> tuple[object, ...]:
-    """The fields in which two results of the same case must agree."""
+    """Return the fields in which two results of the same case must agree."""
     return result.verdict, result.reason, result.clause, result.accuracy
 
 
@@ -128,11 +128,11 @@ class RunFolder(Struct, frozen=True):
     """A run folder that was read.
 
     info
-        run.json, None where there is none that can be read.
+        run.json, None where it is missing or unreadable.
     problems
-        What is amiss, a line each; paths are relative to the folder.
+        Errors, a line each; paths are relative to the folder.
     filled
-        By target the cases that the run filled up with, each as the line that rebuilds it.
+        By target the random cases that followed, each as the line that rebuilds it.
     """
 
     path: Path
@@ -144,7 +144,7 @@ class RunFolder(Struct, frozen=True):
 
 
 class DescribedRun(RunFolder, frozen=True, dict=True):
-    """A run folder with a run.json that could be read."""
+    """A run folder with a readable run.json."""
 
     info: RunRecord
 
@@ -163,7 +163,7 @@ def read_described(path: Path) -> DescribedRun:
 
 
 def read_folder(path: Path) -> RunFolder:
-    """Read a run folder. Raises RecordError where it is none, or one of another version's form."""
+    """Read a run folder. Raise RecordError for another folder, or one in another version's format."""
     if not path.is_dir():
         raise RecordError(f"{path}: {'not a directory' if path.exists() else 'no such directory'}")
     if not any((path / name).is_file() for name in (RESULTS, RUN)):
@@ -185,7 +185,7 @@ def read_folder(path: Path) -> RunFolder:
 
 
 def other_schema(path: Path, schema: object, by: object) -> str:
-    """Words for a folder that a version with another form has written."""
+    """Return the message on a folder that a version with another format wrote."""
     writer = f" of onnxspec {by[:40]!a}" if isinstance(by, str) and by else ""
     form = schema if isinstance(schema, int) else "unknown"
     return f"{path}: holds a run{writer} in form {form}, this version reads and writes form {SCHEMA}"
@@ -212,7 +212,7 @@ def _described(path: Path, problems: list[str]) -> RunRecord | None:
 
 
 def recorded_in(folder: Path) -> Iterator[Recorded]:
-    """Yield the records of what targets did, in order; lines that cannot be read are passed over. Raises OSError."""
+    """Yield the records of targets' outcomes, in order; unreadable lines are skipped. Raise OSError."""
     for line in _lines(folder / RESULTS, LoadedRun()):
         if line is not None and line.startswith(_RECORDED):
             with contextlib.suppress(MalformedJson):
@@ -220,25 +220,27 @@ def recorded_in(folder: Path) -> Iterator[Recorded]:
 
 
 def load_run(path: Path) -> LoadedRun:
-    """Return the content of a results.jsonl. Raises OSError, and RecordError where another version wrote it."""
+    """Return the content of a results.jsonl. Raise OSError, and RecordError where another version wrote it."""
     loaded = LoadedRun()
-    kind: Any = Line
+    line_type: Any = Line
     for number, line in enumerate(_lines(path, loaded), 1):
-        place = f"{path.name}:{number}"
+        location = f"{path.name}:{number}"
         if line is None:
-            loaded.damage(place, f"longer than {LONGEST_LINE >> 20} MiB")
+            loaded.damage(location, f"longer than {LONGEST_LINE >> 20} MiB")
             continue
         try:
-            record = decode(line, kind) if loaded.headers else _before_header(line, number, path.parent)
-            loaded.take(record, place)
+            record = decode(line, line_type) if loaded.headers else _before_header(line, number, path.parent)
+            loaded.take(record, location)
         except MalformedJson as error:
-            loaded.damage(place, str(error))
+            loaded.damage(location, str(error))
     return loaded
 
 
 def _before_header(line: bytes, number: int, folder: Path) -> Line:
-    """Return the record of a line that no header precedes. Raise RecordError if another version wrote it: results of
-    0.4 have no header and no ``record``."""
+    """Return the record of a line that no header precedes.
+
+    Raise RecordError if another version wrote it: results of 0.4 have no header and no ``record``.
+    """
     plain = parse(line)
     if isinstance(plain, dict):
         former = number == 1 and "case" in plain and "record" not in plain
@@ -248,7 +250,7 @@ def _before_header(line: bytes, number: int, folder: Path) -> Line:
 
 
 def _lines(path: Path, loaded: LoadedRun) -> Iterator[bytes | None]:
-    """Yield the whole lines of a file without their ends, None for one that is too long."""
+    """Yield the complete lines of a file without their ends; None for one that is too long."""
     with path.open("rb", buffering=1 << 18) as file:
         while True:
             line = file.readline(LONGEST_LINE)

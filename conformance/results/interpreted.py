@@ -1,7 +1,8 @@
-"""Facts that a target's results show as a whole: which open questions it answers how, and how much is shown.
+"""Facts on a target from all its results: its answers to open questions, and the share of elements that prove
+something.
 
-A share of elements that lie within bounds too wide to show anything is said for each type, so that it cannot grow
-unseen where a target declares a wider class.
+The share of elements whose bounds are too wide to prove anything is reported by type, so that it cannot grow unnoticed
+when a target declares a wider class.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SHOWING = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 
 
 def shown_elements(results: Iterable[Result]) -> dict[str, ShownRecord]:
-    """Elements of results that agree or are inconclusive, and how many of them show something, by type."""
+    """Return, by type, the elements of results that pass or are inconclusive, and how many of them prove something."""
     by_type: dict[str, ShownRecord] = {}
     for result in results:
         if result.verdict in _SHOWING and result.elements:
@@ -31,17 +32,17 @@ def shown_elements(results: Iterable[Result]) -> dict[str, ShownRecord]:
 
 
 def shown_line(shown: Mapping[str, ShownRecord]) -> str:
-    """The share of elements whose bounds are small enough to show something, in one line."""
+    """Return one line with the share of elements whose bounds are small enough to prove something."""
     shares = ", ".join(
-        f"{kind} {100 * record['judged'] // record['elements']} %"
-        for kind, record in shown.items()
+        f"{type_name} {100 * record['judged'] // record['elements']} %"
+        for type_name, record in shown.items()
         if record["elements"]
     )
     return f"share of numbers whose error bound is below 1 % of their size: {shares}" if shares else ""
 
 
 def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
-    """The options of open questions that passing results rest on, operator by operator, the commonest first."""
+    """Return the options of open questions that passing results rest on, by operator, the commonest first."""
     votes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for result in results:
         if result.verdict is Verdict.PASS:
@@ -62,11 +63,11 @@ def followed_interpretations(results: Iterable[Result]) -> list[FollowedRecord]:
 
 
 def followed_line(followed: Sequence[FollowedRecord]) -> str:
-    """The places where the target reads a document otherwise than its letter, in one line."""
-    generous: dict[str, list[str]] = defaultdict(list)
-    for each in followed:
-        if each["generous"]:
-            question = each["interpretation"]
-            words = QUESTIONS[question].words if question in QUESTIONS else ""
-            generous[words or f"{question} {each['option']}"].append(each["operator"])
-    return "; ".join(f"{what} ({listed(ops)})" for what, ops in generous.items())
+    """Return one line on the lenient options that the target follows, against the letter of a document."""
+    by_text: dict[str, list[str]] = defaultdict(list)
+    for record in followed:
+        if record["generous"]:
+            question = record["interpretation"]
+            text = QUESTIONS[question].words if question in QUESTIONS else ""
+            by_text[text or f"{question} {record['option']}"].append(record["operator"])
+    return "; ".join(f"{description} ({listed(ops)})" for description, ops in by_text.items())

@@ -1,4 +1,4 @@
-"""The grade of quantized outputs: by how many levels a target is off, operator by operator and by bits."""
+"""Grade of quantized outputs: the number of levels by which a target is off, by operator and by bits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ _HOLDING = (Verdict.PASS, Verdict.INACCURATE, Verdict.INCONCLUSIVE)
 
 
 def bits_of(result: Result) -> int:
-    """Bits of the levels of a result's outputs; 0 where they are numbers."""
-    return next((bits for words, bits in _BITS.items() if words in result.features), 0)
+    """Return the bits of the levels of a result's outputs; 0 where they are not quantized."""
+    return next((bits for feature, bits in _BITS.items() if feature in result.features), 0)
 
 
 def level_records(results: Iterable[Result]) -> list[LevelsRecord]:
-    """Numbers of cases by how many levels they are off, for each operator and number of bits. Apart stand those whose
-    result is wrong whatever is rounded inside."""
+    """Return the numbers of cases by difference in levels, for each operator and number of bits.
+
+    Results that are wrong by any internal rounding are counted separately.
+    """
     cases: dict[tuple[str, int, bool], Counter[int]] = {}
     for result in results:
         bits, off = bits_of(result), None if result.where is None else result.where.get("units")
@@ -49,18 +51,18 @@ def _pairs(counter: Counter[int]) -> list[list[int]]:
 
 
 def graded_line(records: Sequence[LevelsRecord], bits: int) -> str:
-    """The grade for levels of so many bits, in a line; empty where nothing has such."""
-    own = [record for record in records if record["bits"] == bits]
-    held = [(levels, cases) for record in own for levels, cases in record["off"]]
-    wrong = [(levels, cases) for record in own for levels, cases in record["wrong"]]
+    """Return one line with the grade for levels of ``bits`` bits; empty where there are none."""
+    matching = [record for record in records if record["bits"] == bits]
+    held = [(levels, cases) for record in matching for levels, cases in record["off"]]
+    wrong = [(levels, cases) for record in matching for levels, cases in record["wrong"]]
     if not held and not wrong:
         return ""
     parts = []
     if held:
         most, total = max(levels for levels, _ in held), sum(cases for _, cases in held)
         off = sum(cases for levels, cases in held if levels)
-        some = f", {off:,} of them by one or more" if off else ""
-        parts.append(f"within {plural(most, 'level')} ({plural(total)}{some})")
+        off_text = f", {off:,} of them by one or more" if off else ""
+        parts.append(f"within {plural(most, 'level')} ({plural(total)}{off_text})")
     if wrong:
         most, total = max(levels for levels, _ in wrong), sum(cases for _, cases in wrong)
         parts.append(f"wrong by up to {most:,} ({plural(total)})")

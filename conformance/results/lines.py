@@ -1,7 +1,8 @@
 """Records of results.jsonl, one JSON object a line; ``record`` names its type.
 
-A line is written once and never changed. What becomes known of a result later (a diagnosis, another outcome in a fresh
-process) is an update, a line of its own that names target and case: its keys replace those of the result.
+A line is written once and never changed. Later knowledge on a result (a diagnosis, another outcome in a fresh process)
+is an update, a line of its own that names target and case: its keys replace those of the result. Docstrings of the
+classes are descriptions in docs/schema.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from .records import RunRecord, SelectionRecord
 from .result import Place, Quantity, Result
 
 FILLED = "filled:"
-"""Prefix of the digests of cases that a run added to a target's, before the target's name. They are known when the run
-ends, so the header does not have them."""
+"""Prefix of the digests of cases that a run added to a target's, before the target's name.
+
+They are known when the run ends, so the header does not have them.
+"""
 
 _UPDATABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
 
@@ -103,19 +106,19 @@ Line: TypeAlias = RunStarted | TargetStarted | Result | Recorded | ResultUpdate 
 
 
 def header_of(record: RunRecord) -> RunStarted:
-    """Return the header of a run from what run.json has at its start."""
+    """Return the header of a run from the content of run.json at its start."""
     digests = {name: digest for name, digest in record["digests"].items() if not name.startswith(FILLED)}
     return convert({**record, "digests": digests}, RunStarted)
 
 
 def update_of(before: Result, after: Result, by: str) -> ResultUpdate | None:
-    """Return the update that makes one result of another, None where they are equal.
+    """Return the update from one result to another; None where they are equal.
 
-    Raises ValueError where they differ in what only a run of the case can change.
+    Raise ValueError where they differ in fields that only a run of the case can change.
     """
     changes = {name: value for name, value in asdict(after).items() if value != getattr(before, name)}
-    if wrong := changes.keys() - set(_UPDATABLE):
-        raise ValueError(f"an update cannot change {', '.join(sorted(wrong))}")
+    if unchangeable := changes.keys() - set(_UPDATABLE):
+        raise ValueError(f"an update cannot change {', '.join(sorted(unchangeable))}")
     line = ResultUpdate(by=by, target=before.target, case=before.case)
     return replace(line, **changes) if changes else None
 

@@ -1,9 +1,11 @@
-"""The record of what a target did, beside its results: every job's outcome as a line of results.jsonl, the bits of its
-outputs in a file. With them a verdict can be reached again where the target is not at hand.
+"""Record of a target's outcomes, beside its results: each job is a line of results.jsonl, and the bits of its outputs
+are in a file.
 
-The bits of a target are one file, ``recorded/TARGET.bits``, to which tensors are appended; a line says where each of
-its tensors lies, and what their SHA-256 is. Equal tensors are stored once. Bits are written before the line that speaks
-of them, so that what a kill leaves behind is at most bits that nothing speaks of.
+With them a verdict can be recomputed without the target.
+
+The bits of a target are one file, ``recorded/TARGET.bits``, to which tensors are appended; a line has the offset and
+the SHA-256 of each of its tensors. Equal tensors are stored once. Bits are written before the line that refers to them,
+so a kill leaves at most bits without a reference.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ from .result import Count, Quantity
 FOLDER = "recorded"
 
 CASE, FRESH = "case", "fresh-process"
-"""Purposes of jobs: the result of a case rests on them; they were run once more in a process of their own."""
+"""Purposes of jobs: for the result of a case, or for a second run in a fresh process."""
 
 _ALIGNED = 64  # bytes
 _OTHER_TYPES = frozenset(
     {"bool", "complex64", "complex128", *(f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64))}
 )
-"""Further answers of a target: wrong in every case, and kept all the same."""
+"""Other output types of a target: wrong in every case, and recorded nevertheless."""
 
 
 A = TypeVar("A")
@@ -44,7 +46,7 @@ B = TypeVar("B")
 
 
 class MissingBits(ValueError):
-    """The bits that a record speaks of are not there, or are others; the text says which."""
+    """Error for bits of a record that are missing or differ; the message names them."""
 
 
 class TensorRecord(Struct, frozen=True, kw_only=True):
@@ -77,17 +79,18 @@ class JobRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _SAME = tuple({*JobRecord.__struct_fields__} - {"outputs", "log", "seconds"})
-"""The keys that are in an outcome what they are in its record."""
+"""The keys that are equal in an outcome and its record."""
 
 
 def bits_path(folder: Path, target: str) -> Path:
-    """The file in a run folder that keeps the bits of a target."""
+    """Return the file in a run folder with the bits of a target."""
     return folder / FOLDER / f"{slug(target)}.bits"
 
 
 @contextlib.contextmanager
 def bits_of(folder: Path, target: str) -> Iterator[memoryview | bytes]:
-    """The bits of a target in a run folder, none where there is no file. Raises OSError."""
+    """Return a context manager with the bits of a target in a run folder; empty where there is no file. Raise
+    OSError."""
     try:
         with bits_path(folder, target).open("rb") as file:
             if not os.fstat(file.fileno()).st_size:
@@ -100,7 +103,7 @@ def bits_of(folder: Path, target: str) -> Iterator[memoryview | bytes]:
 
 
 class Recorder:
-    """Appends the outputs of a run's targets to their files; a context manager that owns the files while it is open."""
+    """Writer of the outputs of a run's targets; a context manager that owns their files while it is open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -116,7 +119,7 @@ class Recorder:
         self._files.clear()
 
     def jobs(self, target: str, outcomes: Sequence[Outcome]) -> tuple[JobRecord, ...]:
-        """Records of outcomes, once their outputs are on disk. Raises OSError where there is no room."""
+        """Write the outputs of outcomes to disk, then return their records. Raise OSError where the disk is full."""
         return tuple(
             JobRecord(
                 **{key: getattr(outcome, key) for key in _SAME},
@@ -128,8 +131,10 @@ class Recorder:
         )
 
     def adopt(self, target: str, jobs: Sequence[JobRecord], bits: memoryview | bytes) -> tuple[JobRecord, ...]:
-        """Records of another run's jobs, once their outputs are in this run's files; `bits` is the file that they speak
-        of. Raises MissingBits and OSError."""
+        """Copy another run's records: write their outputs to this run's files, then return the new records.
+
+        `bits` is the file to which ``jobs`` refer. Raise MissingBits and OSError.
+        """
         return self.jobs(target, [outcome_of(job, bits) for job in jobs])
 
     def _tensor(self, target: str, array: NDArray[np.generic] | None) -> TensorRecord | None:
@@ -146,7 +151,7 @@ class Recorder:
         )
 
     def _append(self, target: str, bits: bytes) -> int:
-        """Write bits at the end of a target's file, whole or not at all, and return where they begin."""
+        """Write bits at the end of a target's file, all or nothing, and return their offset."""
         file = self._files.get(target)
         if file is None:
             path = bits_path(self._folder, target)
@@ -165,7 +170,7 @@ class Recorder:
 
 
 def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
-    """The outcome that a record stands for; `bits` is the file of its target. Raises MissingBits."""
+    """Return the outcome of a record; `bits` is the file of its target. Raise MissingBits."""
     return Outcome(
         **{key: getattr(record, key) for key in _SAME},
         outputs=_each(record.outputs, partial(_array, bits)),
@@ -175,19 +180,19 @@ def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
 
 
 def _each(outputs: Iterable[Iterable[Iterable[A]]], made: Callable[[A], B]) -> tuple[tuple[tuple[B, ...], ...], ...]:
-    """Outputs of every feed and run, each made into something else."""
+    """Return the outputs of every feed and run, each converted by ``made``."""
     return tuple(tuple(tuple(map(made, arrays)) for arrays in feed) for feed in outputs)
 
 
 def _array(bits: memoryview | bytes, record: TensorRecord | None) -> NDArray[np.generic] | None:
     if record is None:
         return None
-    known = FORMATS.get(record.type)
-    if known is None and record.type not in _OTHER_TYPES:
+    format = FORMATS.get(record.type)
+    if format is None and record.type not in _OTHER_TYPES:
         raise MissingBits(f"a tensor of type {record.type[:40]!r}, which no operator has")
-    dtype = np.dtype(record.type) if known is None else np.dtype(known.dtype)
+    dtype = np.dtype(record.type) if format is None else np.dtype(format.dtype)
     count = 1
-    for length in record.shape:  # Python's integers: sizes come from outside
+    for length in record.shape:  # Python's integers: the sizes are untrusted
         count *= length
     if count * dtype.itemsize != record.size or record.offset + record.size > len(bits):
         raise MissingBits(f"{record.size} bytes at {record.offset} are no {record.type} of shape {list(record.shape)}")

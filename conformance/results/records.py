@@ -1,7 +1,7 @@
-"""The content of run.json, as types: they are checked wherever it is read, and published as JSON Schema.
+"""Types of run.json: readers check them, and they are published as JSON Schema.
 
-Dictionaries with declared keys, so that what is in memory is what is on disk; docs/results.md says what the keys mean.
-A reader passes over keys that it does not know.
+Dictionaries with declared keys, so that the data in memory equal the data on disk; docs/results.md explains the keys. A
+reader ignores unknown keys. Docstrings of the classes are descriptions in docs/schema.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from .result import Count, Quantity
 
 SCHEMA = 3
-"""The version of the run folder's form; 2 is that of onnxspec 0.3 and 0.4."""
+"""The version of the run folder's format; onnxspec 0.3 and 0.4 wrote 2."""
 
 
 class NeedRecord(TypedDict):

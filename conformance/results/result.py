@@ -1,4 +1,4 @@
-"""A result: one case on one target, as a line of results.jsonl."""
+"""Result of one case on one target, as a line of results.jsonl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..border.strict_json import MOST_INTEGER
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..probes.probe import Probe
 
-_PRINTED = 2000  # characters of what a target printed: a thousand chatty cases stay a file that can be looked at
+_PRINTED = 2000  # maximum characters of a target's printed text, so that a thousand chatty cases stay a small file
 
 Count = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]
 Whole = Annotated[int, Meta(ge=-MOST_INTEGER - 1, le=MOST_INTEGER)]
@@ -71,7 +71,7 @@ class Result(Struct, frozen=True, gc=False, tag_field="record", tag="result"):
     printed: str = ""
 
     def __str__(self) -> str:
-        """The result in a line, without all that stands in results.jsonl."""
+        """Return the result in one line, without details."""
         return f"{self.case} on {self.target}: {self.verdict.value}{f': {self.message}' if self.message else ''}"
 
     @property
@@ -80,7 +80,7 @@ class Result(Struct, frozen=True, gc=False, tag_field="record", tag="result"):
 
 
 def place_of(where: Mapping[str, Any] | None) -> Place | None:
-    """A place as it can be written: what JSON has no number for is null."""
+    """Return a place as JSON data; non-finite numbers become null."""
     if where is None:
         return None
     finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in where.items()}
@@ -88,8 +88,8 @@ def place_of(where: Mapping[str, Any] | None) -> Place | None:
 
 
 def not_of(result: Result, probe: Probe) -> str:
-    """The field in which a result that was read does not fit the case that it names; empty where it fits."""
-    own = {
+    """Return the fields in which a result that was read does not fit its case; empty where it fits."""
+    expected = {
         "op": probe.op,
         "domain": probe.domain,
         "version": probe.version,
@@ -97,7 +97,7 @@ def not_of(result: Result, probe: Probe) -> str:
         "clauses": probe.clauses,
         "features": probe.groups,
     }
-    wrong = [name for name, value in own.items() if getattr(result, name) != value]
+    wrong = [name for name, value in expected.items() if getattr(result, name) != value]
     if result.clause is not None and not _is_clause(result.clause):
         wrong.append("clause")
     if len(result.error_sums) not in (0, 4):
@@ -122,18 +122,18 @@ def result_of(
     repeat: str = "",
     printed: str = "",
 ) -> Result:
-    """The result of a judgement.
+    """Return the result of a judgement.
 
     why
         The reason of an expected-failure entry, None where none applies.
     repeat
         The command that shows this case on this target.
     printed
-        What the target printed meanwhile; its end is kept.
+        The target's printed text; its end is kept.
     """
     failing = judgement.verdict in FAILING
-    # An error so large that its square overflows has no part in a mean error.
-    telling = probe.graded and all(map(math.isfinite, judgement.error_sums))
+    # An error whose square overflows cannot be part of a mean error.
+    has_errors = probe.graded and all(map(math.isfinite, judgement.error_sums))
     return Result(
         case=probe.id,
         op=probe.op,
@@ -159,7 +159,7 @@ def result_of(
         elements=judgement.elements,
         repeat=repeat,
         why=(why or "") if failing else "",
-        error_sums=judgement.error_sums if telling else (),
+        error_sums=judgement.error_sums if has_errors else (),
         strict=judgement.strict,
         printed=printed[-_PRINTED:],
     )

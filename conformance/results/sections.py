@@ -1,4 +1,4 @@
-"""Sections of a summary: failures, refusals and notes, item by item, as text and as markup."""
+"""Sections of a summary: failures, refusals and notes, item by item, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .support import refused_words
 KNOWN, RUNS = "Known failures", "Accepts"
 VALIDATION = "Invalid models that were accepted:"
 NEW, FAILS = "NEW", "fails"
-"""Labels of failures that are on no list, and of all where no list was used: nobody knows whether those are new."""
+"""Labels of failures that are on no list, and of all failures where no list was used, so that new ones are unknown."""
 
-_MESSAGE = 160  # characters of a runtime's words on what it declines
+_MESSAGE = 160  # maximum characters of a runtime's message on a refusal
 
 
 class Item(Struct, frozen=True):
-    """One thing about a target, behind a label: ``NEW``, ``fails``, ``known``, a verdict, ``remark``, ``note``.
+    """One fact on a target, with a label: ``NEW``, ``fails``, ``known``, a verdict, ``remark``, ``note``.
 
     extent
-        In how many cases of what.
+        The number of cases, with operators and types.
     message
-        What the runtime, or its list of known failures, says of it.
+        The message of the runtime, or of its list of known failures.
     command
-        The line that shows it again; empty where there is nothing to look up.
+        The command that repeats it; empty where there is nothing to look up.
     """
 
     label: str
@@ -54,9 +54,9 @@ class Section(Struct, frozen=True):
 def sections_of(
     summary: Summary, findings: Sequence[Finding], results: Sequence[Result], *, only_new: bool = False
 ) -> Iterator[Section]:
-    """Yield what fails, what is not supported, and what is left to know; in this order, and none that is empty."""
+    """Yield the non-empty sections in this order: failures, unsupported features, notes."""
     groups = [
-        [group for group in some if not (only_new and group.known)] for some in (summary.failures, summary.validation)
+        [group for group in half if not (only_new and group.known)] for half in (summary.failures, summary.validation)
     ]
     news = NEW if summary.compared or only_new else FAILS
     sections = [
@@ -64,8 +64,8 @@ def sections_of(
         Section(VALIDATION, tuple(_failure_items(groups[1], findings, news))),
     ]
     if not only_new:
-        others = (*_asides(findings), *_undecided_items(results), *_notes(results))
-        sections += [Section("It does not support:", tuple(_refusals(findings))), Section("Also:", others)]
+        notes = (*_asides(findings), *_undecided_items(results), *_notes(results))
+        sections += [Section("It does not support:", tuple(_refusals(findings))), Section("Also:", notes)]
         if not findings:
             text = "no case was judged" if results else "no case ran"
             if any(result.verdict not in UNTRIED for result in results):
@@ -75,24 +75,23 @@ def sections_of(
 
 
 def _failure_items(groups: Iterable[FailureGroup], findings: Sequence[Finding], news: str) -> Iterator[Item]:
-    """Yield items on failures. Of what is known there is nothing to look up; the report has its command all the
-    same."""
+    """Yield items on failures. A known failure has no command here; the report has it."""
     counts = Counter(case for finding in findings if finding["kind"] not in NO_FAILURE for case in finding["cases"])
     for group in groups:
         members = [findings[index] for index in group.problems]
         first, remark = members[0], ""
-        # Of what is inaccurate the title names the wider class.
+        # The title of an inaccurate finding names the wider class.
         if first["verdict"] in (Verdict.WRONG, Verdict.UNSTABLE) and not first["fault"] and not first["expected"]:
             remark = "; cause unknown" if first.get("searched") else "; cause not found in the time allowed"
-        own = Counter(case for finding in members for case in finding["cases"])
-        shared = sum(counts[case] > count for case, count in own.items())
+        by_case = Counter(case for finding in members for case in finding["cases"])
+        shared = sum(counts[case] > count for case, count in by_case.items())
         label, command = ("known", "") if group.known else (news, first["repeat"])
         why = f"Listed as known: {first['why']}" if first["why"] else first["message"]
         yield Item(label, group.text, f" ({_extent(members, shared)}){remark}", why, command)
 
 
 def _refusals(findings: Iterable[Finding]) -> Iterator[Item]:
-    """Yield what is declined. Where nothing is known of it but the runtime's words, they stand for it."""
+    """Yield refusals; without a known condition, the runtime's message stands for it."""
     for finding in findings:
         if finding["verdict"] in DECLINED:
             text, message = refused_words(finding["conditions"]), finding["message"]
@@ -107,23 +106,23 @@ def _asides(findings: Iterable[Finding]) -> Iterator[Item]:
 
 
 def undecided(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
-    """Yield the reasons for which cases are inconclusive, in words, each with the results."""
-    by_words: dict[str, list[Result]] = defaultdict(list)
+    """Yield the reasons why cases are inconclusive, as text, each with its results."""
+    by_text: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         if result.verdict is Verdict.INCONCLUSIVE:
-            words = happening(result.verdict.value, result.reason or "") or result.message or result.reason
-            by_words[words or "no reason is recorded"].append(result)
-    yield from by_words.items()
+            text = happening(result.verdict.value, result.reason or "") or result.message or result.reason
+            by_text[text or "no reason is recorded"].append(result)
+    yield from by_text.items()
 
 
 def _undecided_items(results: Iterable[Result]) -> Iterator[Item]:
-    for text, some in undecided(results):
-        named = ", ".join([*dict.fromkeys(r.op for r in some), *dict.fromkeys(r.type for r in some)])
-        yield Item("inconclusive", text, f" ({plural(len(some))}, {named})")
+    for text, members in undecided(results):
+        named = ", ".join([*dict.fromkeys(r.op for r in members), *dict.fromkeys(r.type for r in members)])
+        yield Item("inconclusive", text, f" ({plural(len(members))}, {named})")
 
 
 def _notes(results: Sequence[Result]) -> Iterator[Item]:
-    """Yield by how many levels quantized outputs are off, and what is allowed and yet worth a note."""
+    """Yield the differences of quantized outputs in levels, and remarks on allowed behaviour."""
     records = level_records(results)
     for bits in sorted({record["bits"] for record in records}):
         yield Item("note", graded_line(records, bits))
@@ -133,17 +132,18 @@ def _notes(results: Sequence[Result]) -> Iterator[Item]:
 
 
 def _extent(findings: Sequence[Finding], shared: int = 0) -> str:
-    """Return the number of cases, each counted once, and of what: ``14 cases, 2 of them new, GRU, LSTM, float32``.
+    """Return the number of cases, each counted once, and operators and types: ``14 cases, 2 of them new, GRU, LSTM,
+    float32``.
 
     shared
-        How many of them other findings have, too: several things are wrong with them.
+        The number of cases that other findings have, too: they fail for several reasons.
     """
     count = len({case for f in findings for case in f["cases"]})
     new = min(count, sum(f["new"] for f in findings))
-    some = [f"{new} of them new"] if 0 < new < count else []
-    some += [f"{shared} also {'fails' if shared == 1 else 'fail'} for another reason"] if shared else []
+    details = [f"{new} of them new"] if 0 < new < count else []
+    details += [f"{shared} also {'fails' if shared == 1 else 'fail'} for another reason"] if shared else []
     names = [name for f in findings for name in f["operators"]] + [name for f in findings for name in f["types"]]
-    return ", ".join([plural(count), *some, *dict.fromkeys(names)])
+    return ", ".join([plural(count), *details, *dict.fromkeys(names)])
 
 
 def first_lines(summary: Summary) -> list[tuple[str, str]]:
@@ -168,11 +168,11 @@ def summary_text(heading: str, summary: Summary, sections: Iterable[Section]) ->
 
 _CELL = "text-align: left; vertical-align: top"
 _NEWS = "color: #d32f2f; font-weight: bold"
-"""Legible on white and on black."""
+"""Styles that are legible on white and on black."""
 
 
 def summary_html(heading: str, summary: Summary, sections: Iterable[Section]) -> str:
-    """Return the first screen as markup, for a notebook: nothing but text of ours and escaped text of others."""
+    """Return the first screen as HTML, for a notebook; all inserted text is escaped."""
     parts = [f"<p><b>{escape(heading)}</b></p><p>"]
     parts += [f"{name}: <b>{escape(text)}</b><br>" for name, text in first_lines(summary)]
     parts.append("</p>")

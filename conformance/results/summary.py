@@ -1,4 +1,4 @@
-"""Summary of a target's results: does it conform, what fails, what does it not support.
+"""Summary of a target's results: whether it conforms, its failures, its unsupported features.
 
 The terminal, a run in Python, Markdown and the report show the same sentences, which are made here.
 """
@@ -20,18 +20,18 @@ from .result import Result
 from .support import Lack, support_of, verdict_of
 
 FEW = 0.1
-"""Up to this share of judged results, failures that are all known are called few. The figure is a choice: it colours a
-badge, and the counts stand in it."""
+"""Up to this share of judged results, known failures are called few. The value is a choice: it only colours a badge,
+which has the counts."""
 
 _LOOK = "smoke"
 _FORBIDDEN = Verdict.NOT_REJECTED
 
 
 class FailureGroup(Struct, frozen=True):
-    """Findings with one cause; ``text`` says what is wrong, and when.
+    """Findings with one cause; ``text`` describes the failure and its conditions.
 
-    ``why`` is the reason on the list of known failures where the text says little; ``where`` has operators and types,
-    ``problems`` the indices of the findings. ``forbidden`` is whether it is about invalid models only.
+    ``why`` is the reason on the list of known failures where the text has few details; ``where`` has operators and
+    types, ``problems`` the indices of the findings. ``forbidden``: it concerns only invalid models.
     """
 
     text: str
@@ -45,26 +45,26 @@ class FailureGroup(Struct, frozen=True):
 
     @property
     def all_new(self) -> bool:
-        """Tell whether none of its cases is on a list, or nobody has counted those that are not."""
+        """Whether none of its cases is on a list, or the new ones were not counted."""
         return not self.known and self.new in (0, self.cases)
 
     @property
     def count(self) -> str:
-        """The number of cases, and of new ones where only some are."""
-        words = plural(self.cases)
-        return f"{words}, {self.new:,} of them new" if 0 < self.new < self.cases else words
+        """The number of cases, and of new ones if only some are new."""
+        text = plural(self.cases)
+        return f"{text}, {self.new:,} of them new" if 0 < self.new < self.cases else text
 
 
 @dataclass(frozen=True)
 class Summary:
     """The first lines on a target.
 
-    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are
-    not supported), ``departs`` or ``open`` (unknown); ``badge`` says all of it in a few words. ``comparison`` is the
-    line on the list of known failures, ``follows`` names interpretations against a document's letter, ``shown`` the
-    share of numbers whose bounds show something. ``chosen`` is whether the cases were chosen one by one, or are a
-    model's nodes; ``compared`` whether a list of known failures was used, ``shared`` whether some cases have several
-    causes, so that several groups count them.
+    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are not
+    supported), ``departs`` or ``open`` (unknown); ``badge`` is all of it in a few words. ``comparison`` is the line on
+    the list of known failures, ``follows`` names interpretations against a document's letter, ``shown`` is the share of
+    numbers whose bounds prove something. ``chosen``: the cases were chosen one by one, or are a model's nodes.
+    ``compared``: a list of known failures was used. ``shared``: some cases have several causes, so that several groups
+    count them.
     """
 
     state: str
@@ -87,12 +87,12 @@ class Summary:
 
     @property
     def heading(self) -> str:
-        """The heading of what fails, where nothing behind a group says that others have some of its cases too."""
+        """The heading of failures, with a note if some cases count in several groups."""
         return f"What is wrong{' (a case with several causes counts in each)' if self.shared else ''}"
 
     @property
     def conforming(self) -> bool | None:
-        """Tell whether it conforms; None if unknown."""
+        """Whether the target conforms; None if unknown."""
         return None if self.state in ("open", "lacks") else self.state == "conforms"
 
     @property
@@ -102,7 +102,7 @@ class Summary:
 
     @property
     def validation(self) -> tuple[FailureGroup, ...]:
-        """Models that run though they must be rejected: nothing is computed wrongly there."""
+        """The accepted invalid models, whose results are not wrong values."""
         return tuple(group for group in self.groups if group.forbidden)
 
     @property
@@ -112,7 +112,7 @@ class Summary:
 
     @property
     def lacking(self) -> str:
-        """The features that are not supported, in a line; empty where nothing is lacking."""
+        """The unsupported features, in a line; empty where there are none."""
         return ", ".join(lack.what for lack in self.lacks)
 
 
@@ -129,13 +129,13 @@ def summary_of(
     """Return the summary of one target.
 
     stale
-        Number of entries of the target's list of known failures that nothing needs any more.
+        Number of entries of the target's list of known failures that no longer fail.
     unlisted
         Number of known failures with a confirmed cause that the list does not name.
     lists_used
         Whether lists of known failures were used at all.
     look
-        The profile that was run, where it is too small to conclude much from (:func:`look_of`).
+        The profile that was run, where it is too small for conclusions (:func:`look_of`).
     chosen
         Whether the cases were chosen one by one.
     """
@@ -164,7 +164,7 @@ def summary_of(
 
 
 def look_of(profile: str, chosen: Sequence[str]) -> str:
-    """Return the profile of a run where it is only a first look of some 60 cases; empty otherwise."""
+    """Return the profile of a run where it is only a small sample of some 60 cases; empty otherwise."""
     return _LOOK if profile.startswith(_LOOK) and not chosen else ""
 
 
@@ -178,33 +178,33 @@ def _count(results: Iterable[Result], verdicts: Collection[Verdict], expected: b
 def _conclusion(
     results: Sequence[Result], started: bool, compared: bool, look: str, chosen: bool
 ) -> tuple[str, str, str]:
-    """Return the state, the badge, and whether the target conforms, in words."""
+    """Return the state, the badge, and the conclusion as text."""
     right, failed = _count(results, {Verdict.PASS}), _count(results, FAILING - DECLINED)
     judged, declined = right + failed, _count(results, DECLINED)
     left_out, unjudged = _count(results, {Verdict.NOT_RUN}), _count(results, {Verdict.NOT_JUDGED})
     unknown = [f"{left_out:,} not run"] if left_out else []
     unknown += [f"{unjudged:,} could not be judged"] if unjudged else []
     if failed:
-        # A fallback is no failure of arithmetic; where it fails the run, it is news all the same.
+        # A fallback is no failure of arithmetic; if it fails the run, it is new nevertheless.
         new = _count(results, FAILING, expected=False)
         few = compared and not new and failed <= FEW * judged
         share = _percent(failed, judged)
         badge = f"{failed:,} of {judged:,} fail" if failed == judged else f"{share} fail".capitalize()
         if compared:
             badge += f", {new:,} new" if 0 < new < failed else f" ({'none' if new else 'all'} known)"
-        words = [f"{failed:,} of {plural(judged, 'checked case')} {'fails' if failed == 1 else 'fail'}", *unknown]
-        words += [f"{declined:,} not supported"] if chosen and declined else []
-        return "few" if few else "departs", badge, ", ".join(words) if chosen else f"no: {', '.join(words)}"
+        parts = [f"{failed:,} of {plural(judged, 'checked case')} {'fails' if failed == 1 else 'fail'}", *unknown]
+        parts += [f"{declined:,} not supported"] if chosen and declined else []
+        return "few" if few else "departs", badge, ", ".join(parts) if chosen else f"no: {', '.join(parts)}"
     # A target that refuses everything refuses forbidden models, too.
     if not _count([r for r in results if r.reason not in OF_FORBIDDEN] or results, {Verdict.PASS}):
         badge = "Nothing was judged" if started else "Could not start"
         return "open", badge, f"unknown: {'nothing could be judged' if started else 'could not start'}"
     correct = f"all {judged:,} checked cases are correct" if judged > 1 else "the one checked case is correct"
-    broke = sum(r.verdict is Verdict.UNSUPPORTED and NO_CLEAN_REFUSAL in r.flags for r in results)
-    if unknown or broke:
-        badge = f"{left_out:,} not run" if left_out else f"Unknown, {broke:,} ended early"
+    unclean = sum(r.verdict is Verdict.UNSUPPORTED and NO_CLEAN_REFUSAL in r.flags for r in results)
+    if unknown or unclean:
+        badge = f"{left_out:,} not run" if left_out else f"Unknown, {unclean:,} ended early"
         badge = f"{unjudged:,} not judged" if unjudged else badge
-        unknown += [f"{broke:,} ended without a clean refusal"] if broke else []
+        unknown += [f"{unclean:,} ended without a clean refusal"] if unclean else []
         return "open", badge, f"unknown: {', '.join(unknown)}; {correct}"
     if chosen and declined:
         lacking = f"{declined:,} of {judged + declined:,} not supported"
@@ -217,7 +217,7 @@ def _conclusion(
 
 
 def _percent(part: int, whole: int) -> str:
-    """Return a share that never rounds to nothing or to all."""
+    """Return a share as text that is never rounded to nothing or to all."""
     share = 100 * part / whole
     return "under 1 %" if share < 1 else f"{min(round(share), 99)} %"
 
@@ -225,26 +225,26 @@ def _percent(part: int, whole: int) -> str:
 def _comparison(results: Sequence[Result], stale: int, unlisted: int) -> str:
     new = _count(results, FAILING, expected=False)
     failed = new + _count(results, FAILING - DECLINED, expected=True)
-    words = []
+    parts = []
     if new:
         missing = f"{new:,} of them not" if new < failed else "none of them" if new > 1 else "not"
-        words.append(f"{plural(failed, 'failure')}, {missing} on the list")
+        parts.append(f"{plural(failed, 'failure')}, {missing} on the list")
     elif failed:
-        words.append("every failure is on the list")
+        parts.append("every failure is on the list")
     if unlisted:
-        words.append(
+        parts.append(
             f"{unlisted:,} known {'has' if unlisted == 1 else 'have'} a confirmed cause that the list does not name"
         )
     if stale:
-        words.append(f"{plural(stale, 'entry', 'entries')} no longer {'fails' if stale == 1 else 'fail'}")
-    return "; ".join(words)
+        parts.append(f"{plural(stale, 'entry', 'entries')} no longer {'fails' if stale == 1 else 'fail'}")
+    return "; ".join(parts)
 
 
 # What fails
 
 
 def _groups(findings: Sequence[Finding], results: Sequence[Result]) -> Iterator[FailureGroup]:
-    """Yield the failures: new before known, many cases before few, known invalid models that were accepted as one."""
+    """Yield the failures: new before known, many cases before few; known accepted invalid models are one group."""
     failing = [k for k, f in enumerate(findings) if verdict_of(f) not in DECLINED and f["kind"] not in NO_FAILURE]
     accepted = [k for k in failing if findings[k]["kind"] == _FORBIDDEN and findings[k]["expected"]]
     order = {k: _order(findings[k]) for k in failing}
@@ -275,7 +275,8 @@ def _group(
 
 
 def _order(finding: Finding) -> tuple[bool, bool, bool, int]:
-    """New before known; a cause of which every case is new before one that shares some case with a new cause."""
+    """Return a sort key: new before known; causes with only new cases before those that share cases with a new
+    cause."""
     count = len(finding["cases"])
     return finding["expected"], finding["kind"] == _FORBIDDEN, finding["new"] < count, -count
 
@@ -285,13 +286,13 @@ _INCIDENTAL = re.compile(r"[1-4] .* or more( \(.*\))?|outputs? .*")
 
 
 def _text(finding: Finding, results: Sequence[Result], reason: str) -> str:
-    """Return a finding's cause in words, with the conditions that tell something."""
+    """Return a finding's cause as text, with its informative conditions."""
     title = in_words(finding["title"], verdict_of(finding), reason)
     conditions = [condition for condition in finding["conditions"].split(" and ") if condition]
     if conditions:
-        for known in ("with", "seen with", "seen only with"):
-            title = title.removesuffix(f" ({known} {finding['conditions']})")
-        if finding["clauses"]:  # a known fault: it does not come of a size
+        for prefix in ("with", "seen with", "seen only with"):
+            title = title.removesuffix(f" ({prefix} {finding['conditions']})")
+        if finding["clauses"]:  # a known fault, which no size causes
             conditions = [condition for condition in conditions if not _INCIDENTAL.fullmatch(condition)]
         return f"{title} (with {' and '.join(conditions)})" if conditions else title
     if finding["clauses"] or finding["why"]:
@@ -299,29 +300,29 @@ def _text(finding: Finding, results: Sequence[Result], reason: str) -> str:
     ran = [r for r in results if r.op in finding["operators"] and r.verdict not in DECLINED]
     if ran and _count(ran, FAILING) == len(finding["cases"]) and not _count(ran, {Verdict.PASS}):
         return f"{title}, whatever the features"
-    if verdict_of(finding) in (Verdict.CRASHED, Verdict.TIMED_OUT):  # whose title does not say when
+    if verdict_of(finding) in (Verdict.CRASHED, Verdict.TIMED_OUT):  # the title has no condition
         return f"{title}; no common condition found; smallest case {finding['smallest']}"
     return title
 
 
 _INACCURATE = "inaccurate (no better than "
-"""The beginning of a title that names the accuracy class by which results are right."""
+"""The start of a title that names the accuracy class which results meet."""
 
 
 def in_words(title: str, verdict: str, reason: str) -> str:
     """Return a finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
-    # By which id a fault is known, and how often it foretold results, is for those who open the finding.
+    # The page of the finding has the fault's id, and the number of fresh cases that it predicted.
     title = re.sub(r" \([\w.-]+, which foretold \d+ fresh cases\)", "", title)
     title = re.sub(r", consistent with [\w.-]+: ", ", as if this were done: ", title)
-    lost = title.removeprefix(_INACCURATE)
-    if lost != title:
-        wider, _, rest = lost.partition(")")
+    without_class = title.removeprefix(_INACCURATE)
+    if without_class != title:
+        wider, _, rest = without_class.partition(")")
         return f"{happening(verdict, 'value')}, within {wider} accuracy{rest}"
     happens = word(verdict).happens
-    for why, words in happens.items():
-        short = short_title(verdict, why)
+    for case_reason, text in happens.items():
+        short = short_title(verdict, case_reason)
         if title == short or title.startswith((f"{short} with ", f"{short} (", f"{short}, ")):
-            return words + title[len(short) :]
+            return text + title[len(short) :]
     if reason and title.startswith(short_title(verdict, reason)) and "" in happens:
         return happens[""] + title[len(short_title(verdict, reason)) :]
     # A name from the documents keeps its form: input_forget, Y.

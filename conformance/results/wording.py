@@ -1,4 +1,4 @@
-"""A failure in words: what a person needs who sees it in a log and has nothing else open."""
+"""Text of a failure, complete enough to be understood in a log alone."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..workers.process import Outcome, TargetUnavailable
 from ..workers.worker import one_line
 
 _BY_NUMBERS = (Verdict.WRONG, Verdict.INACCURATE, Verdict.UNSTABLE)
-_LINES_SHOWN = 10  # of what the runtime printed, the last ones
+_LINES_SHOWN = 10  # maximum number of printed lines; the last ones are shown
 _NAMES_SHOWN = 6
 
 
 def headline(judgement: Judgement) -> str:
-    """The verdict in one line."""
+    """Return the verdict in one line."""
     reason = f" ({judgement.reason})" if judgement.reason else ""
     message = f": {one_line(judgement.message)}" if judgement.message else ""
     return f"{judgement.verdict.value}{reason}{message}"
@@ -40,15 +40,15 @@ def failure_text(
     diagnosis: Sequence[str] = (),
     repeat: str = "",
 ) -> str:
-    """An account of what went wrong, line by line: verdict, where it shows first, how far beyond its radius, clause,
+    """Return an account of a failure, line by line: verdict, first wrong element, ratio to the bound, clause,
     diagnosis, node, and the command that repeats it.
 
     outcomes
-        What became of the jobs that were prepared.
+        The outcomes of the prepared jobs.
     accuracy
-        Name of the accuracy class that it was judged by.
+        Name of the accuracy class of the judgement.
     clauses
-        Ids of those that are exercised, for verdicts that blame none.
+        Ids of the exercised clauses, for verdicts without a violated one.
     diagnosis
         Ids of faults that explain it.
     """
@@ -76,13 +76,15 @@ def failure_text(
 
 
 def _last_lines(captured: str) -> list[str]:
-    """The last of what a runtime printed."""
+    """Return the last lines of a runtime's printed text."""
     return [one_line(line, 200) for line in captured.splitlines() if line.strip()][-_LINES_SHOWN:]
 
 
 def node_text(prepared: Prepared, outcomes: Sequence[Outcome] = (), judgement: Judgement | None = None) -> str:
-    """The node in one line: inputs with their shapes, outputs, attributes; and what its session ran before. Of several
-    it is the one that the verdict is about."""
+    """Return a node in one line: inputs with their shapes, outputs, attributes, and earlier runs of its session.
+
+    Of several nodes, it is the one that the verdict names.
+    """
     job = prepared.jobs[0]
     title = ""
     if prepared.trials:
@@ -97,15 +99,19 @@ def node_text(prepared: Prepared, outcomes: Sequence[Outcome] = (), judgement: J
         name, order, outputs = proto.op_type, tuple(proto.input), tuple(proto.output)
         feeds = [{**constants, **feed} for feed in job.feeds]
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
-        sequence = next((each for each in order if each in feeds[-1]), "")
+        sequence = next((input_name for input_name in order if input_name in feeds[-1]), "")
     inputs = feeds[-1]
-    given = ", ".join(f"{each}{_shape(each, inputs)}" for each in dict.fromkeys([*order, *inputs]) if each in inputs)
+    input_text = ", ".join(
+        f"{input_name}{_shape(input_name, inputs)}"
+        for input_name in dict.fromkeys([*order, *inputs])
+        if input_name in inputs
+    )
     listed = ", ".join(f"{name}={value!r}" for name, value in sorted(attributes.items()))
-    text = f"{title}{name}({given}) -> {', '.join(outputs)}, {inputs[sequence].dtype.name}"
+    text = f"{title}{name}({input_text}) -> {', '.join(outputs)}, {inputs[sequence].dtype.name}"
     before = ", ".join(_shape(sequence, feed) for feed in feeds[:-1])
     if job.course is not None:
-        words = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in job.needs)
-        return f"{text}{f'; {listed}' if listed else ''}; with {words}"
+        abilities = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in job.needs)
+        return f"{text}{f'; {listed}' if listed else ''}; with {abilities}"
     return f"{text}{f'; {listed}' if listed else ''}{f'; after other data of shape {before}' if before else ''}"
 
 
@@ -117,7 +123,7 @@ def _shape(name: str, inputs: Mapping[str, NDArray[Any]]) -> str:
 
 
 def how_to_mend(target: Target, error: TargetUnavailable) -> str:
-    """The reason for which a target did not start, and what to do about it."""
+    """Return the reason why a target did not start, with advice."""
     lines = [f"the target {target.name} cannot start: {error}"]
     if target.command:
         lines.append(f"Its worker is started with: {' '.join(part for part in target.command if part != '{source}')}")

@@ -1,8 +1,7 @@
-"""Writer of run folders: results.jsonl, appended as a run goes, and run.json, its summary.
+"""Writer of run folders: results.jsonl, appended during a run, and run.json, its summary.
 
-Every line is whole and written at once, and none is changed, so that whatever ends a run loses nothing. run.json is
-written beside the old file and takes its place by one rename. Nothing in a folder is touched before it is known to hold
-that run.
+Every line is written completely and never changed, so an interrupted run loses nothing. run.json is written to a
+temporary file and renamed. No file of a folder is changed before the folder is known to hold that run.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ CUT = f"{RESULTS}.cut"
 
 
 class OccupiedFolder(UserError):
-    """The output folder already holds something, or a run is writing to it."""
+    """Error for an output folder that has other content, or that another run is writing to."""
 
 
 def fresh_folder(parent: Path, started: datetime) -> Path:
-    """Make a dated folder under `parent` that did not exist before. Raises OSError where it cannot be made."""
+    """Make a new dated folder in `parent` and return it. Raise OSError where it cannot be made."""
     parent.mkdir(parents=True, exist_ok=True)
     name = started.strftime("%Y-%m-%dT%H%M%S")
     for suffix in ("", *(f"-{k}" for k in range(2, 1000))):
@@ -54,26 +53,26 @@ class RunWriter:
     """Writer of one run, a context manager that owns the run directory while it is open.
 
     loaded
-        What the folder held when it was opened; empty for a new run.
+        The content of the folder when it was opened; empty for a new run.
     problems
-        What is invalid in it, a line each, for the person who resumes it.
+        Invalid content, a line each, for the person who resumes it.
     """
 
     def __init__(self, folder: Path, *, resume: bool = False) -> None:
-        """Open a folder. Nothing in it is changed yet.
+        """Open a folder; its files are not changed yet.
 
-        Raises OccupiedFolder where the folder holds a run that is not to be resumed, where it holds something else and
-        no run, or where another process is writing to it; RecordError where it holds what this version cannot go on
-        with; OSError where it cannot be made.
+        Raise OccupiedFolder where the folder holds a run that is not to be resumed, where it holds other files and no
+        run, or where another process is writing to it. Raise RecordError for a run that this version cannot continue,
+        and OSError where the folder cannot be made.
         """
         self.folder = folder
         self._path = folder / RESULTS
-        there = [name for name in (RESULTS, RUN) if (folder / name).exists()]
-        if there and not resume:
+        existing = [name for name in (RESULTS, RUN) if (folder / name).exists()]
+        if existing and not resume:
             raise OccupiedFolder(f"{folder} already holds a run: go on with --resume, or name another folder")
-        if resume and there == [RUN]:
+        if resume and existing == [RUN]:
             raise RecordError(f"{folder} holds {RUN} and no {RESULTS}, so it cannot be resumed: give a new folder")
-        if not there and folder.is_dir() and any(path.name != NODE_CASES for path in folder.iterdir()):
+        if not existing and folder.is_dir() and any(path.name != NODE_CASES for path in folder.iterdir()):
             raise OccupiedFolder(
                 f"{folder} holds other files and no run, and is left alone: give a new or an empty folder"
             )
@@ -97,22 +96,22 @@ class RunWriter:
 
     @property
     def done(self) -> list[Result]:
-        """The results of cases that need not be run again: those that the target was tried with."""
+        """The results of cases that need not be run again, because the target was tried with them."""
         return [result for result in self.loaded.results.values() if result.verdict not in UNTRIED]
 
     def begin(self, header: RunStarted) -> None:
-        """Start a run, or resume the one that the folder holds, if it is the same; targets may have been added.
+        """Start a run, or resume the one in the folder if it is the same; targets may have been added.
 
-        An incomplete last line is moved to a file beside results.jsonl. Raises RecordError, naming what differs, with
-        nothing touched, and OSError.
+        An incomplete last line is moved to a file beside results.jsonl. Raise RecordError, which names the difference,
+        with nothing changed; raise OSError.
         """
         self.require_same_run(header)
         self._cut()
         self.append(header)
 
     def require_same_run(self, header: RunStarted) -> None:
-        """Raise RecordError unless the folder is new or holds the run that the header describes."""
-        header = decode(encode(header), RunStarted)  # as it would be read again
+        """Raise RecordError unless the folder is new or holds the run of the header."""
+        header = decode(encode(header), RunStarted)  # in the form that a reader gets
         if not self.loaded.headers:
             if self.loaded.size:
                 raise RecordError(f"{self._path}: has no header, so it cannot be resumed: give a new folder")
@@ -134,28 +133,28 @@ class RunWriter:
         """Move an incomplete last line to a file beside results.jsonl."""
         if self.loaded.size == self.loaded.whole:
             return
-        with self._path.open("rb") as results, (self.folder / CUT).open("ab") as beside:
+        with self._path.open("rb") as results, (self.folder / CUT).open("ab") as cut_file:
             results.seek(self.loaded.whole)
             rest = results.read()
-            beside.write(rest + b"\n")
+            cut_file.write(rest + b"\n")
         os.ftruncate(self._file, self.loaded.whole)
         self.problems.append(
             f"{self.folder}: {RESULTS} ended in an incomplete line of {len(rest)} bytes, which now is in {CUT}"
         )
 
     def append(self, *lines: Line) -> None:
-        """Write lines. Raises OSError, with nothing half-written left, where the disk has no room for them."""
+        """Write lines. Raise OSError where the disk is full; no part of the lines is left then."""
         _write(self._file, "".join(f"{encode(line)}\n" for line in lines).encode("ascii"))
 
     def describe(self, record: RunRecord) -> None:
-        """Write run.json. Raises OSError, with the old one there."""
-        beside = self.folder / f"{RUN}.new"
+        """Write run.json. Raise OSError, and keep the old file then."""
+        unfinished = self.folder / f"{RUN}.new"
         try:
-            beside.write_text(encode(record, indent=2) + "\n", encoding="ascii")
-            beside.replace(self.folder / RUN)
+            unfinished.write_text(encode(record, indent=2) + "\n", encoding="ascii")
+            unfinished.replace(self.folder / RUN)
         except OSError:
             with contextlib.suppress(OSError):
-                beside.unlink(missing_ok=True)
+                unfinished.unlink(missing_ok=True)
             raise
 
 
@@ -172,7 +171,7 @@ def _write(file: int, lines: bytes) -> None:
 
 
 def _opened(path: Path) -> int:
-    """A descriptor to append to, locked as long as it is open: two runs in one folder would mix their results."""
+    """Return a descriptor for appending, locked while it is open: two runs in one folder would mix their results."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     if sys.platform != "win32":
         import fcntl

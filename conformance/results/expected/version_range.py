@@ -14,19 +14,19 @@ _COMPARISONS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-# No version has more digits in a number, and Python refuses to read thousands of them.
+# No version has more digits in a number, and Python refuses to read thousands of digits.
 _BOUND = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d{1,18}(?:\.\d{1,18})*)\s*")
 _NUMBERS = re.compile(r"(\d{0,18})-(\d{0,18})")
 _VERSION = re.compile(r"v?(\d{1,18}(?:\.\d{1,18})*)(?!\.?\d)")
 
 
 def is_range(text: str) -> bool:
-    """Tell whether a text is a range of versions: bounds with commas between them, all of which must hold."""
+    """Return whether a text is a range of versions: bounds separated by commas, all of which must hold."""
     return bool(text.strip()) and all(_BOUND.fullmatch(part) for part in text.split(","))
 
 
 def in_range(version: str, text: str) -> bool:
-    """Tell whether a version lies in a range; a version that does not begin with numbers lies in none.
+    """Return whether a version is in a range; a version that does not begin with numbers is in none.
 
     Only the numbers count: ``1.23.2+gpu`` and ``1.23.2.dev1`` are 1.23.2, and 1.23 is 1.23.0.
     """
@@ -44,12 +44,12 @@ def _alike(*versions: str) -> tuple[tuple[int, ...], ...]:
 
 
 def is_numbers(text: str) -> bool:
-    """Tell whether a text is a range of whole numbers: ``7-14``, ``7-`` or ``-14``."""
+    """Return whether a text is a range of whole numbers: ``7-14``, ``7-`` or ``-14``."""
     return _NUMBERS.fullmatch(text) is not None and text != "-"
 
 
 def in_numbers(number: int, given: int | str) -> bool:
-    """Tell whether a number is the one given, or in the range given as a text."""
+    """Return whether a number equals the given one, or is in the range given as a text."""
     if isinstance(given, int):
         return number == given
     low, _, high = given.partition("-")
