@@ -61,8 +61,8 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     operator = operator_version(op, version)
     space = space_of(operator)
     axes = space
-    given = ("activations-absent", "alpha", "beta", "default-coefficient", "coefficients-ambiguous")
-    wanted: set[tuple[Any, ...]] = {
+    features = ("activations-absent", "alpha", "beta", "default-coefficient", "coefficients-ambiguous")
+    expected: set[tuple[Any, ...]] = {
         # `numerics` implies values of other fields.
         *((name, value) for name, axis in axes.items() for value in {*axis.values} - {"numerics"}),
         *(("outputs", subset) for subset in output_subsets(operator)),
@@ -70,7 +70,7 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
         *(("T", T) for T in range(7)),
         *(("N", N) for N in range(5)),
         *((size, number) for size in "IH" for number in range(1, 9)),
-        *(("features", feature) for feature in given),
+        *(("features", feature) for feature in features),
     }
 
     def values(spec: CaseSpec) -> set[tuple[Any, ...]]:
@@ -89,13 +89,15 @@ def test_every_value_of_every_axis_is_drawn(op: str, version: int) -> None:
     if block:
         quantized = strategies.cases(op, version, only={"quantization": axes["quantization"].rare})
         specs += drawn_until(quantized, 300, values, of_block)
-    specs += drawn_until(strategies.cases(op, version, min_steps=0, min_rows=0), 800, values, wanted - rare - of_block)
+    specs += drawn_until(
+        strategies.cases(op, version, min_steps=0, min_rows=0), 800, values, expected - rare - of_block
+    )
     seen = set().union(*map(values, specs))
     # These need fields that are seldom drawn themselves; tests/cases/axes/test_session_axes.py has each of them.
     seldom = {(name, value) for name in ("fed", "nearly") if name in axes for value in axes[name].rare}
-    assert wanted - seldom <= seen
+    assert expected - seldom <= seen
     for name in ("activations", "outputs", *"TNIH"):
-        assert {value for of, value in seen if of == name} == {value for of, value in wanted if of == name}
+        assert {value for of, value in seen if of == name} == {value for of, value in expected if of == name}
     for name, axis in axes.items():
         if axis.between is not None:
             drawn_values = [getattr(spec, name) for spec in specs]

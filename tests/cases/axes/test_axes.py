@@ -27,8 +27,8 @@ def spec_of(**fields: Any) -> CaseSpec:
 
 
 def lengths_of(**fields: Any) -> list[int]:
-    given: list[int] = inputs_of(spec_of(**fields))["sequence_lens"].tolist()
-    return given
+    lengths: list[int] = inputs_of(spec_of(**fields))["sequence_lens"].tolist()
+    return lengths
 
 
 def test_every_field_of_a_case_belongs_to_one_axis() -> None:
@@ -170,10 +170,10 @@ def test_an_overridden_constant_holds_other_numbers_than_are_fed() -> None:
     trial = build_case(spec_of(weights="initializer", held="overridden")).trial
     model = onnx.load_model_from_string(trial.model)
     onnx.checker.check_model(model, full_check=True)
-    held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    initializers = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     (feed,) = trial.feeds
-    assert set(held) == {"W", "R", "B"} <= feed.fed.keys()
-    assert all((held[name] != feed.fed[name]).any() for name in held)
+    assert set(initializers) == {"W", "R", "B"} <= feed.fed.keys()
+    assert all((initializers[name] != feed.fed[name]).any() for name in initializers)
     listed = build_case(spec_of(weights="initializer", held="listed")).trial
     inputs = {info.name for info in onnx.load_model_from_string(listed.model).graph.input}
     assert {"W", "R", "B"} <= inputs - listed.feeds[0].fed.keys()
@@ -183,15 +183,15 @@ def test_an_overridden_constant_holds_other_numbers_than_are_fed() -> None:
 def test_one_of_several_constants_is_overridden_alone(name: str) -> None:
     trial = build_case(spec_of(weights="initializer", held="overridden", fed=name)).trial
     model = onnx.load_model_from_string(trial.model)
-    held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    assert {"W", "R", "B"} == held.keys() <= {info.name for info in model.graph.input}
+    initializers = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    assert {"W", "R", "B"} == initializers.keys() <= {info.name for info in model.graph.input}
     (feed,) = trial.feeds
-    assert held.keys() & feed.fed.keys() == {name}
-    assert {n for n, array in held.items() if (array == feed.inputs[n]).all()} == held.keys() - {name}
+    assert initializers.keys() & feed.fed.keys() == {name}
+    assert {n for n, array in initializers.items() if (array == feed.inputs[n]).all()} == initializers.keys() - {name}
     first, last = build_case(spec_of(weights="initializer", held="once", fed=name)).trial.feeds
-    assert held.keys() & first.fed.keys() == {name}
-    assert not held.keys() & last.fed.keys()
-    assert {n for n in held if (first.inputs[n] == last.inputs[n]).all()} == held.keys() - {name}
+    assert initializers.keys() & first.fed.keys() == {name}
+    assert not initializers.keys() & last.fed.keys()
+    assert {n for n in initializers if (first.inputs[n] == last.inputs[n]).all()} == initializers.keys() - {name}
 
 
 @pytest.mark.parametrize(
@@ -231,8 +231,8 @@ def test_fresh_cases_have_what_is_rare_and_sizes_past_the_usual() -> None:
     cases = random_specs(400, 7)
     for field in ("nearly", "alike", "zeros", "extremes", "fed", "held"):
         rare = space_of(operator_version("LSTM", 22))[field].rare
-        there = {getattr(spec, field) for spec in cases}
-        assert len(there & set(rare)) >= len(rare) - 2, field
+        drawn = {getattr(spec, field) for spec in cases}
+        assert len(drawn & set(rare)) >= len(rare) - 2, field
     assert sum(spec.T > 128 for spec in cases) >= 3
     assert sum(max(spec.N, spec.H) > 32 for spec in cases) >= 8
     assert sum(bool(spec.alpha) and max(spec.alpha) > 1.25 for spec in cases) >= 8
@@ -260,10 +260,12 @@ def test_the_first_and_the_last_row_are_the_longest() -> None:
 
 def test_constants_that_are_overridden_may_be_zeros() -> None:
     case = build_case(spec_of(constant="states", initial="all", weights="input", held="zeroed", N=3))
-    held = {t.name: numpy_helper.to_array(t) for t in onnx.load_model_from_string(case.trial.model).graph.initializer}
-    assert set(held) == {name for name in case.trial.feeds[-1].fed if name.startswith("initial_")}
-    assert not any(array.any() for array in held.values())
-    assert all(case.trial.feeds[-1].fed[name].any() for name in held)
+    initializers = {
+        t.name: numpy_helper.to_array(t) for t in onnx.load_model_from_string(case.trial.model).graph.initializer
+    }
+    assert set(initializers) == {name for name in case.trial.feeds[-1].fed if name.startswith("initial_")}
+    assert not any(array.any() for array in initializers.values())
+    assert all(case.trial.feeds[-1].fed[name].any() for name in initializers)
 
 
 def test_what_is_left_out_at_the_end_may_have_an_empty_name() -> None:

@@ -58,7 +58,7 @@ def test_onnxruntime_computes_the_composition(fields: dict[str, Any]) -> None:
     case = built(**fields)
     for trial in case.trials:
         onnx.checker.check_model(trial.model, full_check=True)
-    # What is written down is read as what was meant.
+    # The reader finds the written codecs again.
     read = read_node_graph(case.trial.model).subject.nodes[0].node
     assert read.codecs == case.trial.node.codecs
     for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL"):

@@ -44,9 +44,9 @@ def judged(case: Case, run: Any) -> Judgement:
 
 
 def right(model: bytes, inputs: dict[str, Any]) -> Outputs:
-    one = read_model(model)
-    bound = one.bind(inputs)
-    return [array.astype(format_of(bound["X"].dtype).dtype) for array in evaluate(one.node, bound).values()]
+    model_read = read_model(model)
+    bound = model_read.bind(inputs)
+    return [array.astype(format_of(bound["X"].dtype).dtype) for array in evaluate(model_read.node, bound).values()]
 
 
 @pytest.mark.parametrize("name", AXES)
@@ -74,10 +74,10 @@ def test_all_axes_go_together(weights: str, outputs: tuple[str, ...]) -> None:
 
 
 def test_the_cases_own_run_is_the_last_feed() -> None:
-    own = build_case(PLAIN).trial.feeds[-1].inputs
+    plain_inputs = build_case(PLAIN).trial.feeds[-1].inputs
     for name in AXES:
         for formal, array in with_axes(name).trial.feeds[-1].inputs.items():
-            np.testing.assert_array_equal(array, own[formal])
+            np.testing.assert_array_equal(array, plain_inputs[formal])
 
 
 # Targets that fail only in sessions.
@@ -149,15 +149,15 @@ def test_a_run_that_differs_in_a_part_finds_what_other_data_do_not(part: str, ma
 
 @pytest.mark.parametrize("part", ["W", "R", "B", "middle", "tail", "element", "lengths", "states", "X", "plain"])
 def test_a_part_of_the_inputs_is_another_one_in_the_run_before(part: str) -> None:
-    before, own = build_case(replace(PLAIN, nearly=part, initial="all")).trial.feeds
-    other = {name: before.inputs[name] != own.inputs[name] for name in own.inputs}
-    changed = {name for name, places in other.items() if places.any()}
+    before, last = build_case(replace(PLAIN, nearly=part, initial="all")).trial.feeds
+    differs = {name: before.inputs[name] != last.inputs[name] for name in last.inputs}
+    changed = {name for name, places in differs.items() if places.any()}
     weights = {"W", "R", "B"}
     states = {"initial_h", "initial_c"}
     named = {part: {part}, "lengths": {"sequence_lens"}, "states": states, "plain": {"sequence_lens", *states}}
     assert changed == (weights if part in ("middle", "tail", "element") else named[part])
     for name in weights & changed if part not in weights else ():
-        flat = other[name].reshape(-1)
+        flat = differs[name].reshape(-1)
         assert not flat[0]
         assert flat[-1] == (part == "tail")
         assert flat.sum() == 1 or part != "element"

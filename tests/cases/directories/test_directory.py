@@ -68,8 +68,8 @@ def test_what_is_written_is_read_back_bit_for_bit(spec: CaseSpec, tmp_path: Path
     for got, feed, data in zip(read.data_sets, trial.feeds, data_sets, strict=True):
         assert list(got.inputs) == list(feed.fed)
         assert list(got.outputs) == list(trial.node.outputs)
-        for arrays, wanted in ((got.inputs, feed.fed), (got.outputs, data.outputs)):
-            for name, array in wanted.items():
+        for arrays, expected in ((got.inputs, feed.fed), (got.outputs, data.outputs)):
+            for name, array in expected.items():
                 assert arrays[name].dtype == array.dtype
                 assert arrays[name].shape == array.shape
                 assert arrays[name].tobytes() == array.tobytes()
@@ -114,12 +114,12 @@ Tensors = "dict[str, TensorProto | NDArray[Any]]"
 
 def vendor(folder: Path, proto: onnx.ModelProto | None = None, **tensors: Any) -> Path:
     """Write a directory as another tool may write it: ``input_0=...``, ``output_0=...``."""
-    place = folder / "test_data_set_0"
-    place.mkdir(parents=True)
+    data_set = folder / "test_data_set_0"
+    data_set.mkdir(parents=True)
     (folder / "model.onnx").write_bytes((proto or model()).SerializeToString())
     for name, tensor in tensors.items():
         tensor = numpy_helper.from_array(tensor) if isinstance(tensor, np.ndarray) else tensor
-        (place / f"{name}.pb").write_bytes(tensor.SerializeToString())
+        (data_set / f"{name}.pb").write_bytes(tensor.SerializeToString())
     return folder
 
 
@@ -223,12 +223,12 @@ def test_external_data_outside_the_folder_is_refused(location: str, where: str, 
     if where == "data" and location.startswith(("../", "a/")):
         location = f"../{location}"
     proto = model(initializers=[external("W", location)]) if where == "model" else model()
-    given = {"input_0": external("X", location), "input_1": Y} if where == "data" else {"input_0": Y}
-    folder = vendor(tmp_path / "case", proto, **given)
-    for place in (folder, folder / "test_data_set_0"):
-        (place / "a").mkdir()
+    tensors = {"input_0": external("X", location), "input_1": Y} if where == "data" else {"input_0": Y}
+    folder = vendor(tmp_path / "case", proto, **tensors)
+    for directory in (folder, folder / "test_data_set_0"):
+        (directory / "a").mkdir()
         if os.name == "posix":
-            (place / "link.bin").symlink_to(secret)
+            (directory / "link.bin").symlink_to(secret)
     with pytest.raises(OutsideFile, match="outside the folder") as refused:
         read_directory(folder)
     assert str(refused.value).startswith("case/")

@@ -54,10 +54,10 @@ def test_what_was_made_is_read_again(spec: CaseSpec, way: str) -> None:
     trial = wrap(build_case(spec), way).trial
     again = read_again(trial)[0]
     assert [bound.name for bound in again.subject.nodes] == [bound.name for bound in trial.subject.nodes]
-    for one, other in zip(alone(trial), alone(again), strict=True):
-        nodes = [(n.op_type, n.since_version, dict(n.codecs)) for n in (one.node, other.node)]
+    for first, second in zip(alone(trial), alone(again), strict=True):
+        nodes = [(n.op_type, n.since_version, dict(n.codecs)) for n in (first.node, second.node)]
         assert nodes[0] == nodes[1]
-        for before, after in zip(one.feeds, other.feeds, strict=True):
+        for before, after in zip(first.feeds, second.feeds, strict=True):
             assert set(before.inputs) == set(after.inputs)
             for name, array in before.inputs.items():
                 np.testing.assert_array_equal(array, after.inputs[name], strict=True)
@@ -88,16 +88,16 @@ def test_what_a_model_keeps_to_itself_is_shown_by_its_companion() -> None:
     trial = wrap(build_case(spec), "chain").trial
 
     def hide(graph: onnx.GraphProto) -> None:
-        kept = [value for value in graph.output if value.name == "second_Y"]
+        remaining = [value for value in graph.output if value.name == "second_Y"]
         del graph.output[:]
-        graph.output.extend(kept)
+        graph.output.extend(remaining)
 
     hidden = replace(trial, model=changed(trial, hide))
-    own, companion = read_again(hidden)
-    assert own.subject.shown == ("second_Y",)
+    original, companion = read_again(hidden)
+    assert original.subject.shown == ("second_Y",)
     assert set(companion.subject.shown) == {"second_Y", "Y"}
     onnx.checker.check_model(onnx.load_model_from_string(companion.model), full_check=True)
-    judgement = judged((own, companion))
+    judgement = judged((original, companion))
     assert judgement.verdict is Verdict.PASS
     assert judgement.elements == 2 * 4 * 2 * 3 * 5
 
@@ -105,8 +105,8 @@ def test_what_a_model_keeps_to_itself_is_shown_by_its_companion() -> None:
         names = [value.name for value in onnx.load_model_from_string(model).graph.output]
         return [-array if name == "second_Y" else array for name, array in zip(names, run(model, fed), strict=True)]
 
-    outcomes = [run_in_process(wrong, each) for each in (own, companion)]
-    judgement = judge((own, companion), outcomes)
+    outcomes = [run_in_process(wrong, trial_run) for trial_run in (original, companion)]
+    judgement = judge((original, companion), outcomes)
     assert judgement.verdict is Verdict.WRONG
     assert judgement.where is not None
     assert judgement.where["node"] == "second"

@@ -134,8 +134,8 @@ def test_no_conforming_kernel_is_accused(style: str, fair: list[Fair]) -> None:
         for feed, data in zip(trial.feeds, written, strict=True):
             outputs = run_kernel(trial.node, feed.inputs, STYLES[style])
             for name, must in data.outputs.items():
-                got, wanted = outputs[name].astype(np.float64), must.astype(np.float64)
-                np.testing.assert_allclose(got, wanted, rtol=RTOL, atol=ATOL, err_msg=spec.id)
+                got, expected = outputs[name].astype(np.float64), must.astype(np.float64)
+                np.testing.assert_allclose(got, expected, rtol=RTOL, atol=ATOL, err_msg=spec.id)
 
 
 def test_the_others_are_left_out_with_cause(cases: list[CaseSpec], tree: Tree) -> None:
@@ -150,8 +150,8 @@ def test_the_others_are_left_out_with_cause(cases: list[CaseSpec], tree: Tree) -
         for feed, data in zip(trial.feeds, data_sets_of(trial), strict=True):
             outputs = run_kernel(trial.node, feed.inputs, STYLES["stored-sums-edge"])
             for name, must in data.outputs.items():
-                one, other = outputs[name].astype(float), must.astype(float)
-                if not np.allclose(one, other, rtol=RTOL, atol=ATOL):
+                actual, expected = outputs[name].astype(float), must.astype(float)
+                if not np.allclose(actual, expected, rtol=RTOL, atol=ATOL):
                     accused.add(spec.type)
     assert accused >= {"float16", "bfloat16"}
 

@@ -30,10 +30,10 @@ def test_no_other_profile_has_any() -> None:
 
 def test_every_value_is_in_it_by_operator() -> None:
     for op in ("LSTM", "GRU", "RNN"):
-        own = [spec for spec in CASES if spec.op == op]
+        of_operator = [spec for spec in CASES if spec.op == op]
         space = space_of(operator_version(op, 14))
         for field in FIELDS:
-            wanted = {*space[field].values} - {"none"}
+            expected = {*space[field].values} - {"none"}
             if field == "weight_type":  # no kernel has weights alone in 16 bits
-                wanted -= {"u16", "s16"}
-            assert wanted <= {getattr(spec, field) for spec in own}, (op, field)
+                expected -= {"u16", "s16"}
+            assert expected <= {getattr(spec, field) for spec in of_operator}, (op, field)

@@ -52,8 +52,8 @@ def test_draws_stay_as_they_are() -> None:
 def test_levels_are_nested(op: str, level: str) -> None:
     wider = list(LEVELS)[list(LEVELS).index(level) :]
     for spec in some(op, supported=LEVELS[level]):
-        held = {each.name for each in recurrent_levels(op, spec.version) if each.holds(spec)}
-        assert set(wider) <= held
+        levels = {candidate.name for candidate in recurrent_levels(op, spec.version) if candidate.holds(spec)}
+        assert set(wider) <= levels
 
 
 def test_cases_keep_to_what_is_supported() -> None:

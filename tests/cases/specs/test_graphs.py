@@ -66,10 +66,10 @@ def _follow(trial: Trial) -> None:
     """Check that every tensor of the graph is bound to the same source as in the model."""
     graph = onnx.load_model_from_string(trial.model).graph
     assert trial.subject.shown == tuple(value.name for value in graph.output)
-    fed, held = {value.name for value in graph.input}, {tensor.name for tensor in graph.initializer}
+    fed, initializers = {value.name for value in graph.input}, {tensor.name for tensor in graph.initializer}
     for feed in trial.feeds:
         assert set(feed.fed) == fed
-        assert set(feed.inputs) == fed | {name for name in held if not name.endswith(("_axes", "_last"))}
+        assert set(feed.inputs) == fed | {name for name in initializers if not name.endswith(("_axes", "_last"))}
     by_name = {node.name: node for node in graph.node}
     made = {name: node for node in graph.node for name in node.output}
     for bound in trial.subject.nodes:
@@ -122,9 +122,9 @@ def test_twins_differ_in_one_thing_each() -> None:
 def test_a_case_with_neighbours_is_what_its_lane_makes_of_it_without(name: str) -> None:
     spec = CaseSpec("GRU", 22, T=3, N=2, I=3, H=2, weights="initializer", neighbours=name)
     alone = replace(spec, neighbours="none")
-    (trial,), (other,) = build_case(spec).trials, join(build_case(alone), name).trials
-    assert (trial.model, trial.subject) == (other.model, other.subject)
-    assert not any(can_wrap(spec, each) for each in WRAPS)
+    (trial,), (joined,) = build_case(spec).trials, join(build_case(alone), name).trials
+    assert (trial.model, trial.subject) == (joined.model, joined.subject)
+    assert not any(can_wrap(spec, wrap) for wrap in WRAPS)
     with pytest.raises(ValueError, match="neighbours"):
         replace(spec, kept=True)
     with pytest.raises(ValueError, match="neighbours"):

@@ -78,8 +78,8 @@ def test_the_model_holds_the_broken_node_and_is_fed_what_it_says() -> None:
             array = trial.feeds[0].fed[value.name]
             assert [d.dim_value for d in value.type.tensor_type.shape.dim] == list(array.shape)
             assert onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) == array.dtype
-        given = {v.name for v in model.graph.input} | {t.name for t in model.graph.initializer}
-        assert given == set(trial.feeds[0].inputs)
+        names = {v.name for v in model.graph.input} | {t.name for t in model.graph.initializer}
+        assert names == set(trial.feeds[0].inputs)
 
 
 def test_a_violation_changes_one_thing() -> None:
@@ -90,17 +90,17 @@ def test_a_violation_changes_one_thing() -> None:
         retyped = {name for name in {*inputs, *before} - changed if inputs[name].dtype != before[name].dtype}
         kinds = [bool(changed | retyped), node.attributes != legal.attributes, node.outputs != legal.outputs]
         assert sum(kinds) == 1, spec.id
-        several = {"types.integer", "shapes.W-directions"}
-        assert len(changed | retyped) <= 1 or spec.illegal in several, spec.id
+        exceptions = {"types.integer", "shapes.W-directions"}
+        assert len(changed | retyped) <= 1 or spec.illegal in exceptions, spec.id
 
 
 def test_legal_cases_are_what_they_were() -> None:
     spec = profile("smoke", "LSTM", 14)[0]
     node, inputs = break_case(spec)
     assert node is spec.node
-    given = build_case(spec).trial.feeds[-1].inputs
-    assert given.keys() == inputs.keys()
-    assert all(np.array_equal(given[name], inputs[name]) for name in given)
+    expected = build_case(spec).trial.feeds[-1].inputs
+    assert expected.keys() == inputs.keys()
+    assert all(np.array_equal(expected[name], inputs[name]) for name in expected)
     assert build_case(spec).trial.violation is None
 
 

@@ -39,12 +39,12 @@ def what_the_node_gets(trial: Trial, fed: Any) -> dict[str, Any]:
     *before, node = model.graph.node
     assert node.op_type == trial.node.op_type
     values = {**{c.name: held(c) for c in model.graph.initializer}, **fed}
-    for other in before:
-        inputs = [values[name] for name in other.input]
-        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in other.attribute}
-        values[other.output[0]] = step(other.op_type, inputs, attributes, trial)
+    for earlier in before:
+        inputs = [values[name] for name in earlier.input]
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in earlier.attribute}
+        values[earlier.output[0]] = step(earlier.op_type, inputs, attributes, trial)
     formal = zip(node.input, trial.node.operator.inputs, strict=False)
-    return {name: values[given] for given, name in formal if given}
+    return {name: values[tensor] for tensor, name in formal if tensor}
 
 
 def held(tensor: onnx.TensorProto) -> Any:

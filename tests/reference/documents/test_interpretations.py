@@ -115,10 +115,12 @@ def test_what_is_touched_is_the_same_by_every_combination(op: str) -> None:
     for version in versions_of(op)[::2]:
         for spec in [spec for spec in profile("core", op, version) if not spec.illegal][::3]:
             inputs = build_case(spec).trial.feeds[0].inputs
-            known: frozenset[str] = frozenset()
+            previous: frozenset[str] = frozenset()
             open_questions = configure(spec.node, inputs).open_questions
-            while known != open_questions:
-                known = open_questions
-                every = Interpretations().alternatives(known)
-                open_questions = known.union(*(configure(spec.node, inputs, each).open_questions for each in every))
-            assert open_questions_of(spec.node, inputs) == known, spec.id
+            while previous != open_questions:
+                previous = open_questions
+                every = Interpretations().alternatives(previous)
+                open_questions = previous.union(
+                    *(configure(spec.node, inputs, interpretations).open_questions for interpretations in every)
+                )
+            assert open_questions_of(spec.node, inputs) == previous, spec.id

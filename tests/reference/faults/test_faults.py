@@ -92,9 +92,9 @@ def test_what_is_registered_can_be_run(registry: None, register: Any) -> None:
 
 def test_all_tables_are_registered() -> None:
     shared = Path(tables.__file__).parent
-    own = Path(operators.__file__).parent
-    for path in (*shared.glob("[a-z]*.py"), *own.glob("*/faults.py")):
-        module = ".".join(["onnxspec", *path.with_suffix("").relative_to(own.parent.parent).parts])
+    package = Path(operators.__file__).parent
+    for path in (*shared.glob("[a-z]*.py"), *package.glob("*/faults.py")):
+        module = ".".join(["onnxspec", *path.with_suffix("").relative_to(package.parent.parent).parts])
         assert module in sys.modules
 
 
@@ -144,15 +144,15 @@ def test_faults_are_deterministic(op: str) -> None:
 )
 def test_a_fault_gives_again_what_it_is_shown_of_itself(id: str, op: str) -> None:
     free = _run(FAULTS[id], op, "float64")
-    shown = _run(FAULTS[id], op, "float64", observed=free["Y"])
+    observed = _run(FAULTS[id], op, "float64", observed=free["Y"])
     for name, array in free.items():
-        np.testing.assert_allclose(shown[name], array, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(observed[name], array, rtol=1e-12, atol=1e-14)
 
 
 def test_observed_states_are_where_each_step_starts() -> None:
     free = _run(FAULTS["bias.ignored"], "GRU", "float64")
-    shown = _run(FAULTS["bias.ignored"], "GRU", "float64", observed=free["Y"] + 0.25)
-    assert not np.allclose(shown["Y"], free["Y"])
+    observed = _run(FAULTS["bias.ignored"], "GRU", "float64", observed=free["Y"] + 0.25)
+    assert not np.allclose(observed["Y"], free["Y"])
 
 
 def test_memory_is_the_sessions() -> None:
@@ -160,9 +160,9 @@ def test_memory_is_the_sessions() -> None:
     assert case is not None
     node, inputs = case.trial.node, case.trial.feeds[0].inputs
     memory: dict[str, Any] = {}
-    kept = FAULTS["session.state-kept"]
-    first, second = (run_recurrent_fault(kept, node, inputs, memory=memory) for _ in range(2))
-    fresh = run_recurrent_fault(kept, node, inputs)
+    keeping = FAULTS["session.state-kept"]
+    first, second = (run_recurrent_fault(keeping, node, inputs, memory=memory) for _ in range(2))
+    fresh = run_recurrent_fault(keeping, node, inputs)
     assert np.array_equal(first["Y"], fresh["Y"])
     assert not np.array_equal(second["Y"], first["Y"])
 

@@ -36,11 +36,11 @@ def observed(fault: Fault, op: str, name: str) -> RecurrentObservation | None:
 
 def tried() -> Iterator[Any]:
     """Yield every fault with each of its operators; a plain pytest takes one operator of each fault, in rotation."""
-    for number, each in enumerate(fault for fault in FAULTS.values() if not fault.accepts):
-        ops = [op for op in each.operators if op in OPERATORS]
+    for number, candidate in enumerate(fault for fault in FAULTS.values() if not fault.accepts):
+        ops = [op for op in candidate.operators if op in OPERATORS]
         for position, op in enumerate(ops):
             marks = () if position == number % len(ops) else pytest.mark.long
-            yield pytest.param(op, each, id=f"{op}-{each.id}", marks=marks)
+            yield pytest.param(op, candidate, id=f"{op}-{candidate.id}", marks=marks)
 
 
 @pytest.mark.parametrize(("op", "fault"), list(tried()))
@@ -92,10 +92,10 @@ def test_a_sum_that_owes_its_biases_goes_with_every_other_fault(op: str) -> None
     outputs = {name: -array.astype(np.float32) for name, array in evaluate(spec.node, inputs).items()}
     observation = RecurrentObservation(spec.node, (Run(inputs, outputs, inputs),))
     owing = FAULTS["clip.before-bias"]
-    for other in FAULTS.values():
-        if other is owing or other.accepts or not other.applies(op, 14, "float32"):
+    for fault in FAULTS.values():
+        if fault is owing or fault.accepts or not fault.applies(op, 14, "float32"):
             continue
-        if pair := made_together((owing, other)):
+        if pair := made_together((owing, fault)):
             observation.fit(pair)  # explains nothing here, and raises nothing
 
 

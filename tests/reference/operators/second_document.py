@@ -189,12 +189,12 @@ def through_time(
         backwards = direction == "reverse" or d == 1
         for n in range(batch_size):
             length = int(inputs["sequence_lens"][n]) if "sequence_lens" in inputs else seq_length
-            place = (n, d) if batch_first else (d, n)
+            row = (n, d) if batch_first else (d, n)
             now = []
             for name in states:
-                given = initial[name]
-                zero = given is None or (length == 0 and not choices.empty_keeps_state)
-                now.append([mpmath.mpf(0) if zero else given[(*place, unit)] for unit in range(hidden_size)])
+                first_state = initial[name]
+                zero = first_state is None or (length == 0 and not choices.empty_keeps_state)
+                now.append([mpmath.mpf(0) if zero else first_state[(*row, unit)] for unit in range(hidden_size)])
             for t in reversed(range(length)) if backwards else range(length):
                 xt = [x[(n, t, k) if batch_first else (t, n, k)] for k in range(input_size)]
                 now = step(d, xt, now)

@@ -53,8 +53,8 @@ def test_what_an_implementation_with_a_fault_returns_is_expected_of_it(id: str) 
     node, fault = Node("LSTM", 14, {"hidden_size": 4}, ("Y", "Y_h", "Y_c")), FAULTS[id]
     returned = run_fault(fault, node, inputs)
     expected = operator_for(node).expect(node, inputs, returned, faults=(fault,))
-    assert [each.output for each in expected] == ["Y", "Y_h", "Y_c"]
-    for each in expected:
-        assert compare(each, returned[each.output]).worst <= 1
+    assert [expectation.output for expectation in expected] == ["Y", "Y_h", "Y_c"]
+    for expectation in expected:
+        assert compare(expectation, returned[expectation.output]).worst <= 1
     right = operator_for(node).expect(node, inputs, returned)
-    assert max(compare(each, returned[each.output]).worst for each in right) > 100
+    assert max(compare(expectation, returned[expectation.output]).worst for expectation in right) > 100

@@ -109,9 +109,9 @@ def test_large_nodes_alone_have_them_and_only_those_that_are_fit(op: str, monkey
     def narrow(inputs: Arrays, attributes: dict[str, Any] | None = None, free: bool = False) -> bool:
         node = Node(op, 22, attributes or {}, outputs_of(op))
         observed = {} if free else returned(node, inputs)
-        there = [(e.number.radius > 0).any() and e for e in expect(node, inputs, observed)]
+        expectations = [(e.number.radius > 0).any() and e for e in expect(node, inputs, observed)]
         wide = in_float64(monkeypatch, node, inputs, observed)
-        return any(e and (e.number.radius != w.number.radius).any() for e, w in zip(there, wide, strict=True))
+        return any(e and (e.number.radius != w.number.radius).any() for e, w in zip(expectations, wide, strict=True))
 
     assert narrow(large_of(op))
     assert not narrow(inputs_for("float32", (8, 3, 5, 6), op=op, optional=("B",)))

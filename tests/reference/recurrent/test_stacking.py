@@ -37,13 +37,13 @@ def assert_alike(one: Expectation, other: Expectation) -> None:
     assert (one.output, one.clause) == (other.output, other.clause)
     shape = other.number.value.shape
     assert (one.about is None) == (other.about is None)
-    for mask, known in ((one.about, other.about), (one.weak, other.weak)):
+    for mask, expected in ((one.about, other.about), (one.weak, other.weak)):
         # Elements that are too wide are found for all runs at once.
-        mask, known = (np.zeros(shape, bool) if m is None else m for m in (mask, known))
-        np.testing.assert_array_equal(mask, known)
-    doubt, known = (np.zeros(shape, bool) if n.doubt is None else n.doubt for n in (one.number, other.number))
-    np.testing.assert_array_equal(doubt, known)
-    sure = ~known
+        mask, expected = (np.zeros(shape, bool) if m is None else m for m in (mask, expected))
+        np.testing.assert_array_equal(mask, expected)
+    doubt, expected = (np.zeros(shape, bool) if n.doubt is None else n.doubt for n in (one.number, other.number))
+    np.testing.assert_array_equal(doubt, expected)
+    sure = ~expected
     for part, same in ((one.number.value, other.number.value), (one.number.radius, other.number.radius)):
         assert part.shape == same.shape
         scale = np.abs(same[sure]).max(initial=1e-300)

@@ -59,7 +59,7 @@ class MaskedFamily(LeakyFamily):
 
     def draw(self, spec: MaskedSpec, name: str, shape: tuple[int, ...], key: str) -> NDArray[Any]:
         drawn = super().draw(spec, name, shape, key)
-        return np.where(drawn > -0.25, 1, 0) if name == "mask" else drawn + 0.5  # Relu leaves most numbers
+        return np.where(drawn > -0.25, 1, 0) if name == "mask" else drawn + 0.5  # Relu keeps most numbers
 
     def node_features(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
         marks = {

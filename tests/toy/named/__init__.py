@@ -1,4 +1,4 @@
-"""toy.example::LSTM: Leaky by a name that another domain has, whose input has a name of its own."""
+"""toy.example::LSTM: Leaky by a name that another domain has, whose input has another name."""
 
 from __future__ import annotations
 

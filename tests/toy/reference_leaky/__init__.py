@@ -1,4 +1,4 @@
-"""Leaky, a leaky integrator: Y_t = decay Y_{t-1} + X_t. What it says."""
+"""Document of Leaky, a leaky integrator: Y_t = decay Y_{t-1} + X_t."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ VERSION = OperatorVersion(
 
 @dataclass(frozen=True)
 class Leak(Computed):
-    """A node with its input, resolved; and what an implementation may get wrong: where it starts."""
+    """A node with its input, resolved, and the point that an implementation may get wrong: where it starts."""
 
     X: NDArray[Any]
     decay: float
@@ -65,8 +65,11 @@ class Leak(Computed):
         return {"Y": Bounded(value, radius, allowed)}
 
     def radius(self, before: NDArray[Any], X: NDArray[Any], allowed: Budget, *, free: bool) -> NDArray[Any]:
-        """How far each step may be off. A product and a sum, each rounded once, and a state that may be held wider than
-        it is shown; `free`: from the start on, where nobody knows what the states before were off by."""
+        """Return the error bound of each step: a product and a sum, each rounded once, and a state that may be wider
+        than its output.
+
+        If `free`, the bounds accumulate from the start, because the errors of earlier states are unknown.
+        """
         radius: NDArray[Any] = 3 * (allowed.unit * (np.abs(self.decay * before) + np.abs(X)) + allowed.floor)
         radius += (1 + abs(self.decay)) * allowed.input_floor
         for t in range(1, len(radius) if free else 0):

@@ -55,7 +55,7 @@ _FUNCTIONS = {"Identity": lambda x: x, "Relu": lambda x: np.maximum(x, 0.0)}
 
 @dataclass(frozen=True)
 class MaskedLeak(Leak):
-    """A node with its inputs; and what else may go wrong: the way through X, and which step is last."""
+    """A node with its inputs, and further points that may go wrong: the direction through X, and the last step."""
 
     mask: NDArray[Any] | None = None
     function: str = "Identity"
@@ -65,16 +65,16 @@ class MaskedLeak(Leak):
     operator = VERSION
 
     def way(self, direction: str) -> slice:
-        """From the positions of X to the steps of a direction, and back."""
+        """Return the slice from the positions of X to the steps of a direction, and back."""
         return slice(None, None, -1 if direction == "reverse" and self.backwards else 1)
 
     def step(self, before: NDArray[Any], X: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
-        """What comes of the Y before."""
+        """Return the next Y from the one before."""
         after = _FUNCTIONS[self.function](self.decay * before + X)
         return np.where(mask[..., np.newaxis] != 0, after, before if self.masked_steps == "kept" else 0.0)
 
     def run(self) -> NDArray[np.float64]:
-        """Y (T, D, N, I), each direction by itself."""
+        """Return Y (T, D, N, I), each direction by itself."""
         Y = np.zeros(self.shape_of("Y"))
         mask = np.ones(self.X.shape[:2]) if self.mask is None else self.mask
         for d, direction in enumerate(self.directions):
@@ -99,7 +99,7 @@ class MaskedLeak(Leak):
         return {"Y": Bounded(value, radius, allowed), "Y_last": last}
 
     def last(self, Y: NDArray[Any]) -> NDArray[Any]:
-        """Y_last of a Y."""
+        """Return Y_last of a Y."""
         first = self.backwards and not self.last_in_time
         ends = [0 if direction == "reverse" and first else -1 for direction in self.directions]
         return np.stack([Y[end, d] for d, end in enumerate(ends)]) if self.T else np.full(Y.shape[1:], self.start)
