@@ -1,5 +1,7 @@
-"""Processor time, which other load on the machine disturbs least: of commands with all their processes, and of
-functions."""
+"""Measurement of processor time, which other load on the machine disturbs least.
+
+It measures commands with all their processes, and functions.
+"""
 
 from __future__ import annotations
 

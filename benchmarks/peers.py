@@ -18,8 +18,7 @@ _RECURRENT = re.compile(r"test_.*(lstm|gru|rnn).*_cpu")
 
 
 def standard_suite() -> float:
-    """Return the milliseconds of onnx.backend.test's own runner for one of ONNX's recurrent cases, on
-    ReferenceEvaluator."""
+    """Return the milliseconds per recurrent case of onnx.backend.test's own runner, on ReferenceEvaluator."""
     import onnx.backend.base
     import onnx.backend.test
     from onnx.reference import ReferenceEvaluator
@@ -80,8 +79,10 @@ def evaluator() -> float:
 
 
 def judged() -> float:
-    """Return the milliseconds of judging a conforming target's outputs of the same node: expectations, bounds,
-    comparison."""
+    """Return the milliseconds of judging a conforming target's outputs of the same node.
+
+    They include expectations, bounds and the comparison.
+    """
     from benchmarks.figures import judging
     from onnxspec.cases import CaseSpec
 
@@ -99,7 +100,7 @@ def torch() -> float:
 
 
 def polygraphy() -> float:
-    """Return the milliseconds of Polygraphy's comparator for onnxruntime against itself on the same model, after the
+    """Return the milliseconds of Polygraphy's comparison of onnxruntime with itself, on the same model, without the
     runs."""
     comparator: Any = importlib.import_module("polygraphy.comparator")
     runtime: Any = importlib.import_module("polygraphy.backend.onnxrt")

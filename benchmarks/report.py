@@ -23,8 +23,10 @@ VERDICTS = ("pass",) * 80 + ("unsupported",) * 12 + ("wrong",) * 6 + ("inaccurat
 
 
 def results(count: int) -> list[dict[str, Any]]:
-    """Return results like those of a large run: cases of ``core``, repeated with other data, on a target with
-    faults."""
+    """Return results like those of a large run, on a target with faults.
+
+    They are cases of ``core``, repeated with other data.
+    """
     draw = random.Random(1)
     specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
     subjects = [(s, [clause.id for clause in clauses_exercised(s)], list(group_of(s))) for s in specs]

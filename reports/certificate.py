@@ -48,8 +48,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Repeating:
-    """Commands that repeat the measurement on the reader's device. ``table`` is the target's TOML table, empty where
-    the target's name is enough."""
+    """Commands that repeat the measurement on the reader's device.
+
+    ``table`` is the target's TOML table, empty where the target's name is enough.
+    """
 
     table: str
     commands: tuple[str, ...]

@@ -28,8 +28,11 @@ _NOT_THERE = UNTRIED | {Verdict.NOT_TRIED}
 """Verdicts without information on the target; they are not compared."""
 
 _MOVED = 0.05
-"""Smallest relative change of the largest error of passing cases that is reported. Errors of the same code are
-identical to the bit. Other thread counts or instruction sets usually change them by less than this."""
+"""Smallest relative change of the largest error of passing cases that is reported.
+
+Errors of the same code are identical to the bit. Other thread counts or instruction sets usually change them by less
+than this.
+"""
 
 
 class Kind(NamedTuple):

@@ -21,8 +21,11 @@ from .subject import Subject, command_of, place_of, version_of
 from .text import slug
 
 NEW, KNOWN, VALIDATION, ASIDE, REFUSED = "new", "known", "validation", "aside", "unsupported"
-"""The sections of the page. Accepted invalid models, observations that fail no case, and refusals are not wrong
-results; they have sections of their own."""
+"""The sections of the page.
+
+Accepted invalid models, observations that fail no case, and refusals are not wrong results; they have sections of their
+own.
+"""
 
 
 @dataclass(frozen=True)
@@ -147,8 +150,7 @@ class Finding:
 
     @property
     def statements(self) -> list[tuple[tuple[Clause, ...], Clause]]:
-        """The clauses grouped by text, in order: (clauses of several operators with the same text, the first of
-        them)."""
+        """The clauses grouped by text, in order: (clauses with the same text, the first of them)."""
         by_text: dict[tuple[str, str], list[Clause]] = {}
         for clause in self.clauses:
             by_text.setdefault((clause.text or clause.id, clause.status), []).append(clause)

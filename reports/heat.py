@@ -17,8 +17,10 @@ BANDS = (
     (1e3, "b3", "up to 1,000 times the bound"),
     (math.inf, "b4", "beyond"),
 )
-"""(upper end of |error| / bound, CSS class of the colour, text). The third band and later ones are outside the
-bound."""
+"""(upper end of |error| / bound, CSS class of the colour, text).
+
+The third band and later ones are outside the bound.
+"""
 
 
 @dataclass(frozen=True)

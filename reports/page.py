@@ -28,8 +28,7 @@ def _to_stderr(line: str) -> None:
 
 
 def write_report(runs: Sequence[Path], out: Path, *, warn: Callable[[str], None] = _to_stderr) -> Path:
-    """Write the report on ``runs`` to ``out``/index.html, and a page for each finding; return the path of the first
-    page.
+    """Write the report on ``runs`` to ``out``/index.html, with a page for each finding; return the first page's path.
 
     A run directory that is missing, incomplete, empty or of another schema gives one warning, passed to ``warn`` and
     shown on the page; the readable content is reported. Raise OSError if ``out`` cannot be written.

@@ -96,8 +96,7 @@ class Subject:
 
     @cached_property
     def features(self) -> dict[tuple[str, str], Tally]:
-        """Counts by feature group and operator version; group "" counts all. Refused versions and types are left
-        out."""
+        """Counts by feature group and operator version, without refused versions and types; group "" counts all."""
         return self._tallied(
             lambda result: (
                 [(group, version_of(result)) for group in ("", *groups_of(result))]
@@ -174,8 +173,7 @@ class Subject:
 
     @property
     def diagnosed(self) -> str:
-        """A sentence on the number of failures with values that known faults explain; empty where there is no such
-        failure."""
+        """A sentence on the failures with values that known faults explain; empty without such failures."""
         failing = [result for result in self.results if word(result.verdict.value).told]
         if not failing:
             return ""

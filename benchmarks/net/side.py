@@ -39,8 +39,10 @@ def runs(every: int, illegal: bool = False) -> Iterator[tuple[str, Any, dict[str
 
 
 def numbers(every: int) -> dict[str, Any]:
-    """Return values, radii and undefined elements by case, class, and way of judging: step by step, or as a free
-    run."""
+    """Return values, radii and undefined elements by case, class, and mode of judging.
+
+    The mode is ``steps`` (step by step) or ``free`` (a free run).
+    """
     record: dict[str, Any] = {}
     for name, node, inputs in runs(every):
         with np.errstate(all="ignore"):

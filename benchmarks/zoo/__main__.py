@@ -58,8 +58,7 @@ class Kernel:
 
 
 def runs_of(kernel: Kernel, case: Case) -> list[Arrays] | None:
-    """Return the outputs of the sessions of a case, run by run; None where the kernel does not support it, or
-    raises."""
+    """Return the outputs of the sessions of a case, run by run; None if the kernel refuses the case, or raises."""
     try:
         outcome = run_in_process(kernel.fresh(), case.trial)
     except Exception:
@@ -136,8 +135,10 @@ def lists(fresh: int, seed: int) -> dict[str, list[Case]]:
 
 
 def sought(batch: ModuleType, seed: int, limits: Limits) -> tuple[dict[str, int], list[str]]:
-    """Search failing cases. Return values like :func:`caught`: 1 by fault where the search found it, and false
-    failures."""
+    """Return the results of a search, in the form of :func:`caught`.
+
+    The values are 1 for faults that the search found, else 0; and a case that the right kernel fails, if any.
+    """
     failing = {fault: searched(batch, fault, seed, limits).failing for fault in (None, *batch.FAULTS)}
     accused = failing.pop(None)
     return {fault: int(case is not None) for fault, case in failing.items()}, [accused] if accused else []

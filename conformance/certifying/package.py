@@ -37,8 +37,10 @@ MOST_BYTES = 1 << 30
 """Maximum size of all files of a package; `full` of onnxruntime takes 80 MB."""
 MOST_FILE = 512 << 20
 MOST_RATIO = 1000
-"""Maximum ratio of a file's size to its packed size, beyond the first MiB. results.jsonl of a target that refuses
-everything shrinks to a 60th, zeros to a thousandth."""
+"""Maximum ratio of a file's size to its packed size, beyond the first MiB.
+
+results.jsonl of a target that refuses everything shrinks to a 60th, zeros to a thousandth.
+"""
 
 _NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}(/[A-Za-z0-9_+-][A-Za-z0-9_.,+-]{0,150}){0,5}")
 _DAY = (1980, 1, 1, 0, 0, 0)  # the first day that a ZIP archive can store: equal content gives equal bytes

@@ -1,5 +1,7 @@
-"""Content of a certification package, made from a replay. Packing writes it; verification makes it again and
-compares."""
+"""Content of a certification package, made from a replay.
+
+Packing writes it; verification makes it again and compares.
+"""
 
 from __future__ import annotations
 

@@ -296,8 +296,10 @@ def _same(one: Any, other: Any, place: str, key: str, record: dict[str, Any]) ->
 _COMPUTED = frozenset({"worst", "error", "units", "argument"})
 _NUMBER = re.compile(r"(?<![\w.])(-?\d+\.\d+(?:e[+-]\d+)?|-?\d+e[+-]\d+)(?![\w.])")
 _SUMS = 1e-3
-"""Tolerance of ``error_sums``, in units of the fourth, the sum of u|value|. The reference's rounding is 2^-29 of a
-value's u in float32; in float64, u is that rounding itself."""
+"""Tolerance of ``error_sums``, in units of the fourth, the sum of u|value|.
+
+The reference's rounding is 2^-29 of a value's u in float32; in float64, u is that rounding itself.
+"""
 
 
 def _same_sums(one: Sequence[float], other: Sequence[float], record: Any) -> bool:

@@ -81,10 +81,9 @@ def _resources(dask_scheduler: Any) -> frozenset[str]:
 
 @contextlib.contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
-    """Return a context manager for the cluster at a scheduler's address (``tls://host:8786``), or a local one
-    (``local``).
+    """Return a context manager for the cluster at a scheduler's address, or a local one.
 
-    Raise ClusterError where it cannot be used.
+    The address is like ``tls://host:8786``, or ``local``. Raise ClusterError where the cluster cannot be used.
     """
     count = _local(address)
     scheduler = None if count else _reached(address)

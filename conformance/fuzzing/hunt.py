@@ -291,8 +291,7 @@ class Hunt:
             self._keep(failure)
 
     def _named(self, shrunk: Shrunk, deadline: float) -> tuple[tuple[str, ...], int]:
-        """Return the diagnosis of a smallest case, and the number of fresh cases in which it predicted the target's
-        result."""
+        """Return the diagnosis of a smallest case, and the number of fresh cases whose results it predicted."""
         diagnosis = self._explainer.explain(shrunk.one)
         if shrunk.one.judgement.verdict not in DIAGNOSED or not shrunk.complete or len(diagnosis) > 1:
             return diagnosis, 0

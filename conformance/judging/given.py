@@ -1,5 +1,4 @@
-"""Comparison of outputs with given ones like the runner of onnx.backend.test: by a fixed tolerance, without a
-radius."""
+"""Comparison of outputs with given ones, like in onnx.backend.test: by a fixed tolerance, without a radius."""
 
 from __future__ import annotations
 
@@ -16,8 +15,10 @@ from .judgement import Judgement, Verdict, not_run
 __all__ = ["BFLOAT16_RTOL", "judge_given"]
 
 BFLOAT16_RTOL = 2.0**-6
-"""The minimum relative tolerance for bfloat16 in newer runners: two units in the last place. With less, one rounding
-would be wrong."""
+"""The minimum relative tolerance for bfloat16 in newer runners: two units in the last place.
+
+With less, one rounding would be wrong.
+"""
 
 Given = Mapping[str, NDArray[Any]]
 

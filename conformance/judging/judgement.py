@@ -108,8 +108,10 @@ _STATUS = {
 
 
 NO_CLEAN_REFUSAL = "no-clean-refusal"
-"""Flag of refusals by an exception that suggests a bug, before the model was accepted: perhaps they are not
-refusals."""
+"""Flag of refusals by an exception that suggests a bug, before the model was accepted.
+
+Such an exception may not be a refusal.
+"""
 
 RANDOM_WEIGHTS = "random-weights"
 """Flag of a model's node that has random numbers in place of unknown weights."""

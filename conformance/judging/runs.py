@@ -302,8 +302,10 @@ def _agree(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> bool:
 
 
 def _alone(trial: Trial, bound: Bound, outcome: Outcome) -> tuple[Trial, Outcome] | None:
-    """Return a node as a trial of its own, with its part of the outputs; None if neither they nor its inputs are
-    known."""
+    """Return a node as a trial of its own, with its part of the outputs.
+
+    Return None if neither the outputs nor the inputs of the node are known.
+    """
     subject = trial.subject
     node = subject.showing(bound)
     if not node.outputs or bound.outputs is None:

@@ -21,17 +21,16 @@ _TOPICS = frozenset({"bias", "initial-states", "peepholes"})
 """Clauses of tensors that may be small in comparison with the other terms of their sum."""
 
 _LEAST_BITS = 64.0
-"""Minimum evidence for a fault against a class that holds the same numbers: eight elements that are nearer to the
-fault's by a factor of 256.
+"""Minimum evidence for a fault, against a class that holds the same numbers.
 
-Conforming kernels of three coarse classes had no such evidence in the 628 cases of `core` for float32 that they miss. A
-lost bias has thousands in a node of eight units.
+It is that of eight elements that are nearer to the fault's by a factor of 256. Conforming kernels of three coarse
+classes had no such evidence in the 628 cases of `core` for float32 that they miss. A lost bias has thousands in a node
+of eight units.
 """
 
 
 def small_tensor_fault(runs: Sequence[NodeRun], accuracy: str, interpretations: Interpretations) -> Fault | None:
-    """Return the fault of a small tensor that gives the outputs of all runs within the bounds of an accuracy class, or
-    None.
+    """Return the fault of a small tensor that explains the outputs of all runs within an accuracy class, or None.
 
     If there are several, return the first of the table.
     """

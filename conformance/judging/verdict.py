@@ -208,8 +208,10 @@ def _beside(runs: list[NodeRun], declared: str, name: str, interpretations: Inte
 
 
 def _rounds(compared: Iterable[_Beside], wider: AccuracyClass | None, interpretations: Interpretations) -> bool:
-    """Return whether values that only a wider class holds look like its roundings: a structural fault is never
-    inaccurate."""
+    """Return whether values that only a wider class holds look like its roundings.
+
+    A structural fault is never inaccurate.
+    """
     if wider is not None and wider.flushes:
         return all(
             looks_like_flushing(pairs, run.present, partial(_flushed, run, interpretations)) for run, pairs in compared
@@ -238,8 +240,10 @@ def _flushed(run: NodeRun, interpretations: Interpretations) -> dict[str, NDArra
 
 
 def _inaccurate(attempt: Attempt, name: str, best: Attempt, signed: bool) -> Judgement:
-    """Return the verdict that only a wider class holds the values. It names the class if the errors are its
-    roundings."""
+    """Return the verdict that only a wider class holds the values.
+
+    It names the class if the errors are its roundings.
+    """
     judgement = _refuted(best, Verdict.INACCURATE)
     if not signed:
         note = f"{would_allow(name)}, but the values are not rounded like it"

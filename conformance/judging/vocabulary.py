@@ -1,5 +1,4 @@
-"""Text for outcomes, in one table: verdicts, reasons, flags, kinds of findings, states of several cases, statuses of
-clauses.
+"""Text for verdicts, reasons, flags, kinds of findings, states of several cases, and statuses of clauses.
 
 Terminal, pages, certificates, summaries, notebooks, JUnit and ``check`` use this table, and have no text of their own;
 docs/results.md has each entry (tests compare both). An unknown entry, of a run of another version, is shown unchanged,
@@ -178,8 +177,10 @@ STATES: Mapping[str, str] = {
     "declined": "not supported",
     "not tried": "not tried",
 }
-"""Text for the state of several results, worst first: fails if one fails, else right if one passes, else declined if
-one was declined, else not tried."""
+"""Text for the state of several results, worst first.
+
+Fails if one fails, else right if one passes, else declined if one was declined, else not tried.
+"""
 
 FAILS, RIGHT, DECLINES, UNKNOWN = STATES
 

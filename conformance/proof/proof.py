@@ -252,8 +252,10 @@ def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accur
 
 
 def _together(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]]) -> int:
-    """Return the number of implementations to judge together: expectations of all interpretations are in memory at
-    once."""
+    """Return the number of implementations to judge together.
+
+    Expectations of all interpretations are in memory at the same time.
+    """
     if trials[0].violation is not None or not several:
         return max(1, len(several))
     outputs = (array for outcomes in several for o in outcomes for lists in o.outputs for run in lists for array in run)

@@ -21,8 +21,10 @@ from ..workers.process import REPEATS, Outcome
 Arrays = Mapping[str, NDArray[Any]]
 
 Implementation = Callable[[Node, Arrays], Arrays]
-"""Function from a node and its inputs to the requested outputs, by name. It may raise IllegalNode to refuse the
-node."""
+"""Function from a node and its inputs to the requested outputs, by name.
+
+It may raise IllegalNode to refuse the node.
+"""
 
 Lists = tuple[NDArray[Any] | None, ...]
 
@@ -72,8 +74,10 @@ class Stage:
         return Outcome(self._trial.key, "ran", "run", tuple(outputs))
 
     def _answered(self, number: int, bound: Bound, inputs: Arrays) -> Callable[..., Arrays]:
-        """Return the outputs of a node in a run. Inputs that come from another node differ each time and are not
-        cached."""
+        """Return the outputs of a node in a run.
+
+        Inputs that come from another node differ each time, so their outputs are not cached.
+        """
         node, subject = bound.node, self._trial.subject
         if not bound.is_given(self._trial.feeds[number].inputs):
             return operator_for(node).answering(node, inputs)

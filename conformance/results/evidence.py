@@ -127,8 +127,10 @@ def write_evidence(
 
 
 def _larger(finding: Finding, probes: Mapping[str, Probe]) -> str | None:
-    """Return the smallest case of a finding about numbers with several steps and units, if its smallest case has too
-    few."""
+    """Return the smallest case with several steps and units, for a finding whose smallest case has too few.
+
+    Return None for other findings, and for those not about numbers.
+    """
     if finding["kind"] not in (*_BY_NUMBERS, "convention", "special-values") or _shows_pattern(
         probes[finding["smallest"]]
     ):
@@ -178,7 +180,7 @@ def _write(
     result: Result | None,
 ) -> None:
     """Write the evidence of one case, atomically. Raise OSError, and any exception that a model causes."""
-    from ..showing.evidence import evidence_of  # for which a run in which nothing fails has no use
+    from ..showing.evidence import evidence_of  # imported late: only runs with failures need it
 
     job = prepared.jobs[0]
     if len(job.model) + sum(a.nbytes for feed in job.feeds for a in feed.values()) > LARGEST_CASE:

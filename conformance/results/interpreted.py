@@ -1,5 +1,4 @@
-"""Facts on a target from all its results: its answers to open questions, and the share of elements that prove
-something.
+"""Facts on a target from all its results: answers to open questions, and the share of elements that prove something.
 
 The share of elements whose bounds are too wide to prove anything is reported by type, so that it cannot grow unnoticed
 when a target declares a wider class.

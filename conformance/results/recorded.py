@@ -1,11 +1,9 @@
-"""Record of a target's outcomes, beside its results: each job is a line of results.jsonl, and the bits of its outputs
-are in a file.
+"""Record of a target's outcomes, with which a verdict can be recomputed without the target.
 
-With them a verdict can be recomputed without the target.
-
-The bits of a target are one file, ``recorded/TARGET.bits``, to which tensors are appended; a line has the offset and
-the SHA-256 of each of its tensors. Equal tensors are stored once. Bits are written before the line that refers to them,
-so a kill leaves at most bits without a reference.
+Each job is a line of results.jsonl, beside the results; the bits of its outputs are in a file. The bits of a target are
+one file, ``recorded/TARGET.bits``, to which tensors are appended; a line has the offset and the SHA-256 of each of its
+tensors. Equal tensors are stored once. Bits are written before the line that refers to them, so a kill leaves at most
+bits without a reference.
 """
 
 from __future__ import annotations
@@ -89,8 +87,7 @@ def bits_path(folder: Path, target: str) -> Path:
 
 @contextlib.contextmanager
 def bits_of(folder: Path, target: str) -> Iterator[memoryview | bytes]:
-    """Return a context manager with the bits of a target in a run folder; empty where there is no file. Raise
-    OSError."""
+    """Return a context manager with the bits of a target in a run folder; empty without a file. Raise OSError."""
     try:
         with bits_path(folder, target).open("rb") as file:
             if not os.fstat(file.fileno()).st_size:

@@ -132,8 +132,9 @@ def _notes(results: Sequence[Result]) -> Iterator[Item]:
 
 
 def _extent(findings: Sequence[Finding], shared: int = 0) -> str:
-    """Return the number of cases, each counted once, and operators and types: ``14 cases, 2 of them new, GRU, LSTM,
-    float32``.
+    """Return the number of cases, operators and types, like ``14 cases, 2 of them new, GRU, LSTM, float32``.
+
+    Each case counts once.
 
     shared
         The number of cases that other findings have, too: they fail for several reasons.

@@ -34,11 +34,10 @@ _WITH_ERRORS = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.INACCURATE
 
 
 def biases(results: Iterable[Result]) -> dict[str, Bias]:
-    """Return the mean signed errors in u of a target by type, over its one-step accuracy cases, where every state is
-    exact.
+    """Return the mean signed errors in u of a target by type, over its one-step accuracy cases.
 
-    ``shift`` is the mean of the error itself, ``scale`` of the error towards larger magnitude, ``error`` the standard
-    error of both. A biased type has ``digits``: see :func:`digits_left`.
+    Every state is exact in these cases. ``shift`` is the mean of the error itself, ``scale`` of the error towards
+    larger magnitude, ``error`` the standard error of both. A biased type has ``digits``: see :func:`digits_left`.
     """
     sums: dict[str, list[float]] = {}
     counts: dict[str, int] = defaultdict(int)

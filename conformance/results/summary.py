@@ -20,8 +20,10 @@ from .result import Result
 from .support import Lack, support_of, verdict_of
 
 FEW = 0.1
-"""Up to this share of judged results, known failures are called few. The value is a choice: it only colours a badge,
-which has the counts."""
+"""Up to this share of judged results, known failures are called few.
+
+The value is a choice: it only colours a badge, which has the counts.
+"""
 
 _LOOK = "smoke"
 _FORBIDDEN = Verdict.NOT_REJECTED
@@ -275,8 +277,7 @@ def _group(
 
 
 def _order(finding: Finding) -> tuple[bool, bool, bool, int]:
-    """Return a sort key: new before known; causes with only new cases before those that share cases with a new
-    cause."""
+    """Return a sort key: new before known, only new cases before cases that are shared with a new cause."""
     count = len(finding["cases"])
     return finding["expected"], finding["kind"] == _FORBIDDEN, finding["new"] < count, -count
 

@@ -40,8 +40,10 @@ def failure_text(
     diagnosis: Sequence[str] = (),
     repeat: str = "",
 ) -> str:
-    """Return an account of a failure, line by line: verdict, first wrong element, ratio to the bound, clause,
-    diagnosis, node, and the command that repeats it.
+    """Return an account of a failure, line by line.
+
+    It has the verdict, the first wrong element, the ratio to the bound, the clause, the diagnosis, the node, and the
+    command that repeats it.
 
     outcomes
         The outcomes of the prepared jobs.

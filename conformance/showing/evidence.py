@@ -96,7 +96,7 @@ def _node(model: bytes) -> dict[str, Any]:
     nodes = read.graph.node
     try:
         text = onnx.printer.to_text(nodes[0] if len(nodes) == 1 else read.graph).strip()
-    except Exception:  # the printer knows few types; the model itself is beside this
+    except Exception:  # the printer knows few types; the model file has all
         text = ", ".join(node.op_type for node in nodes)
     outputs = [name for name in nodes[0].output if name] if len(nodes) == 1 else [v.name for v in read.graph.output]
     return {
@@ -183,8 +183,10 @@ class _Surroundings:
         self.shown = window(comparison.configuration.T, _STEPS, self._step())
 
     def _ratios(self) -> Array:
-        """Return error over radius of the first output, (T, D, N, H). Each element uses its own expectation; NaN where
-        it is not judged."""
+        """Return error over radius of the first output, (T, D, N, H); NaN where it is not judged.
+
+        Each element uses its own expectation.
+        """
         comparison, main = self.comparison, self.comparison.main
         result = np.full(comparison.configuration.shape_of(main), np.nan)
         for e, ratio in zip(comparison.expectations, comparison.ratios, strict=True):

@@ -62,8 +62,10 @@ def tables_of(view: NodeView, accuracy: str, interpretations: Interpretations) -
 
 
 def _cells(element: Element) -> list[str]:
-    """Return four cells: expected, bound, actual, error/bound. Levels have no bound, and their distance as the
-    error."""
+    """Return four cells: expected, bound, actual, error/bound.
+
+    Levels have no bound; their last cell is the distance in levels.
+    """
     assert element.must is not None
     got_text, value = apart(element.must if element.got is None else element.got, element.must)
     got = "" if element.got is None else got_text
@@ -159,8 +161,10 @@ def _states_table(comparison: Comparison, unit: Unit) -> Table:
 
 
 def _elements_table(comparison: Comparison) -> Table:
-    """Return the elements of an operator without steps: the first and the worst wrong element, else the first of each
-    output."""
+    """Return the elements of an operator without steps.
+
+    They are the first and the worst wrong element, else the first of each output.
+    """
     elements = [comparison.worst_element] if comparison.worst_element is not None else []
     if comparison.first is not None:
         elements.insert(0, (comparison.first.place.output, comparison.first.place.index))

@@ -35,8 +35,10 @@ _FORK_LIMIT = 10.0  # seconds to fork a worker
 
 
 def may_fork(target: Target) -> bool:
-    """Return whether workers of a target may be forked: its adapter declares it, and they are local Python
-    processes."""
+    """Return whether workers of a target may be forked.
+
+    Its adapter must declare it, and they must be local Python processes.
+    """
     local = not target.is_command and sys.platform.startswith("linux")
     return local and bool(_DECLARED.search(adapter_source(target.adapter)))
 

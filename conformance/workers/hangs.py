@@ -65,8 +65,10 @@ class HangBudget:
         return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs}"
 
     def _shared(self, traits: Traits) -> str:
-        """Return a feature that a case shares with a hung case, and that no returned case has; else a pair of such
-        features."""
+        """Return a feature that a case shares with a hung case, and that no returned case has.
+
+        If there is none, return a pair of such features.
+        """
         for hung in self._hung:
             never = hung - self._worked
             common = never & traits

@@ -27,8 +27,11 @@ Run = Callable[[dict[str, NDArray[Any]]], Any]
 Tensors = Sequence[worker.Tensor | None]
 
 Runner = Any
-"""Function of a serialized model and its inputs by name that returns the outputs in the graph's order or by name; or a
-class or module with the functions of ``onnx.backend.base.Backend``."""
+"""Function of a serialized model and its inputs by name, or an ONNX backend.
+
+The function returns the outputs in the graph's order or by name. A backend is a class or module with the functions of
+``onnx.backend.base.Backend``.
+"""
 
 
 def is_runner(value: Any) -> bool:

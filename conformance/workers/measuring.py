@@ -108,8 +108,7 @@ def _processor() -> str:
 
 
 def _devices() -> list[dict[str, str]]:
-    """Return the display controllers and processing accelerators on the PCI bus, with their drivers; empty without
-    /sys."""
+    """Return the display controllers and accelerators on the PCI bus, with their drivers; empty without /sys."""
     return list(_on_bus("/sys/bus/pci/devices"))
 
 

@@ -18,8 +18,10 @@ from . import worker
 from .job import Array, Job, Outcome
 
 HEADER_LIMIT = 4 << 20
-"""Maximum bytes of a header. A report of a thousand feeds with three outputs, run twice, takes 300 KB; its texts take
-30 KB."""
+"""Maximum bytes of a header.
+
+A report of a thousand feeds with three outputs, run twice, takes 300 KB; its texts take 30 KB.
+"""
 
 OUTPUTS_LIMIT = 1024
 """Maximum number of outputs of one run that the worker reads."""
@@ -167,8 +169,7 @@ def _require_returned(job: Job, report: Report, repeats: int) -> None:
 
 
 def abilities_of(hello: Any, ready: Any) -> frozenset[str]:
-    """Return the abilities of a target's sessions: those of its worker, restricted to those of its adapter if it has
-    any.
+    """Return the abilities of a target's sessions: those of its worker that its adapter has, too, if it declares any.
 
     Ignore unknown words and values that are not lists.
     """

@@ -69,8 +69,10 @@ class Pool:
     """
 
     def __init__(self, jobs: int = 1, *, alone: int = ALONE, together: int = _TOGETHER) -> None:
-        """Prepare a pool: `alone` is the number of pieces computed here first, `together` the number of pieces per
-        message."""
+        """Prepare a pool.
+
+        `alone` is the number of pieces that are computed here first, `together` the number of pieces per message.
+        """
         self._jobs, self._alone, self._together = jobs, alone, together
         self._executor: ProcessPoolExecutor | None = None
         self._others: Sequence[Any] = ()
@@ -197,8 +199,10 @@ class _Message:
 
 
 def _at_once(source: Iterator[Piece], most: int) -> Iterator[Piece]:
-    """Yield the pieces that are ready now, at most ``most``, so that no piece waits for the next case of a slow
-    target."""
+    """Yield the pieces that are ready now, at most ``most``.
+
+    So no piece waits for the next case of a slow target.
+    """
     until = None
     for piece in source:
         yield piece

@@ -141,8 +141,10 @@ class TargetProcess:
             self._reserve.close()
 
     def share(self, reserve: Reserve) -> None:
-        """Fork workers from a reserve that other processes of the target share; if they lost a worker, fork the first
-        one, too."""
+        """Fork workers from a reserve that other processes of the target share.
+
+        If they have lost a worker, the first worker is forked, too.
+        """
         self._reserve, self._shares = reserve, True
 
     def start(self) -> dict[str, Any]:

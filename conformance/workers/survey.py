@@ -36,8 +36,7 @@ _AMD = {"ROCM": "rocm.toml", "MIGraphX": "migraphx.toml", "VitisAI": "vitisai.to
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts from an adapter's docstring: its pip packages, and the versions that it was tested with; empty if
-    missing."""
+    """Facts from an adapter's docstring: its pip packages, and the tested versions; empty if missing."""
 
     package: str = ""
     tested: str = ""

@@ -110,16 +110,14 @@ def write_frame(descriptor: int, header: dict[str, Any], payload: Payload | None
 
 
 def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
-    """Return `text` as one line of at most `limit` characters (and a mark where it was cut), unprintable ones
-    escaped."""
+    """Return `text` as one line of at most `limit` characters, unprintable ones escaped; a cut is marked."""
     text_line = " ".join(text[: 4 * limit].split())
     safe = text_line if text_line.isprintable() else "".join(map(_escape, text_line))
     return safe if len(safe) <= limit and len(text) <= 4 * limit else safe[:limit] + " ..."
 
 
 def printed_text(descriptor: int) -> str:
-    """Return the beginning and the end of the text in the open file `descriptor`, with unprintable characters
-    escaped."""
+    """Return beginning and end of the text in the open file `descriptor`, with unprintable characters escaped."""
     size = os.fstat(descriptor).st_size
     half = _CAPTURE_LIMIT // 2
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -189,8 +187,10 @@ class Station(NamedTuple):
 
 
 def take_station() -> Station:
-    """Move the conversation to other descriptors and point 0, 1 and 2 elsewhere; another process watches from now
-    on."""
+    """Move the conversation to other descriptors and point 0, 1 and 2 elsewhere.
+
+    From then on, another process watches this one.
+    """
     incoming, outgoing = os.dup(0), os.dup(1)
     if sys.platform == "win32":
         import msvcrt
@@ -251,8 +251,9 @@ def _end_like(status: int) -> None:
 
 
 def _watched(incoming: int, grace: float) -> int | None:
-    """Fork. Return None in the new process; in this one, the status of the new one after all its descendants have
-    ended.
+    """Fork. Return None in the new process.
+
+    In this process, return the status of the new one, after all its descendants have ended.
 
     incoming
         The descriptor whose hang-up shows that the parent is gone.
@@ -478,8 +479,7 @@ class FrameReader:
         self._buffer += data
 
     def next(self) -> tuple[dict[str, Any], bytes] | None:
-        """Return header and body of the next whole frame, or None while it is incomplete; raise `ProtocolError` on
-        garbage."""
+        """Return header and body of the next whole frame, or None while it is incomplete. Raise `ProtocolError`."""
         frame = self.next_raw()
         if frame is None:
             return None

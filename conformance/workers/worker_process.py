@@ -396,8 +396,10 @@ _ERROR = re.compile(r"\s*(?:[\w.-]+: )?[\w.]*(?:error|exception|fatal|panic)\b[^
 
 
 def _telling_line(text: str) -> str:
-    """Return the last line that looks like an error message, since a trace or greeting may follow it; else the last
-    line."""
+    """Return the last line that looks like an error message, else the last line.
+
+    A trace or greeting may follow the error message.
+    """
     lines = text.strip().splitlines()
     error_line = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
     return worker.one_line(error_line, 200)

@@ -60,8 +60,7 @@ class FindingHistory:
 
     @property
     def verdict(self) -> str:
-        """The verdict of its smallest case; the finding's verdict where the run generated the case and has no
-        result."""
+        """The verdict of its smallest case; the finding's verdict where the run has no result of that case."""
         result = self.member.subject.by_case.get(self.member.smallest)
         return result.verdict.value if result else self.finding.verdict
 

@@ -129,8 +129,7 @@ def _test_name(spec: Spec, node: onnx.NodeProto) -> str:
 
 
 def _about(spec: Spec, fairness: Fairness, sets: int) -> str:
-    """Return the comment: the most special statement of the document that the case exercises, and remarks on
-    accuracy."""
+    """Return the comment: the most special statement that the case exercises, and remarks on accuracy."""
     stated = [clause for clause in clauses_exercised(spec) if clause.may_fail]
     topics = [re.split(r"[-\d]", part)[0] for part in spec.id.split(".")[3:-2]]
     special = next((c for topic in topics for c in stated if c.id.split(".")[1].startswith(topic)), stated[0])

@@ -38,8 +38,7 @@ _CPU = "CPUExecutionProvider"
 
 
 class ExpectedFailureError(UserError):
-    """Error in a file of expected failures; the message names the file, the line, the entry and the key, in one
-    line."""
+    """Error in a file of expected failures; the message has the file, line, entry and key, in one line."""
 
 
 UNWRITTEN = "not written yet"
@@ -48,8 +47,7 @@ UNWRITTEN = "not written yet"
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure, to be compared with entries: the verdict on a case, the violated clause, the diagnosis and the
-    flags."""
+    """A failure, to be compared with entries: verdict, violated clause, diagnosis and flags."""
 
     verdict: Verdict
     clause: str | None = None
@@ -268,8 +266,11 @@ def _shipped(adapter: str, provider: str) -> tuple[tuple[_About, tuple[Entry, ..
 
 
 def shipped_for(target: Target) -> tuple[Entry, ...]:
-    """Return the entries of this release: from files whose [target] has the adapter, the provider and, if it names any,
-    the options of ``target``."""
+    """Return the entries of this release for a target.
+
+    They are those of files whose [target] has the adapter, the provider and, if it names any, the options of
+    ``target``.
+    """
     provider = str(target.options.get("provider", _CPU))
     return tuple(
         entry

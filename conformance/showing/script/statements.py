@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ....cases import Case, Spec, family_of
 
 WIDTH = 120
-LITERAL = 12  # tensors of up to so many elements are written out
+LITERAL = 12  # maximum number of elements of a tensor that is written out
 
 
 def array_text(values: NDArray[Any], dtype: str) -> str:
@@ -96,7 +96,7 @@ def feeds_of(case: Case) -> Iterator[str]:
     model_inputs = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     for name in dict.fromkeys([*case.trial.node.operator.inputs, *feeds[-1].inputs]):
         if name not in model_inputs:
-            continue  # in a wrap a constant is held as something else
+            continue  # a wrap holds a constant in another form
         arrays = {run: feed.inputs[name] for run, feed in enumerate(feeds) if name in feed.inputs}
         distinct = list(dict.fromkeys((a.shape, a.tobytes()) for a in arrays.values()))
         for run, array in arrays.items():
