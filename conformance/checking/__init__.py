@@ -1,1 +1,1 @@
-"""The spec-checker: which recurrent nodes of a model break their document, found without running anything."""
+"""The spec-checker: it finds the recurrent nodes of a model that violate their document, without running the model."""

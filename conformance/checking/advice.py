@@ -1,4 +1,4 @@
-"""Advice on models: what to do about each rule, and how to avoid what a target gets wrong or does not support."""
+"""Advice on models: a remedy for each rule, and workarounds for failures of targets."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def table(name: str) -> Mapping[str, Any]:
 
 
 def entry(name: str, topic: str) -> Any:
-    """Return the entry of a table on a topic, or on the next wider topic that has one; None without."""
+    """Return the entry of a table on a topic, or on the nearest wider topic that has one; None without one."""
     while topic not in table(name) and "." in topic:
         topic = topic.rpartition(".")[0]
     return table(name).get(topic)
 
 
 def workaround(finding: Finding, op: str) -> str:
-    """Return the change of a model that helps nodes of an operator with a finding; empty where none is known."""
+    """Return the change of a model that avoids a finding in nodes of an operator; empty if none is known."""
     prefix = f"{operator_of(op).document.prefix}."
     clauses = [clause.removeprefix(prefix) for clause in finding["clauses"] if clause.startswith(prefix)]
     return workaround_for([*finding["conditions"].partition(" (")[0].split(" and "), *clauses])
 
 
 def workaround_for(topics: Iterable[str]) -> str:
-    """Return the change that helps with the first of some topics that is known; empty where none is.
+    """Return the workaround for the first of some topics that has one; empty if none has.
 
-    A topic is a feature or its words, or a clause without its operator.
+    A topic is a feature or its description, or a clause without its operator.
     """
     features = {words: feature for feature, words in WORDS.items()}
     found = (entry("workarounds", features.get(topic, topic).replace(" ", "-")) for topic in topics)

@@ -1,4 +1,4 @@
-"""The check of one model: every recurrent node against its document, and nothing run."""
+"""The check of one model: every recurrent node against its document, without running it."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from .subject import Broken, Missing, NodeSubject, Outcome, subject_of
 
 
 class UnreadableModel(ValueError):
-    """Something that was given is no model that can be read; the text says why, in one line."""
+    """Model that cannot be read; the text gives the reason in one line."""
 
 
 def check(model: str | Path | ModelProto | bytes, folder: str | Path | None = None) -> list[Problem]:
-    """Return the problems of the recurrent nodes of a model, without running anything.
+    """Return the problems of the recurrent nodes of a model, without running it.
 
     model
         A file, a model in memory, or a serialized one.
     folder
-        Folder of the external data of a model in memory. No file outside it is opened, nor outside the folder of a
-        model that is a file.
+        Folder of the external data of a model in memory. No file outside it is opened. For a model that is a file, it
+        is the file's folder.
 
-    Facts that the model alone does not show are no problems; :func:`check_model` returns them.
+    Questions that the model alone does not answer are not problems; :func:`check_model` returns them.
 
     Raise UnreadableModel.
     """
@@ -55,10 +55,10 @@ def check(model: str | Path | ModelProto | bytes, folder: str | Path | None = No
 def check_model(
     model: Path | ModelProto | bytes, folder: Path | None = None, measured: Sequence[MeasuredTarget] = ()
 ) -> Checked:
-    """Check a model; of one that cannot be read the result says why.
+    """Check a model. If it cannot be read, the result has the reason.
 
     measured
-        Recorded results: legal nodes get notes of what targets made of others like them.
+        Recorded results: legal nodes get notes of the failures of targets in similar cases.
     """
     file = shown_name(str(model)) if isinstance(model, Path) else ""
     try:
@@ -87,7 +87,7 @@ def _checked(
             seen = check_node(located, operator, file, measured)
         except (ModelError, RecursionError):
             raise
-        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this node alone
+        except Exception as error:  # a bug of the suite or of the operator, which costs this node alone
             name = operator.document.title
             broke = f"the suite's fault or the operator's: {format_internal_error(error)}"
             seen = CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, broke, internal_error=True),))
@@ -98,19 +98,19 @@ def _checked(
 
 
 def recurrent_nodes(scope: Scope) -> Iterator[Located]:
-    """Yield the recurrent nodes of a model, those without a document here among them.
+    """Yield the recurrent nodes of a model, including those whose operator has no document here.
 
-    Raises ModelError.
+    Raise ModelError.
     """
     return nodes_of(scope, lambda domain, op: (domain, op) in judged_operators() or (domain, op) in UNJUDGED)
 
 
 @dataclass(frozen=True)
 class CheckedNode:
-    """One node, checked.
+    """Result of the check of one node.
 
     subject
-        The node as rules looked at it; None where it is not known which version it means.
+        The node as rules see it; None if its operator version is unknown.
     """
 
     operator: str
@@ -143,7 +143,7 @@ def check_node(
 
 
 def _version_meant(located: Located, operator: Operator) -> OperatorVersion | str:
-    """Return the operator version that a node means; where that is not known, a message."""
+    """Return the operator version of a node, or a message if it is unknown."""
     name, domain = operator.document.title, domain_of(located.node.domain)
     opset = located.scope.opsets.get(domain)
     if opset is None:
@@ -154,7 +154,7 @@ def _version_meant(located: Located, operator: Operator) -> OperatorVersion | st
 
 
 def _by_topic(outcomes: Iterable[Outcome]) -> Iterator[tuple[Rule, Outcome]]:
-    """Yield outcomes with their rules, which are of no clause."""
+    """Yield outcomes with their rules, which belong to no clause."""
     return ((rules()[f"model.{outcome.topic}"], outcome) for outcome in outcomes)
 
 
@@ -170,12 +170,12 @@ def _problem(rule: Rule, broken: Broken, place: tuple[str, str, str]) -> Problem
 def _of_legal(
     subject: NodeSubject, operator: Operator, measured: Sequence[MeasuredTarget]
 ) -> Iterator[tuple[Rule, Outcome]]:
-    """Yield what exporters froze in a legal node, what no document settles of it, and what targets made of its like."""
+    """Yield fixed sizes of a legal node, its open questions, and failures of targets in similar cases."""
     yield from _by_topic(fixed_sizes(subject))
     sample = sample_node(subject, operator)
     features = sample.features - subject.unread if sample is not None else frozenset()
     if not padding_is_read(subject):
-        features -= {"Y"}  # what is open of Y is its padding
+        features -= {"Y"}  # the open question about Y is its padding
     if domain_of(subject.located.node.domain) != operator.document.domain:
         features |= {"old-domain"}
     for rule in rules_open(operator, subject.operator.since_version, features):

@@ -1,4 +1,4 @@
-"""The DequantizeLinear and QuantizeLinear beside a node, as rules look at them."""
+"""The DequantizeLinear and QuantizeLinear next to a node, as rules see them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..models.scope import Scope, domain_of
 from .subject import Input, NodeSubject
 
 _VALUES = 1 << 20
-"""Bytes of scales and zero points that are looked at."""
+"""Limit of the bytes of scales and zero points that are read."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Codec:
     """A QuantizeLinear or DequantizeLinear.
 
     formal
-        The tensor beside which it stands.
+        The node's tensor that it belongs to.
     scale, zero_point
-        None where they are no constants, and `why` says why not; a zero point that is left out is 0.
+        None if they are not constant; then `why` has the reason. A zero point that is absent is 0.
     """
 
     formal: str
@@ -44,7 +44,7 @@ class Codec:
         return f"the {self.node.op_type} of {self.formal}"
 
     def input(self, place: int) -> Input | None:
-        """Return an input of it, with what is known of its type."""
+        """Return its input at a position, with the known part of its type; None if it is absent."""
         name = self.node.input[place] if place < len(self.node.input) else ""
         return Input(self.formal, name, self.scope, self.scope.type_of(name)) if name else None
 
@@ -54,17 +54,17 @@ class Codec:
 
     @property
     def axis(self) -> int:
-        """The axis that scales go along, where they are per channel."""
+        """Axis of the scales, if they are per channel."""
         return int(attribute(self.node, "axis", 1))
 
     def differs(self, other: Codec) -> bool:
-        """Tell whether the two are known to mean other numbers by the same levels."""
+        """Return whether the two are known to give the same levels different values."""
         pairs = ((self.scale, other.scale), (self.zero_point, other.zero_point))
         return any(a is not None and b is not None and not np.array_equal(a.ravel(), b.ravel()) for a, b in pairs)
 
     @property
     def parameters(self) -> str:
-        """Scale and zero point, in words."""
+        """Text of scale and zero point."""
         return f"scale {_shown(self.scale)} and zero point {_shown(self.zero_point)}"
 
 
@@ -75,13 +75,15 @@ def _shown(array: NDArray[Any] | None) -> str:
 
 
 def attribute(node: NodeProto, name: str, default: int) -> int:
-    """Return an integer attribute of a node."""
+    """Return an integer attribute of a node, or a default."""
     return next((int(helper.get_attribute_value(a)) for a in node.attribute if a.name == name), default)
 
 
 def _is(node: NodeProto, name: str) -> bool:
-    """Tell whether a node quantizes, or dequantizes; with blocks, of which each has a scale of its own, it is another
-    matter."""
+    """Return whether a node quantizes, or dequantizes, as `name` asks.
+
+    Nodes with a scale for each block do not count.
+    """
     return quantizes(domain_of(node.domain), node.op_type) == name and not attribute(node, "block_size", 0)
 
 
@@ -97,7 +99,7 @@ def _codec(formal: str, scope: Scope, node: NodeProto) -> Codec:
 
 
 def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
-    """Yield the DequantizeLinear that gives an input, and the QuantizeLinear before that."""
+    """Yield, for each input, the DequantizeLinear that computes it, and the QuantizeLinear before that."""
     for given in subject.inputs.values():
         scope, name = given.scope, given.given
         for name_of in (DEQUANTIZE, QUANTIZE):
@@ -112,7 +114,7 @@ def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
 
 
 def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:
-    """Yield the first QuantizeLinear that takes an output."""
+    """Yield, for each output, the first QuantizeLinear that reads it."""
     for formal, name in zip(subject.operator.outputs, subject.outputs, strict=False):
         users = (node for node in subject.scope.nodes if name and [*node.input][:1] == [name] and len(node.input) > 1)
         node = next((node for node in users if _is(node, QUANTIZE)), None)
@@ -121,7 +123,7 @@ def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:
 
 
 def readers(codec: Codec) -> Iterator[Codec]:
-    """Yield the DequantizeLinear that read what a QuantizeLinear wrote."""
+    """Yield the DequantizeLinear nodes that read the output of a QuantizeLinear."""
     levels = next(iter(codec.node.output), "")
     for node in codec.scope.nodes:
         if _is(node, DEQUANTIZE) and len(node.input) > 1 and node.input[0] == levels != "":

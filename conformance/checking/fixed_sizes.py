@@ -1,4 +1,4 @@
-"""Sizes of the example that a model was traced with, fixed in the model although its inputs leave them open."""
+"""Sizes of the example with which a model was traced, fixed in the model although its inputs leave them open."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .sizes import fits, in_words, sizes_known, value_of
 from .subject import Broken, Input, NodeSubject
 
 _MOVES = ("Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Transpose", "Reshape", "Identity", "Cast")
-"""Operators through which exporters take a state out of an input of the model."""
+"""Operators through which exporters derive a state from an input of the model."""
 
 _LONGEST_WAY = 100
 
 
 def fixed_sizes(subject: NodeSubject) -> Iterator[Broken]:
-    """Yield the sizes around a node that are fixed while the model's inputs leave them open, and stale ones."""
+    """Yield the sizes around a node that are fixed while the model's inputs leave them open, and outdated ones."""
     yield from _stale_claims(subject)
     X, layout = subject.inputs.get("X"), layout_of(subject)
     axes = sequence_axes(subject.operator.tensors, layout)
@@ -47,7 +47,7 @@ def fixed_sizes(subject: NodeSubject) -> Iterator[Broken]:
 
 
 def _advice_on_state(given: Input) -> str:
-    """Return the advice on a state that the model is fed with already; empty for others."""
+    """Return the advice on a state that is already an input of the model; empty for others."""
     scope, name = given.scope, given.given
     for _ in range(_LONGEST_WAY):
         producer = scope.producer_of(name)
@@ -109,7 +109,7 @@ def _words(reshaped: Reshaped) -> str:
 
 
 def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
-    """Yield the contradictions between the claimed shapes of a node's outputs and the shapes of its inputs."""
+    """Yield the contradictions between the declared shapes of a node's outputs and the shapes of its inputs."""
     formal = shapes_of(subject)
     certain = {name: shape for name, shape in formal.items() if name in subject.inputs}
     certain = {name: shape for name, shape in certain.items() if subject.inputs[name].type.certain}

@@ -1,5 +1,7 @@
-"""Results of a check as text for a person, as plain values for JSON, and as commands that GitHub Actions turns into
-annotations of files."""
+"""Formatters of check results.
+
+The formats are text for a person, plain values for JSON, and commands that GitHub Actions turns into annotations.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from msgspec import to_builtins
 from .problem import Checked, Level, Problem
 
 SCHEMA = 1
-"""The form of the plain values."""
+"""Version of the format of the plain values."""
 
 _INDENT = "    "
 _FEW = 3
@@ -100,7 +102,7 @@ def github_annotations(checked: Checked) -> Iterator[str]:
 
 
 def github_command(kind: str, message: str, **properties: str) -> str:
-    """Return a workflow command: one line, whatever the message holds."""
+    """Return a workflow command: one line, whatever characters the message has."""
     named = ",".join(
         f"{name}={_one_line(text).replace(':', '%3A').replace(',', '%2C')}" for name, text in properties.items()
     )

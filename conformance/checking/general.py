@@ -1,5 +1,8 @@
-"""Rules: they follow from an operator's description, its lists of attributes, inputs, outputs and types, and its sizes;
-what only its attributes can break it says itself."""
+"""General rules, which follow from an operator's description.
+
+The description has its lists of attributes, inputs, outputs and types, and its sizes. Rules that only its attributes
+can violate are in the operator itself.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _LAYOUTS = (0, 1)
 
 
 def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
-    """Yield what is wrong with a node, and what is not known of it."""
+    """Yield the violations of a node, and the facts that are missing to decide other rules."""
     yield from _attributes(subject, operator)
     yield from _inputs(subject)
     yield from _outputs(subject)
@@ -25,10 +28,10 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
     for diagnostic in operator.diagnostics(subject):
         yield Broken(*diagnostic)
     formal = shapes_of(subject)
-    if (subject.chosen(subject.operator.rules.layout) or 0) not in _LAYOUTS:  # where the batch is nobody can say
+    if (subject.chosen(subject.operator.rules.layout) or 0) not in _LAYOUTS:  # the position of the batch is unknown
         formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}
     for name, message in swapped_states(subject).items():
-        # Its other extents would speak against X, which is right.
+        # Otherwise its other extents would contradict X, which is right.
         formal = {other: shape for other, shape in formal.items() if other != name}
         if isinstance(batch_of(subject), int):
             yield Broken("shapes", message, subject.inputs[name].type.certain)
@@ -37,12 +40,12 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
 
 
 def layout_of(subject: NodeSubject) -> int:
-    """Return the layout of shapes; 0 where it is not known."""
+    """Return the layout of shapes; 0 if it is unknown."""
     return 1 if subject.chosen(subject.operator.rules.layout) == 1 else 0
 
 
 def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
-    """Return the printed shapes of inputs in the node's layout; of several the one with the given rank."""
+    """Return the printed shapes of inputs in the node's layout, for several the one with the actual rank."""
     layout, forms = layout_of(subject), subject.operator.tensors
     shapes = {}
     for name in subject.operator.inputs:
@@ -57,7 +60,7 @@ def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
 
 
 def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said: Mapping[str, int]) -> Shape:
-    """Return the first shape of the given rank that fits the sizes which other inputs have."""
+    """Return the first shape that fits the actual shape of an input and the sizes of other inputs."""
     given = subject.inputs.get(name)
     if given is None or given.shape is None:
         return shapes[name]
@@ -72,7 +75,7 @@ def operator_of_node(subject: NodeSubject) -> Operator:
 
 
 def steps_of(subject: NodeSubject) -> int | None:
-    """Return seq_length, where the shape of X has it."""
+    """Return seq_length if the shape of X has it."""
     X, formal = subject.inputs.get("X"), shapes_of(subject).get("X", ())
     if X is None or X.shape is None or len(X.shape) != len(formal) or not X.type.certain:
         return None
@@ -154,7 +157,10 @@ def _alternatives(types: tuple[str, ...]) -> str:
 
 
 def _lengths(subject: NodeSubject, steps: int | None) -> Iterator[Outcome]:
-    """Tell whether sequence_lens lie between 0 and seq_length, where both are known."""
+    """Yield lengths in sequence_lens that are below 0 or above seq_length.
+
+    If the lengths or seq_length are unknown, yield the missing fact.
+    """
     if "sequence_lens" not in subject.inputs:
         return
     try:

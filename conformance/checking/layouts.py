@@ -1,4 +1,4 @@
-"""The axes of X and of states, and states that have them in the order of the other layout."""
+"""The axes of X and of states, and states whose axes are in the order of the other layout."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .subject import NodeSubject
 
 
 def sequence_axes(forms: Mapping[str, TensorForm], layout: int) -> tuple[int, int] | None:
-    """Return the axes of steps and of rows in X, None for an operator without such an input."""
+    """Return the axes of steps and of rows in X; None for an operator without such an input."""
     shape = forms["X"].shape(layout) if "X" in forms else ()
     steps, rows = Extent(SEQ_LENGTH), Extent("batch_size")
     return (shape.index(steps), shape.index(rows)) if steps in shape and rows in shape else None
 
 
 def batch_of(subject: NodeSubject) -> Dimension:
-    """Return the extent of the batch axis of X, None where it or the layout is not known."""
+    """Return the extent of the batch axis of X; None if it or the layout is unknown."""
     X, layout = subject.inputs.get("X"), subject.chosen("layout") or 0
     axes = sequence_axes(subject.operator.tensors, layout) if layout in (0, 1) else None
     if axes is None or X is None or X.shape is None or len(X.shape) != 3:

@@ -1,6 +1,6 @@
-"""Failures in recorded runs that concern a node: by findings, by lists of known failures, by cases configured like it.
+"""Failures in recorded runs that concern a node: from findings, from lists of known failures, and from similar cases.
 
-Nothing is claimed of a configuration that was not tried.
+No statement is made about a configuration that was not tested.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .rule import MEASURED, rules
 from .sample_node import SampleNode
 from .subject import Broken, Missing, Outcome
 
-# Columns that are about the numbers that were fed, how often, or whether there is a node at all to speak of.
+# Columns about the data, about the number of runs, or about models without a single node.
 _OF_DATA = frozenset(GROUPS[feature] for feature in ("rerun", "nonfinite", "numerics", "exact", "illegal"))
 
 
@@ -38,7 +38,7 @@ class MeasuredTarget:
     """A target in recorded runs.
 
     findings
-        Those that say when a node is hit: by a condition or by a fault.
+        Those that state which nodes they affect: by a condition or by a fault.
     known
         Entries of the shipped list of its known failures.
     """
@@ -55,7 +55,7 @@ class MeasuredTarget:
 
 
 def measured_outcomes(targets: Sequence[MeasuredTarget], node: SampleNode) -> Iterator[Outcome]:
-    """Yield the failures of targets that concern a node, and the targets that no recorded case tells of."""
+    """Yield the failures of targets that concern a node, and the targets without a recorded case for it."""
     reasons: set[str] = set()
     for target in targets:
         for finding in target.findings:
@@ -117,7 +117,7 @@ def _unexplained(target: MeasuredTarget, node: SampleNode) -> Iterator[Broken]:
 
 
 def _concerns(finding: Finding, node: SampleNode) -> bool:
-    """Tell whether a node shows the fault that explains a finding or, without one, meets its conditions."""
+    """Return whether a node shows the fault that explains a finding or, without one, meets its conditions."""
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     if fault is not None:
         return node.shows(fault)
@@ -127,7 +127,7 @@ def _concerns(finding: Finding, node: SampleNode) -> bool:
 
 
 def _is_about(entry: Entry, node: SampleNode) -> bool:
-    """Tell whether an entry is about nodes like this one, whatever their data."""
+    """Return whether an entry is about nodes like this one, with any data."""
     return bool(
         entry.op == node.operator
         and not entry.cases
@@ -139,7 +139,7 @@ def _is_about(entry: Entry, node: SampleNode) -> bool:
 
 
 def read_measured(folders: Sequence[Path]) -> list[MeasuredTarget]:
-    """Read the targets of recorded runs. Raises UserError."""
+    """Return the targets of recorded runs. Raise UserError."""
     results: list[Result] = []
     records: list[TargetRecord] = []
     for folder in folders:

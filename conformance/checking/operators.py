@@ -24,13 +24,13 @@ def operator_judged(node: NodeProto) -> Operator | None:
 
 
 def newest_opset(operator: Operator) -> int:
-    """Return the last opset of an operator's domain of which anything is known."""
+    """Return the newest known opset of an operator's domain."""
     document = operator.document
     return versions_of(document.name)[-1] if document.domain else defs.onnx_opset_version()
 
 
 def version_in(operator: Operator, opset: int) -> OperatorVersion | None:
-    """Return the version that a node means under an opset; None where that opset has none."""
+    """Return the version of an operator in an opset; None if that opset has none."""
     document = operator.document
     meant = [version for version in versions_of(document.name) if version <= opset]
     return operator_version(document.name, meant[-1], document.domain) if meant else None

@@ -1,4 +1,4 @@
-"""Padding of Y: whether anything may read what is past the lengths of its rows."""
+"""Padding of Y: whether any node may read values past the lengths of its rows."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .operators import operator_judged, version_of
 from .subject import NodeSubject
 
 _ELEMENTWISE = ("Identity", "Cast", "Dropout", "Relu", "LeakyRelu", "Elu", "Tanh", "Sigmoid", "Clip", "Neg")
-"""Operators behind which each element of their first input is where it was."""
+"""Operators that keep each element of their first input at its position."""
 
 _MOST_BYTES = 1 << 12
-"""Bytes of a list of axes, or of a shape."""
+"""Limit of the bytes of a list of axes, or of a shape."""
 
 _Axes = tuple[int, ...]
-"""What the axes of a tensor are, in order: steps, rows, or another thing."""
+"""Meaning of the axes of a tensor, in order: steps, rows, or another one."""
 
 _STEPS, _ROWS, _OTHER = range(3)
 
 
 def padding_is_read(subject: NodeSubject) -> bool:
-    """Tell whether something may read Y past the lengths of its rows.
+    """Return whether some node may read Y past the lengths of its rows.
 
-    Nothing does where Y comes to nothing but the X of nodes that have the same lengths: these do not look at it.
+    The padding is not read if Y is used only as the X of nodes with the same lengths, because these ignore it.
     """
     Y = dict(zip(subject.operator.outputs, subject.outputs, strict=False)).get("Y")
     lengths = subject.inputs.get("sequence_lens")
@@ -52,7 +52,7 @@ def padding_is_read(subject: NodeSubject) -> bool:
 
 
 def _skips_padding(scope: Scope, node: NodeProto, name: str, axes: _Axes, lengths: tuple[Scope, str] | None) -> bool:
-    """Tell whether a recurrent node takes a tensor as its X, in its layout, and has the same lengths."""
+    """Return whether a recurrent node takes a tensor only as its X, in its layout, and has the same lengths."""
     version = version_of(scope, node)
     formal = version.inputs if version is not None else ()
     taken = [f for f, given in zip(formal, node.input, strict=False) if given == name]
@@ -63,7 +63,10 @@ def _skips_padding(scope: Scope, node: NodeProto, name: str, axes: _Axes, length
 
 
 def _moved(scope: Scope, node: NodeProto, name: str, axes: _Axes) -> _Axes | None:
-    """Return the axes of what a node makes of a tensor; None where they, or other readers of it, are not known."""
+    """Return the axes of a node's output, computed from a tensor.
+
+    None if they are unknown or the padding may be read.
+    """
     if (
         domain_of(node.domain)
         or scope.model.function_of(node) is not None
@@ -89,7 +92,7 @@ def _moved(scope: Scope, node: NodeProto, name: str, axes: _Axes) -> _Axes | Non
     if node.op_type == "Squeeze":
         dropped = {axis + rank if axis < 0 else axis for axis in numbers}
         return tuple(axis for place, axis in enumerate(axes) if place not in dropped)
-    # Axes in front that are copied stay; what is behind them may be put together.
+    # Leading axes that are copied stay; those after them may be merged.
     copied = next((k for k, extent in enumerate(numbers) if extent != 0), len(numbers))
     if {_STEPS, _ROWS} & {*axes[copied:]}:
         return None

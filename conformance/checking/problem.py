@@ -1,4 +1,4 @@
-"""Results of a check: problems, what could not be checked, and the nodes that were looked at."""
+"""Results of a check: problems, undecided rules, and the checked nodes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from msgspec import Struct
 class Level(Enum):
     """The severity of a problem.
 
-    ``error``: the document is broken. ``warning``: it is left open what the node does, or an exporter froze what was
-    meant to vary. ``note``: legal, but a target was measured to fail or not to support it.
+    ``error``: the document is violated. ``warning``: the document leaves the node's behaviour open, or an exporter
+    fixed a size that should vary. ``note``: legal, but a target was measured to fail or not to support it.
     """
 
     ERROR = "error"
@@ -55,10 +55,10 @@ class Problem:
 
 
 class Unchecked(Struct, frozen=True):
-    """A rule that nobody can decide by looking at the model, and what is missing for it.
+    """A rule that the model alone does not decide, and the fact that is missing.
 
-    ``rule`` is empty where no rule of the node could be tried, and ``internal_error`` is whether the suite's
-    own code, or the operator's, raised an exception.
+    ``rule`` is empty if no rule of the node could be checked. ``internal_error`` is whether the suite's own code, or
+    the operator's, raised an exception.
     """
 
     rule: str
@@ -71,14 +71,14 @@ class Unchecked(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Checked:
-    """One model, checked.
+    """Result of the check of one model.
 
     nodes
         Paths of all recurrent nodes, with their operators.
     inconclusive
         Paths of recurrent nodes of operators that have no document here, with their names.
     unreadable
-        Why nothing was checked at all; empty where something was.
+        Why the model was not checked at all; empty if it was.
     """
 
     file: str
@@ -90,7 +90,7 @@ class Checked:
 
     @property
     def counted(self) -> tuple[Problem, ...]:
-        """The problems that no suppression covers."""
+        """Problems that no suppression covers."""
         return tuple(problem for problem in self.problems if problem.suppressed is None)
 
     def with_problems(self, problems: Sequence[Problem]) -> Checked:

@@ -1,7 +1,7 @@
-"""Rules over the DequantizeLinear and QuantizeLinear that stand right before and behind a node.
+"""Rules over the DequantizeLinear and QuantizeLinear right before and after a node.
 
-Runtimes for integers take all of these for one node. What the documents of the two forbid no runtime can do. What they
-allow and a sum of integers cannot do, runtimes compute in float, or wrongly.
+Integer runtimes fuse all of these with the node. Parameters that the documents of the two operators forbid work in no
+runtime. Parameters that they allow, but that a sum of integers cannot implement, are computed in float, or wrongly.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ SCALE, ZERO_POINT, COUNT = ("scale", "zero-point-type", "scale-count")
 """Rules of the documents of QuantizeLinear and DequantizeLinear."""
 
 SIGN, SUMMED, BIAS, PAIR, STATE = ("scale-sign", "summed-axis", "bias-scale", "pair", "state-levels")
-"""Parameters that those allow, and integers cannot have or nobody can mean."""
+"""Rules for parameters that the documents allow, but integer kernels cannot implement, or that are surely a mistake."""
 
 _NEAR = 1e-5
-"""A product of two float32 is off by 6e-8 of itself: what differs by less than this is the same scale."""
+"""A product of two float32 is off by 6e-8 of itself: scales that differ by less than this are equal."""
 
 
 def quantization(subject: NodeSubject) -> Iterator[Outcome]:
-    """Yield broken rules about what quantizes around a node, and what is not known of it."""
+    """Yield broken rules about the quantization around a node, and missing facts."""
     before, behind = list(codecs_before(subject)), list(codecs_behind(subject))
     reading = [(codec, reader) for codec in (*before, *behind) if codec.quantizes for reader in readers(codec)]
     everything = (*before, *behind, *(reader for _, reader in reading))
     alone = [outcome for codec in everything for rule in (_scale, _zero_point, _count) for outcome in rule(codec)]
     yield from alone
     if any(isinstance(outcome, Broken) for outcome in alone):
-        return  # whose scales mean nothing is not compared with others
+        return  # codecs with invalid scales are not compared with others
     for writer, reader in reading:
         if writer.differs(reader):
             what = f"levels of {writer.formal} are written with {writer.parameters}, and read with {reader.parameters}"
@@ -74,7 +74,7 @@ def _zero_point(codec: Codec) -> Iterator[Outcome]:
 
 
 def _count(codec: Codec) -> Iterator[Outcome]:
-    """Tell whether there are as many scales and zero points as channels."""
+    """Yield wrong numbers of scales and zero points."""
     scale, zero_point, numbers = codec.scale, codec.zero_point, codec.input(0)
     if scale is None:
         return
@@ -96,13 +96,13 @@ def _count(codec: Codec) -> Iterator[Outcome]:
 
 
 def _axis(codec: Codec, form: TensorForm) -> int | None:
-    """Return the axis of the document's shape that scales for each channel go along."""
+    """Return the axis of the document's shape along which per-channel scales vary; None without one."""
     shape = form.shapes[0]
     return codec.axis % len(shape) if codec.per_channel and -len(shape) <= codec.axis < len(shape) else None
 
 
 def _summed(subject: NodeSubject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
-    """Yield scales along an axis over which products are added up."""
+    """Yield scales that vary along an axis over which products are summed."""
     forms = subject.operator.tensors
     units = units_place(forms, subject.operator.inputs)
     for name, codec in held.items():
@@ -113,7 +113,7 @@ def _summed(subject: NodeSubject, held: Mapping[str, Codec]) -> Iterator[Outcome
 
 
 def _bias(subject: NodeSubject, held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
-    """Tell whether a bias in int32 has the scales of the sums that it is added to."""
+    """Yield each bias in int32 whose scales are not those of the sums that it is added to."""
     forms = subject.operator.tensors
     weights = _weights(forms)
     if weights is None:
@@ -151,7 +151,7 @@ def _sums(
 
 
 def _spread(codec: Codec) -> NDArray[np.float64] | None:
-    """Return scales by the first two dimensions of their tensor; None where they lie along another."""
+    """Return scales by the first two dimensions of their tensor; None if they vary along another one."""
     numbers = codec.input(0)
     if codec.scale is None or numbers is None or numbers.shape is None or codec.scale.ndim > 1:
         return None
@@ -174,7 +174,7 @@ def _range(scales: NDArray[np.float64]) -> str:
 
 
 def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
-    """Yield levels of a state that go out and come in again with another meaning."""
+    """Yield levels of a state that are returned and fed back with another meaning."""
     for name, codec in held.items():
         last = shown.get(name.replace("initial_", "Y_", 1))
         if last is not None and last.differs(codec) and _goes_round(codec, last):
@@ -183,8 +183,10 @@ def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[O
 
 
 def _goes_round(first: Codec, last: Codec) -> bool:
-    """Tell whether the levels that one writes are those that the other reads: in the next run of a model, or of a
-    body."""
+    """Return whether the next run or iteration reads the levels of the last one.
+
+    The run is that of a model, the iteration that of a body: `last` writes the levels, `first` reads them.
+    """
     scope, given, returned = first.scope, first.node.input[0], last.node.output[0]
     if scope is not last.scope or given not in scope.declared or given in scope.initializers:
         return False
@@ -194,7 +196,7 @@ def _goes_round(first: Codec, last: Codec) -> bool:
         return True
     holder = scope.owner.scope.nodes[scope.owner.number]
     place, back = list(scope.declared).index(given), scope.outputs.index(returned)
-    if holder.op_type == "Loop":  # whose body has the number of the run and the condition first, and returns the latter
+    if holder.op_type == "Loop":  # its body gets the iteration and the condition first, and returns the condition
         return place >= 2 and place == back + 1
     states = len(scope.declared) - attribute(holder, "num_scan_inputs", len(scope.declared))
     return place == back < states

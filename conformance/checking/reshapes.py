@@ -14,12 +14,12 @@ from .operators import operator_judged, version_of
 from .subject import Input, NodeSubject
 
 _MOST_NODES = 1000
-"""Nodes that one walk through the graph visits."""
+"""Limit of the nodes that one search through the graph visits."""
 
 
 @dataclass(frozen=True)
 class Reshaped:
-    """A Reshape or Expand, the shapes in front of and behind it, and the open sizes that it fixes or merges."""
+    """A Reshape or Expand, its input and output shapes, and the open sizes that it fixes or merges."""
 
     scope: Scope
     number: int
@@ -30,12 +30,12 @@ class Reshaped:
 
 
 def is_named(extent: object) -> bool:
-    """Tell whether the model's inputs leave an extent open; shape inference makes up names of its own."""
+    """Return whether the model's inputs leave an extent open; names made up by shape inference do not count."""
     return isinstance(extent, str) and not extent.startswith("unk__")
 
 
 def is_batch_name(extent: object) -> bool:
-    """Tell whether an open extent is called a batch."""
+    """Return whether the name of an open extent contains "batch"."""
     return is_named(extent) and "batch" in str(extent).lower()
 
 
@@ -43,7 +43,7 @@ def reshaped_before(X: Input, extents: Set[int]) -> Iterator[Reshaped]:
     """Yield the nodes in front of X, up to other recurrent nodes, that fix or merge open sizes.
 
     extents
-        Sizes of X that are fixed: tensors that have none of them are not followed.
+        Sizes of X that are fixed: tensors without any of them are not followed.
     """
     pending, seen = [(X.scope, X.given)], set[tuple[int, int]]()
     while pending and len(seen) < _MOST_NODES:
@@ -74,7 +74,7 @@ def reshaped_behind(subject: NodeSubject) -> Iterator[tuple[str, Reshaped]]:
 
 
 def _nodes_behind(scope: Scope, name: str) -> Iterator[int]:
-    """Yield the numbers of the nodes that a name flows into, recurrent ones included but none behind those."""
+    """Yield the numbers of the nodes that depend on a name, up to and including recurrent ones."""
     pending, seen = [name], set[int]()
     while pending and len(seen) < _MOST_NODES:
         for number in scope.consumers.get(pending.pop(), ()):
@@ -86,7 +86,7 @@ def _nodes_behind(scope: Scope, name: str) -> Iterator[int]:
 
 
 def _reshaped(scope: Scope, number: int) -> Reshaped | None:
-    """Return what a Reshape or Expand does to open sizes; None for other nodes, and where it does nothing to them."""
+    """Return the effect of a Reshape or Expand on open sizes; None for other nodes, and without an effect."""
     node = scope.nodes[number]
     if node.op_type not in ("Reshape", "Expand") or domain_of(node.domain) or not (node.input and node.output):
         return None
@@ -110,8 +110,8 @@ def _by_expand(into: tuple[Dimension, ...], out: tuple[Dimension, ...]) -> tuple
 def _by_reshape(into: tuple[Dimension, ...], out: tuple[Dimension, ...]) -> tuple[_Sizes, _Sizes]:
     """Return the open sizes for which only some values fit, and those that are merged with others.
 
-    Both shapes have as many elements. So where every extent behind is known, the open sizes that are not among them
-    must have one product; where one is not, it is all that is left over.
+    Both shapes have the same number of elements. If every output extent is known, the product of the open sizes that
+    are not among them is fixed. If one is unknown, it holds all remaining elements.
     """
     left = Counter(e for e in into if not isinstance(e, int))
     left -= Counter(str(e) for e in out if is_named(e))
@@ -128,7 +128,7 @@ def _by_reshape(into: tuple[Dimension, ...], out: tuple[Dimension, ...]) -> tupl
 
 
 def _batches(scope: Scope) -> frozenset[str]:
-    """Return the open sizes that are batches: by their name, or since a recurrent node takes them for one."""
+    """Return the open sizes that are batches: by their name, or because a recurrent node uses them as one."""
     symbols = set()
     for node in scope.nodes:
         version = version_of(scope, node)

@@ -1,4 +1,4 @@
-"""The rules: one for every clause that a look at a model can decide, and a few for what exporters get wrong."""
+"""The rules: one for every clause that a model alone can decide, and a few for mistakes of exporters."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Rule:
     id
         That of its clause; of a rule without one, ``model.`` and its topic.
     clause
-        None for what no document says anything about.
+        None if no document has a clause on it.
     text
-        What must hold, or what is open.
+        The requirement, or the open question.
     advice
-        What to do about a node that breaks it.
+        The remedy for a node that breaks it.
     runtimes
-        What runtimes were measured to do where the document leaves it open.
+        Measured behaviour of runtimes where the document leaves it open.
     """
 
     id: str
@@ -62,13 +62,15 @@ def _advice_about(topic: str) -> Mapping[str, str]:
 
 
 def _illegal(clause: Clause) -> bool:
-    """Tell whether a model can break it, so that it must be refused."""
+    """Return whether a model can violate it, so that runtimes must refuse the model."""
     return any(feature.startswith(ILLEGAL) for feature in clause.needs | clause.or_needs)
 
 
 def _open(operator: Operator, clause: Clause) -> bool:
-    """Tell whether it leaves open what some nodes do, of some versions: what is open for all of them is no news of
-    one."""
+    """Return whether a clause leaves the behaviour of some nodes, or of some versions, open.
+
+    A question that is open for all nodes is not worth a warning on one.
+    """
     some = clause.needs or (clause.interpretation and clause.versions != versions_of(operator.document.name))
     return clause.status in ("undefined", "convention") and bool(some)
 
@@ -82,7 +84,7 @@ def _of_clause(operator: Operator, clause: Clause) -> Rule:
 
 
 def examples_of(rule: Rule) -> list[str]:
-    """Return ways to break a rule, in words of which the model is the subject."""
+    """Return examples of models that break a rule, as phrases whose subject is the model."""
     if rule.clause is None:
         entry = advice.table("advice")[rule.id.removeprefix("model.")]
         return [entry["example"]] if "example" in entry else []
@@ -98,7 +100,7 @@ def examples_of(rule: Rule) -> list[str]:
 def rule_broken(operator: Operator, topic: str) -> Rule:
     """Return the rule that a node breaks by a violation of a topic.
 
-    A topic is that of the clause, or of what clause tables call a model that breaks one.
+    A topic is that of the clause, or the name that clause tables have for a model that violates one.
     """
     document = operator.document
     id = f"{document.prefix}.{topic}"
@@ -110,13 +112,13 @@ def rule_broken(operator: Operator, topic: str) -> Rule:
     wider = topic.rpartition(".")[0]
     if wider:
         return rule_broken(operator, wider)
-    # Its clause table says nothing of what its description has.
+    # Its clause table has no clause for this rule of its description.
     described = f"{document.title} has inputs, outputs and attributes as they are described."
     return Rule(id, Level.ERROR, None, described, _advice_about(topic)["do"])
 
 
 def rules_open(operator: Operator, since_version: int, features: frozenset[str]) -> list[Rule]:
-    """Return the rules of clauses that leave open what a node with these features does."""
+    """Return the rules of clauses that leave open the behaviour of a node with these features."""
     return [
         rules()[clause.id]
         for clause in clauses_of(operator.document.name, since_version, features)

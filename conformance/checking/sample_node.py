@@ -1,4 +1,4 @@
-"""A small node like one of a model: its features, and whether it shows a fault, do not depend on sizes."""
+"""A small node like one of a model. Its features, and whether it shows a fault, do not depend on sizes."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _OTHER_SIZE = 2
 
 _OF_SIZES = frozenset({"size-one", "size-zero", "no-rows", "no-steps", "several-rows", "unsorted"})
 _OF_SIZES |= frozenset({"falling-lengths", "first-row-longest", "zero-elements", "zero-tensor"})
-"""Features that depend on sizes, and so would be those of the sample."""
+"""Features that depend on sizes, and would describe only the sample."""
 
 
 @dataclass(frozen=True)
 class SampleNode:
-    """A small node like one of a model, with numbers of its own.
+    """A small node like one of a model, with its own numbers.
 
     operator
         The operator by its name here.
     element
-        The type of its numbers, as the model has it.
+        The type of its numbers in the model.
     """
 
     node: Node
@@ -43,7 +43,7 @@ class SampleNode:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """Return the features by which clauses select their cases; none of a node that breaks its document."""
+        """Features by which clauses select their cases; none for a node that violates its document."""
         try:
             return family_of(self.operator).node_features(self.node, self.inputs) - _OF_SIZES
         except (IllegalNode, KeyError, TypeError, ValueError):
@@ -51,11 +51,11 @@ class SampleNode:
 
     @property
     def traits(self) -> frozenset[str]:
-        """Return the traits that a case of this node would have."""
+        """Traits that a case of this node would have."""
         return traits_of(self.node, self.features, self.element)
 
     def shows(self, fault: Fault) -> bool:
-        """Tell whether a target with a fault is wrong on it; False where that is not known."""
+        """Return whether a target with a fault is wrong on it; False if that is unknown."""
         if not fault.applies(self.node.op_type, self.node.since_version):
             return False
         try:
@@ -65,9 +65,9 @@ class SampleNode:
 
 
 def sample_node(subject: NodeSubject, operator: Operator) -> SampleNode | None:
-    """Return a sample of a node that breaks nothing; None where none can be made.
+    """Return a sample of a node that violates no rule; None if none can be made.
 
-    It has the node's attributes and inputs and, where they are constant, the lengths.
+    It has the node's attributes and inputs and, if they are constant, the lengths.
     """
     version = subject.operator
     values = {name: subject.given(name) for name in subject.attributes}
@@ -99,7 +99,7 @@ def sample_node(subject: NodeSubject, operator: Operator) -> SampleNode | None:
 
 
 def _lengths_like(subject: NodeSubject) -> NDArray[np.int32]:
-    """Return two lengths of at most three like the node's own: short if those may be, zero if one is."""
+    """Return two lengths of at most three like the node's: short if the node's may be, zero if one of them is."""
     steps = steps_of(subject)
     try:
         own = subject.lengths()

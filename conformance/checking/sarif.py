@@ -1,4 +1,4 @@
-"""Results of a check, as SARIF 2.1.0: the form in which code hosts take the findings of analyzers."""
+"""Check results as SARIF 2.1.0, the format of analyzers' findings on code hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sarif(everything: Sequence[Checked], version: str, rules: Mapping[str, Rule]
     """Return a run of the tool as a SARIF log.
 
     base
-        Where paths of files count from: the root of the sources that a code host shows.
+        Base of the paths of files: the root of the sources on the code host.
     """
     used = list(dict.fromkeys(problem.rule for checked in everything for problem in checked.problems))
     driver = {"name": "onnxspec", "version": version, "rules": [_rule(rules[id]) for id in used]}
@@ -51,7 +51,7 @@ def _result(problem: Problem, index: int, base: Path) -> dict[str, Any]:
         **_file(problem.file, base),
         "logicalLocations": [{"fullyQualifiedName": problem.node, "kind": "element"}],
     }
-    # A problem stays the same one as long as the same node of the same file breaks the same rule in the same way.
+    # A problem keeps its identity as long as the same node of the same file breaks the same rule in the same way.
     identity = "\0".join((problem.rule, _uri(problem.file, base), problem.node, problem.message))
     result: dict[str, Any] = {
         "ruleId": problem.rule,
@@ -67,7 +67,7 @@ def _result(problem: Problem, index: int, base: Path) -> dict[str, Any]:
 
 
 def _notifications(checked: Checked, base: Path) -> list[dict[str, Any]]:
-    """Return what could not be read, as errors of the run, and what could not be checked, as notes."""
+    """Return files that could not be read, as errors of the run, and undecided rules, as notes."""
     if checked.unreadable:
         text = f"{checked.file or 'the model'} {checked.unreadable}"
         return [{"level": "error", "message": {"text": text}, "locations": [_file(checked.file, base)]}]

@@ -1,8 +1,8 @@
-"""Sizes: whether the shapes of a node's inputs can be those that its document prints, all with the same numbers.
+"""Sizes: whether the shapes of a node's inputs fit the shapes in its document, with one number for each size.
 
-A document prints shapes with letters: W is [num_directions, 4*hidden_size, input_size]. Every known extent says what
-its letter is. What most of them say is taken for the letter, so that one wrong tensor is one problem, and it is the
-wrong one that is named.
+A document prints shapes with letters: W is [num_directions, 4*hidden_size, input_size]. Every known extent gives a
+value for its letter. The most frequent value is taken, so that one wrong tensor is one problem, and the message names
+that tensor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .subject import Broken, Input, Missing, NodeSubject, Outcome
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The statement of one extent about a size; the extent with the numbers that attributes give for factors."""
+    """The value that one extent gives for a size; in the extent, factors have the numbers from attributes."""
 
     value: Dimension
     input: Input
@@ -31,7 +31,7 @@ class _Evidence:
 def sizes_known(
     subject: NodeSubject, formal: Mapping[str, Shape], said: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """Return the sizes that `said` has and that the shapes of a node's inputs, which agree, have."""
+    """Return the sizes in `said`, and those that follow from the shapes of a node's inputs, which agree."""
     sizes = dict(said or {})
     for name, shape in formal.items():
         given = subject.inputs.get(name)
@@ -44,12 +44,12 @@ def sizes_known(
 
 
 def value_of(extent: Extent, sizes: Mapping[str, int]) -> int | None:
-    """Return the value of a printed extent; None where its size is not known."""
+    """Return the value of a printed extent; None if its size is unknown."""
     return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else None
 
 
 def fits(shape: tuple[Dimension, ...], printed: Shape, sizes: Mapping[str, int]) -> bool:
-    """Tell whether a shape may be a printed one, as far as both are known."""
+    """Return whether a shape may be a printed one, as far as both are known."""
     pairs = [(actual, value_of(extent, sizes)) for extent, actual in zip(printed, shape, strict=False)]
     return len(shape) == len(printed) and all(v is None or not isinstance(a, int) or a == v for a, v in pairs)
 
@@ -63,7 +63,7 @@ def in_words(shape: tuple[Dimension, ...] | None) -> str:
 
 
 def _anonymous(extent: Dimension) -> bool:
-    """Tell whether an extent has no name that a person gave it: shape inference makes up names of its own."""
+    """Return whether an extent is unnamed; names made up by shape inference do not count."""
     return extent is None or (isinstance(extent, str) and extent.startswith("unk__"))
 
 
@@ -72,12 +72,12 @@ def agreement(
     formal: Mapping[str, Shape],
     known: Mapping[str, StatedSize],
 ) -> Iterator[Outcome]:
-    """Yield contradictions between the shapes of a node's inputs, and what is not known of them.
+    """Yield contradictions between the shapes of a node's inputs, and missing facts.
 
     formal
         By input, the shape that its document prints.
     known
-        By size, what the node itself says; nothing overrules it.
+        By size, the value that the node itself states; it takes precedence.
     """
     place = units_place(subject.operator.tensors, formal)
     units = _units(subject, formal, place) if place is not None else None
@@ -126,7 +126,7 @@ def agreement(
 def _units(
     subject: NodeSubject, formal: Mapping[str, Shape], place: tuple[str, int]
 ) -> StatedSize | Missing | Broken | None:
-    """Return what hidden_size and the input that has it come to; None where one of both is not there."""
+    """Return the outcome of comparing hidden_size with the input that has it; None if one of the two is absent."""
     name, axis = place
     hidden_size, by = subject.given(HIDDEN_SIZE), subject.inputs.get(name)
     if hidden_size is None or by is None:
@@ -144,7 +144,7 @@ def _units(
 def _others(
     formal: Mapping[str, Shape], size: str, but: str, subject: NodeSubject, known: Mapping[str, StatedSize]
 ) -> bool:
-    """Tell whether anything else says what a size is: without that no value of it could be wrong."""
+    """Return whether the node or any other input states a size. If none does, no value can be wrong."""
     return size in known or any(
         name != but and name in subject.inputs and any(extent.size == size for extent in shape)
         for name, shape in formal.items()
@@ -159,7 +159,7 @@ def _compared(
     if known is not None:
         chosen, by, certain = known.value, known.by, True
     elif votes:
-        chosen = max(votes, key=lambda value: votes[value])  # the first of them where several are as frequent
+        chosen = max(votes, key=lambda value: votes[value])  # the first one if several are equally frequent
         first = next(e for e in saying if e.value == chosen)
         extent = formal[first.input.name][first.axis]
         by, certain = f"{first.input.name} has {extent} = {first.input.shape[first.axis]}", first.input.type.certain  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""A node as rules look at it: what stands in it, and what is known of its inputs before anything runs."""
+"""A node as rules see it: its attributes, and the facts about its inputs that are known before it runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..models.tensor_type import Dimension, Type
 from ..models.walk import Located
 
 _VALUES = 1 << 24
-"""Bytes of a tensor whose numbers a rule looks at: lengths, never weights."""
+"""Limit of the bytes of a tensor whose numbers a rule reads: lengths, never weights."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Broken:
     topic
         The rule's id without the operator: ``shapes``.
     certain
-        Whether it follows; else it rests on a type that the file only claims.
+        Whether it is certain; otherwise it depends on a type that the file only declares.
     advice
-        What to do, where the rule's own advice does not apply.
+        The remedy, if the rule's own advice does not apply.
     """
 
     topic: str
@@ -39,7 +39,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Missing:
-    """Things that are not known and that a rule hangs on."""
+    """A fact that a rule needs and that is unknown."""
 
     topic: str
     what: str
@@ -50,7 +50,7 @@ Outcome = Broken | Missing
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute that is written down: its kind as ONNX names it (``INT``, ``FLOATS``), and its value."""
+    """An attribute of the node: its kind as ONNX names it (``INT``, ``FLOATS``), and its value."""
 
     kind: str
     value: Any
@@ -58,12 +58,12 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Input:
-    """An input that a node is given.
+    """An input that a node has.
 
     name
         Its formal name.
     given
-        What it is called in the model.
+        Its name in the model.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Input:
 
     @property
     def element(self) -> str | None:
-        """Its element type as NumPy and ONNX call it in small letters, ``float32``; None where it is not known."""
+        """Element type as NumPy and ONNX call it in small letters, ``float32``; None if it is unknown."""
         if self.type.element is None:
             return None
         known = _ELEMENTS.get(self.type.element)
@@ -92,20 +92,20 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class NodeSubject:
-    """One recurrent node of a model, as far as the model says what it is given.
+    """One recurrent node of a model, with the known facts about its inputs.
 
     located
-        Where it stands.
+        Its place in the model.
     attributes
-        By name; of one that stands there twice, the first.
+        By name; if one is duplicated, the first.
     twice
-        Names of attributes that stand there more than once.
+        Names of attributes that are duplicated.
     inputs
-        By formal name, those that are given.
+        By formal name, those that are present.
     surplus
-        How many inputs stand behind the last one that the operator has.
+        Number of inputs behind the last one that the operator has.
     outputs
-        Names by position, as they stand; empty ones keep places.
+        Names by position, as in the model; empty ones keep positions.
     """
 
     operator: OperatorVersion
@@ -122,21 +122,21 @@ class NodeSubject:
 
     @property
     def unread(self) -> frozenset[str]:
-        """Outputs, by formal name, that are written down and that nothing in the model takes."""
+        """Outputs, by formal name, that the node has and that nothing in the model reads."""
         named = zip(self.operator.outputs, self.outputs, strict=False)
         return frozenset(formal for formal, name in named if name and name not in self.scope.read)
 
     def given(self, name: str) -> Any:
-        """Return the value of an attribute where it is there and of its kind, None elsewhere."""
+        """Return the value of an attribute if it is present and of its kind, None otherwise."""
         attribute = self.attributes.get(name)
         if attribute is None or attribute.kind != self.operator.attributes.get(name):
             return None
         return attribute.value
 
     def lengths(self) -> tuple[int, int] | None:
-        """Return the least and the largest number of sequence_lens, None where it holds none.
+        """Return the least and the largest number of sequence_lens; None if it is empty.
 
-        Raises NotConstant.
+        Raise NotConstant.
         """
         given = self.inputs["sequence_lens"]
         try:
@@ -155,7 +155,7 @@ class NodeSubject:
 
 
 def subject_of(located: Located, operator: OperatorVersion) -> NodeSubject:
-    """Return a node as rules look at it."""
+    """Return a node as rules see it."""
     scope, node = located.scope, located.node
     names = list(node.input)
     while names and not names[-1]:
@@ -185,7 +185,7 @@ def subject_of(located: Located, operator: OperatorVersion) -> NodeSubject:
     )
 
 
-# Models of IR version 1 and 2 may leave out which field of an attribute counts.
+# Models of IR version 1 and 2 may omit which field of an attribute counts.
 _FIELDS = {"f": "FLOAT", "i": "INT", "s": "STRING", "t": "TENSOR", "g": "GRAPH"}
 _LISTS = {"floats": "FLOATS", "ints": "INTS", "strings": "STRINGS"}
 

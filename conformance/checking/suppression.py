@@ -1,12 +1,9 @@
-"""Suppressions: problems that somebody has looked at and accepts, each with the reason, in a TOML file.
+"""Suppressions: problems that somebody has reviewed and accepts, each with the reason, in a TOML file.
 
 ::
 
-    [[suppress]]
-    rule = "lstm.padding.zero"
-    node = "/decoder/*"
-    file = "models/asr.onnx"     # may be left out
-    reason = "the padding is masked behind the node"
+    [[suppress]] rule = "lstm.padding.zero" node = "/decoder/*" file = "models/asr.onnx"     # optional reason = "the
+    padding is masked behind the node"
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ class Suppression(Struct, frozen=True, kw_only=True):
 
 
 def read_suppressions(path: Path) -> list[Suppression]:
-    """Read the entries of a file. Raises UserError."""
+    """Read the entries of a file. Raise UserError."""
     document = TomlDocument.read(path, UserError)
     tables = document.tables("suppress")
     entries = [document.typed(table, Suppression, ("suppress", n)) for n, table in enumerate(tables)]

@@ -1,9 +1,9 @@
 """Single changes of a recurrent node that exporters and their users get wrong, each a hypothesis about a model.
 
-A change says what the framework computes where the exported model says something else. Sources: the documents of LSTM,
-GRU and RNN, which print the order of gates and the defaults of attributes; PyTorch's documentation of ``torch.nn.LSTM``
-and ``GRU`` (blocks i, f, g, o and r, z, n; two biases; the reset gate behind the recurrent product); Keras' of its
-layers (blocks i, f, c, o and z, r, h; ``reset_after``; ``hard_sigmoid``; ``unit_forget_bias``).
+A change is a computation of the framework that differs from the exported model. Sources: the documents of LSTM, GRU and
+RNN, which print the order of gates and the defaults of attributes; PyTorch's documentation of ``torch.nn.LSTM`` and
+``GRU`` (blocks i, f, g, o and r, z, n; two biases; the reset gate after the recurrent product); Keras' of its layers
+(blocks i, f, c, o and z, r, h; ``reset_after``; ``hard_sigmoid``; ``unit_forget_bias``).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Compute = Callable[[RecurrentNode, Arrays], Mapping[str, Array]]
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that the framework does and the model does not say.
+    """One difference of the framework from the model.
 
     words
-        What the framework does otherwise, as a phrase behind "with".
+        The difference, as a phrase after "with".
     remedy
-        What to do to the model or to its export.
+        The remedy in the model or in its export.
     outputs
         Outputs of a node by formal name, from the node and its inputs.
     """
@@ -87,7 +87,7 @@ def exchanged(node: RecurrentNode, weights: Arrays, name: str) -> Change:
 
 
 def _with_inputs(change: Callable[[dict[str, Array]], Mapping[str, Array | None]]) -> Compute:
-    """Compute a node with some inputs changed; None takes one away."""
+    """Return the computation of a node with some inputs changed; None removes an input."""
 
     def outputs(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
         changed = {**inputs, **change(dict(inputs))}
@@ -197,7 +197,7 @@ def _gate_orders(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
 
 
 def _reordered(inputs: Arrays, names: list[str], order: str, letters: str) -> dict[str, Array]:
-    """Blocks that stand in some order, in the document's order."""
+    """Return blocks that are in the order `order`, in the document's order."""
     places = [order.index(letter) for letter in letters]
     result = {}
     for name in names:
@@ -209,7 +209,7 @@ def _reordered(inputs: Arrays, names: list[str], order: str, letters: str) -> di
 
 
 def _reordered_in(inputs: Arrays, direction: int, names: list[str], order: str, letters: str) -> dict[str, Array]:
-    """One direction's blocks that stand in some order, in the document's order."""
+    """Return one direction's blocks that are in the order `order`, in the document's order."""
     changed = _reordered(inputs, names, order, letters)
     for name, array in changed.items():
         array[1 - direction] = inputs[name][1 - direction]
@@ -217,7 +217,7 @@ def _reordered_in(inputs: Arrays, direction: int, names: list[str], order: str, 
 
 
 def remarks_on(node: RecurrentNode, inputs: Arrays) -> Iterator[str]:
-    """Yield signs in a node's weights that an export lost some of them, which no change can bring back."""
+    """Yield signs in a node's weights that an export lost some of them, which no change can restore."""
     if "B" in inputs and inputs["B"].any():
         halves = zip(("Wb, the first", "Rb, the second"), np.split(inputs["B"], 2, axis=1), strict=True)
         for name, half in halves:
@@ -326,7 +326,7 @@ def _states_and_lengths(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]
 
 
 def _lost(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change]:
-    """Yield changes that give a node a state or lengths which only the model is given: an export lost or froze them."""
+    """Yield changes that give a node a state or lengths of the model's inputs, which an export lost or froze."""
     X, R = inputs["X"], inputs["R"]
     rows = X.shape[0 if node.node.attributes.get("layout", 0) else 1]
     state = (rows, len(R)) if node.node.attributes.get("layout", 0) else (len(R), rows)
@@ -419,7 +419,10 @@ def _second(array: Array, axis: int) -> tuple[Any, ...]:
 
 
 def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
-    """The backward half as a forward direction: reverse X for it, and put its steps back."""
+    """Return outputs whose backward half was computed as a forward direction.
+
+    It gets X reversed, and its Y is reversed back.
+    """
     time = _time_axis(node)
     outputs = evaluated(node.node, inputs)
     flipped = evaluated(node.node, {**inputs, "X": np.flip(inputs["X"], time).copy()})
@@ -466,5 +469,5 @@ def _listed(names: list[str]) -> str:
 
 
 def at(change: Change, node: RecurrentNode) -> Change:
-    """Return the change with the node's name in its words."""
+    """Return the change with the node's name in its description."""
     return replace(change, words=f"{change.words} at {node.name}", remedy=f"{node.name}: {change.remedy}")

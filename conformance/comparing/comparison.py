@@ -1,10 +1,10 @@
 """Comparison of a model with a framework's results: whether they agree, and which single change explains a difference.
 
-The reference evaluates the recurrent nodes. Results agree where no element differs by more than a tolerance:
-:data:`TOLERANCES` times the largest number of the tensor. A framework computes in the type of its tensors; roundings
+The reference evaluates the recurrent nodes. Results agree if no element differs by more than a tolerance:
+:data:`TOLERANCES` times the largest number of the tensor. A framework computes in the type of its tensors. Roundings
 move an output of a recurrent layer, which lies within -1 and 1, by some dozens of units in the last place (2^-24 in
 float32), and layers behind it scale that like the numbers themselves. The tolerance is at least ten times as wide. It
-tells a changed model from an unchanged one; it accuses no runtime.
+tells a changed model from an unchanged one; it is no test of a runtime.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-
 
 
 class ComparisonError(UserError):
-    """The model and the arrays cannot be compared; the text says why, in one line."""
+    """Model and arrays that cannot be compared; the text gives the reason in one line."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Layout:
     """A form in which frameworks return an output of a node.
 
     words
-        What it is, in words; empty for the model's own form.
+        Its description; empty for the model's own form.
     array
         The model's numbers in that form.
     """
@@ -49,9 +49,9 @@ class Match:
     """A change with which the model computes the results.
 
     words, remedy
-        As :class:`.changes.Change` has them, with the name of the node.
+        As in :class:`.changes.Change`, with the name of the node.
     difference
-        The largest difference that is left.
+        The largest remaining difference.
     """
 
     words: str
@@ -61,16 +61,16 @@ class Match:
 
 @dataclass(frozen=True)
 class TensorDifference:
-    """How one tensor of the results differs from the model as it is.
+    """Difference of one tensor of the results from the unchanged model.
 
     name, layout
-        Its name, and in which framework's layout it was given; empty for the model's own.
+        Its name, and the framework's layout in which it was given; empty for the model's own.
     difference, largest
         The largest difference, and the largest number of the model's tensor.
     agrees
         Whether the difference is within the tolerance.
     where
-        The first index that differs, in the results' own axes; empty where they agree.
+        The first index that differs, in the results' own axes; empty if they agree.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Comparison:
     first
         Name of the recurrent node whose own outputs are the first to differ; empty if none was given or all agree.
     remarks
-        Signs of lost weights, where no change explains the results.
+        Signs of lost weights, if no change explains the results.
     """
 
     tensors: tuple[TensorDifference, ...]
@@ -178,7 +178,10 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
 
 
 def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
-    """Yield changes with their words and remedies: of all nodes of an operator together, then of each node alone."""
+    """Yield changes with their descriptions and remedies.
+
+    First come those of all nodes of an operator together, then those of each node alone.
+    """
     own = [
         list(changes_of(node, inputs, values.given)) for node, inputs in zip(split.nodes, values.before, strict=True)
     ]
@@ -200,7 +203,7 @@ def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str
 
 
 def _exchanges(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
-    """Yield pairs of nodes that may have each other's weights."""
+    """Yield exchanges of the weights of two nodes, with their descriptions and remedies."""
     weights = [{n: a for n, a in inputs.items() if n in ("W", "R", "B", "P")} for inputs in values.before]
     shapes = [{name: array.shape for name, array in each.items()} for each in weights]
     nodes: Sequence[RecurrentNode] = split.nodes
@@ -216,7 +219,10 @@ def _exchanges(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str,
 
 
 def _layouts(split: SplitModel, name: str, ours: Array, theirs: Array) -> list[Layout]:
-    """Return our tensor in each layout that has the shape of theirs. Raises ComparisonError where none has."""
+    """Return the model's tensor in each layout that has the shape of the results.
+
+    Raise ComparisonError if none has it.
+    """
     formal = next((f for node in split.nodes for f, n in node.outputs.items() if n == name), "")
     forms = [Layout("", ours)]
     if formal == "Y" and ours.ndim == 4:
@@ -262,7 +268,7 @@ def _difference(name: str, layout: Layout, theirs: Array) -> TensorDifference:
 
 
 def lines_of(comparison: Comparison) -> list[str]:
-    """Return the comparison as lines: the answer, then each tensor, then what to do."""
+    """Return the comparison as lines: the answer, then each tensor, then the remedies."""
     lines = [_answer(comparison)]
     for tensor in comparison.tensors:
         layout = f" ({tensor.layout})" if tensor.layout else ""

@@ -1,4 +1,4 @@
-"""A model split at its recurrent nodes: the reference evaluates these, onnxruntime everything between them."""
+"""A model split at its recurrent nodes: the reference evaluates these, onnxruntime all nodes between them."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class RecurrentNode:
     outputs: Mapping[str, str]
 
     def with_attributes(self, **changed: Any) -> RecurrentNode:
-        """Return the node with other attributes; None takes one away."""
+        """Return the node with other attributes; None removes one."""
         attributes = {k: v for k, v in {**self.node.attributes, **changed}.items() if v is not None}
         return replace(self, node=replace(self.node, attributes=attributes))
 
 
 @dataclass(frozen=True)
 class SplitModel:
-    """A model whose recurrent nodes are evaluated apart."""
+    """A model whose recurrent nodes are evaluated separately."""
 
     model: ModelProto
     nodes: tuple[RecurrentNode, ...]
@@ -61,7 +61,7 @@ class SplitModel:
     def read(cls, path: Path) -> SplitModel:
         """Read a model with its external data, and inline its functions.
 
-        Raises ModelError for a file that is no model or has no recurrent node in its main graph.
+        Raise ModelError if the file is not a model or has no recurrent node in its main graph.
         """
         content = read_content(path)
         if main_scope(content).model.expanded > MOST_EXPANDED:
@@ -83,7 +83,7 @@ class SplitModel:
 
     @cached_property
     def constants(self) -> dict[str, Array]:
-        """The initializers of the main graph, by name."""
+        """Initializers of the main graph, by name."""
         return {tensor.name: array_of(tensor) for tensor in self.model.graph.initializer}
 
     @property
@@ -112,7 +112,7 @@ def _recurrent(model: ModelProto, proto: NodeProto) -> RecurrentNode:
 class Evaluator:
     """Values of a model's tensors, with some of its recurrent nodes changed.
 
-    The values of the model as it is are kept: a changed node costs only what comes behind it.
+    The values of the unchanged model are cached: a changed node costs only the nodes behind it.
     """
 
     def __init__(self, split: SplitModel, given: Arrays, process: TargetProcess) -> None:
@@ -191,7 +191,7 @@ class Evaluator:
 
 
 def evaluated(node: Node, inputs: Arrays) -> dict[str, Array]:
-    """Return all outputs of a node by the reference, in the type of X. Raises ExecutionError for an illegal node."""
+    """Return all outputs of a node by the reference, in the type of X. Raise ExecutionError for an illegal node."""
     try:
         with np.errstate(all="ignore"):
             return {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, dict(inputs)).items()}
@@ -206,6 +206,9 @@ def _named(node: RecurrentNode, outputs: Arrays) -> dict[str, Array]:
 
 @contextmanager
 def evaluator(split: SplitModel, given: Arrays) -> Iterator[Evaluator]:
-    """Evaluate a model on onnxruntime's CPU but for its recurrent nodes. Raises ExecutionError."""
+    """Yield an evaluator that uses onnxruntime's CPU provider for all nodes but the recurrent ones.
+
+    Raise ExecutionError.
+    """
     with onnxruntime_process() as process:
         yield Evaluator(split, given, process)

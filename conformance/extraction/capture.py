@@ -1,11 +1,11 @@
 """Captured inputs of nodes: the model is run once, with the inputs of its nodes as outputs of its graph.
 
-A name inside a graph cannot be an output of the model, so it is handed outwards: through the outputs of the node that
-holds the graph, or calls the function. The branch of an If that does not have it hands out nothing: an empty vector.
-Loop and Scan stack what they hand out.
+A name inside a graph cannot be an output of the model. So it is passed outwards, through the outputs of the node that
+holds the graph, or calls the function. The other branch of an If returns an empty vector in its place. Loop and Scan
+stack the values.
 
-The model that is run so is for onnxruntime alone, which infers types and shapes of outputs itself: nobody has said
-those of names inside a graph. It is not written.
+The changed model works only in onnxruntime, which infers types and shapes of outputs itself: names inside a graph have
+no declared ones. It is not written to a file.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from ..models.scope import Scope, all_nodes, key_called, key_of
 from .portable import Array, PortableNode
 
 ITERATIONS = 3
-"""Runs of the body of a Loop or Scan that become data sets, the first ones."""
+"""Limit of the iterations of a Loop or Scan that become data sets; the first ones are kept."""
 
 
 @dataclass(frozen=True)
 class CapturedInputs:
-    """The inputs that one node got: arrays by formal input, a mapping for every run of it that is kept; none where it
-    did not run, and `why` says so."""
+    """Inputs of one node: arrays by formal input, a mapping for every run that is kept.
+
+    There is none if the node did not run; then `why` has the reason.
+    """
 
     runs: tuple[Mapping[str, Array], ...]
     why: str = ""
 
 
 def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[CapturedInputs]:
-    """Capture the inputs that nodes of a model get, on onnxruntime's CPU provider.
+    """Return the inputs of nodes in a run of the model, on onnxruntime's CPU provider.
 
     fed
         By name of the model's inputs.
 
-    Raises ExecutionError.
+    Raise ExecutionError.
     """
     require_inputs(content.proto, fed)
     try:
@@ -48,7 +50,7 @@ def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[s
     except ExecutionError:
         if len(nodes) < 2:
             raise
-    captures = []  # one by one: what cannot be handed outwards of one node is no matter of the others
+    captures = []  # one by one: a failure for one node does not affect the others
     for node in nodes:
         try:
             captures += _captured(content, [node], fed)
@@ -71,7 +73,7 @@ def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping
 
 
 def _ask_for_all(whole: ModelProto) -> None:
-    """Have every call of a function ask for all of its outputs: onnxruntime wants the new ones named everywhere."""
+    """Make every call of a function name all of its outputs: onnxruntime requires names for the new ones everywhere."""
     counts = {key_of(function): len(function.output) for function in whole.functions}
     number = 0
     for node in all_nodes([*whole.graph.node, *(node for function in whole.functions for node in function.node)]):
@@ -81,7 +83,7 @@ def _ask_for_all(whole: ModelProto) -> None:
 
 
 class _Thread:
-    """The names that one node is fed with, handed outwards to the model's outputs."""
+    """The input names of one node, passed outwards to the model's outputs."""
 
     def __init__(self, whole: ModelProto, node: PortableNode) -> None:
         self._whole, self._node, self._count = whole, node, 0
@@ -101,19 +103,22 @@ class _Thread:
         return f"{self._key}/{self._count}"
 
     def _given(self, scope: Scope, name: str) -> str:
-        """Add a name of its own, in the node's scope, for a tensor that may be an input or come from outside."""
+        """Add an Identity with a new name in the node's scope.
+
+        The tensor itself may be an input or come from outside.
+        """
         new = self._new()
         self._body(scope).node.append(helper.make_node("Identity", [name], [new]))
         return new
 
     def _out(self, scope: Scope, name: str, element: int) -> str:
-        """Hand a name outwards to the main graph; what it is called there."""
+        """Pass a name outwards to the main graph, and return its name there."""
         self._stacked = 0
         while scope.owner is not None:
             owner = scope.owner
             holder = self._body(owner.scope).node[owner.number]
             body, outer = self._body(scope), self._new()
-            if not owner.attribute:  # a call: the function may be called elsewhere, without the new output
+            if not owner.attribute:  # a call: other calls of the function may lack the new output
                 assert isinstance(body, FunctionProto)
                 if name not in body.output:
                     body.output.append(name)

@@ -1,4 +1,4 @@
-"""The recurrent nodes of a model as test-case directories, and what belongs to which node."""
+"""Test-case directories for the recurrent nodes of a model, and the list of nodes with their cases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .portable import Array, NotPortable, PortableNode, portable
 from .qdq_context import quantized_node
 
 NODES = "nodes.json"
-"""Beside the cases: which node each is."""
+"""File next to the cases, with the node of each."""
 
 
 class NodeCase(Struct, frozen=True):
@@ -44,15 +44,15 @@ class NodeCase(Struct, frozen=True):
     operator
         ``LSTM-14``, or the name alone.
     case
-        Id of its case, the folder's name; empty where there is none, and `why` says why.
+        Id of its case, the folder's name; empty without a case, and `why` has the reason.
     data
-        Where its numbers come from, in words.
+        Description of the source of its numbers.
     made_up
-        Formal names of weights that are random numbers, as nobody knows them.
+        Formal names of weights that are random numbers, because the real ones are unknown.
     internal_error
-        Whether the suite's own code, or the operator's, broke off there.
+        Whether the suite's own code, or the operator's, raised an exception.
     members
-        Paths of the nodes that it is about, where they are several that are run together.
+        Paths of its nodes, if it is a group of nodes that are run together.
     """
 
     node: str
@@ -73,18 +73,18 @@ def cases_of_model(
     outputs: bool = False,
     progress: Callable[[str], None] = lambda step: None,
 ) -> list[NodeCase]:
-    """Write a test-case directory for every recurrent node of a model that can be run, and which is which; where there
-    is none nothing is written.
+    """Write a test-case directory for every recurrent node of a model that can be run.
+
+    The folder also gets the list of nodes. Without such a node, no file is written.
 
     fed
-        Arrays for the model's inputs: what flows into the nodes is captured with them. Without them numbers are drawn.
-
+        Arrays for the model's inputs, with which the inputs of the nodes are captured. Without them, numbers are drawn.
     outputs
-        Whether the reference's outputs are written, too. They take most of the time, and nobody needs them to judge.
+        Whether the reference's outputs are written, too. They take most of the time, and judging does not need them.
     progress
         Called with the name of each step before it begins.
 
-    Raises ModelError, ExecutionError, UserError, OSError.
+    Raise ModelError, ExecutionError, UserError, OSError.
     """
     progress(f"reading {file}")
     content = read_content(file)
@@ -114,7 +114,7 @@ def cases_of_model(
                     break
         except OSError:
             raise
-        except Exception as error:  # whatever it is, it is ours or the operator's, and costs these nodes alone
+        except Exception as error:  # a bug of the suite or of the operator, which costs these nodes alone
             cases.append(_broken_off(path, " + ".join(node.operator.name for node in nodes), error))
 
     for entry in entries:
@@ -131,11 +131,11 @@ def cases_of_model(
 
 _Feed = Callable[[Sequence[Mapping[str, Array]]], Mapping[str, Array]]
 _Planned = tuple[str, NodeCase, bytes, _Feed]
-"""A path for the id of a case, its row, its model, and what that is fed with from the inputs of each node."""
+"""Path for the id of a case, its row, its model, and the function from the inputs of each node to the model's."""
 
 
 def _planned(node: PortableNode) -> Iterator[_Planned]:
-    """Yield the cases of one node: alone, and with what quantizes around it."""
+    """Yield the cases of one node: alone, and with the quantization around it."""
     yield node.path, NodeCase(node.path, node.operator.name), node.model, lambda runs: runs[0]
     quantized = quantized_node(node)
     if quantized is not None:
@@ -151,7 +151,7 @@ def _planned_together(together: ConnectedNodes) -> _Planned:
 
 
 def _taken_out(located: Located) -> PortableNode | NodeCase:
-    """Take a node out of its model, or return why that cannot be. Raises ModelError."""
+    """Take a node out of its model, or return its row with the reason why not. Raise ModelError."""
     path, op = located.path, located.node.op_type
     try:
         return portable(located)
@@ -170,7 +170,7 @@ def _broken_off(path: str, operator: str, error: Exception) -> NodeCase:
 
 
 def read_nodes(folder: Path) -> list[NodeCase]:
-    """Read the nodes that :func:`cases_of_model` has written about. Raises OSError, ValueError."""
+    """Return the list of nodes that :func:`cases_of_model` has written. Raise OSError, ValueError."""
     return msgspec.json.decode((folder / NODES).read_bytes(), type=list[NodeCase])
 
 
@@ -199,7 +199,7 @@ def _written(
     unknown = {name for node in nodes for name in node.unknown_weights if not captured}
     weights = dict.fromkeys(name for node in nodes for name in node.weights)
     made_up = tuple(name for name in weights if name in unknown)
-    if made_up:  # a property for whoever judges the case
+    if made_up:  # a property of the model, for the user who judges the case
         proto = onnx.load_model_from_string(model)
         helper.set_model_props(proto, {RANDOM_WEIGHTS: ",".join(made_up)})
         model = proto.SerializeToString(deterministic=True)
@@ -216,14 +216,14 @@ def _written(
 
 
 def _runs_of(captured: CapturedInputs) -> Sequence[Mapping[str, Array]]:
-    """Return the captured runs. Raises NotPortable where there are none."""
+    """Return the captured runs. Raise NotPortable if there are none."""
     if not captured.runs:
         raise NotPortable(captured.why)
     return captured.runs
 
 
 def _case_id(path: str, taken: set[str]) -> str:
-    """Return a safe folder name made of a path."""
+    """Return a safe folder name for a path."""
     plain = re.sub(r"[^\w.+=@~-]+", "_", path.strip("/").replace("/", "."), flags=re.ASCII)[-150:].strip("._") or "node"
     name = next(n for n in (plain, *(f"{plain}~{k}" for k in range(2, len(taken) + 3))) if n not in taken)
     taken.add(name)
@@ -231,7 +231,7 @@ def _case_id(path: str, taken: set[str]) -> str:
 
 
 def _clear(folder: Path) -> None:
-    """Make room where earlier cases are; nothing else is ever removed."""
+    """Remove earlier cases from a folder; no other file is ever removed."""
     if not folder.exists():
         return
     if not (folder / NODES).is_file() and any(folder.iterdir()):

@@ -1,4 +1,4 @@
-"""Nodes of a model that are run together: layers one behind the other, and nodes with the same X or weights."""
+"""Nodes of a model that are run together: layers in a row, and nodes with the same X or weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..models.scope import domain_of
 from .portable import MOST_BYTES, Array, PortableNode
 
 _MOST = 16
-"""Nodes that are run together."""
+"""Limit of the nodes that are run together."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ConnectedNodes:
     model
         Serialized; every Y that another node gets is an output of it.
     called
-        For each node, by formal name, what its inputs are called in the graph, but for an X that is another's Y.
+        For each node, by formal name, its inputs' names in the graph, without an X that is another node's Y.
     """
 
     nodes: tuple[PortableNode, ...]
@@ -37,7 +37,10 @@ class ConnectedNodes:
     called: tuple[Mapping[str, str], ...]
 
     def fed(self, runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-        """Return what the graph is fed with in one run, from what each node is; of a shared input the first counts."""
+        """Return the inputs of the graph in one run, from the inputs of each node.
+
+        For a shared input, the first node's value is used.
+        """
         fed: dict[str, Array] = {}
         for called, run in zip(self.called, runs, strict=True):
             for formal, array in run.items():
@@ -47,7 +50,7 @@ class ConnectedNodes:
 
 
 def connected_nodes(nodes: Sequence[PortableNode]) -> list[ConnectedNodes]:
-    """Return the groups of nodes that are connected, with nothing in between but what moves numbers."""
+    """Return the groups of nodes that are connected, with only operators in between that move numbers."""
     own = [node for node in nodes if not node.operator.domain]
     before: dict[int, _Before] = {}
     for number, node in enumerate(own):
@@ -58,7 +61,7 @@ def connected_nodes(nodes: Sequence[PortableNode]) -> list[ConnectedNodes]:
 
 
 def _groups(nodes: Sequence[PortableNode], before: Mapping[int, _Before]) -> list[list[int]]:
-    """Return the numbers of nodes that are connected, directly or by way of others, in the order of the model."""
+    """Return the numbers of nodes that are connected, directly or through others, in the order of the model."""
     of = list(range(len(nodes)))
     holders: dict[_Tensor, int] = {}
     for number, node in enumerate(nodes):
@@ -79,7 +82,7 @@ class _Tensor(NamedTuple):
 
 
 def _tensors(node: PortableNode) -> dict[str, _Tensor]:
-    """Return the inputs that a node has, by formal name."""
+    """Return the inputs of a node by formal name."""
     given = zip(node.operator.inputs, node.located.node.input, strict=False)
     return {formal: _Tensor(id(node.located.scope), name, formal) for formal, name in given if name}
 
@@ -120,11 +123,11 @@ def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapp
 
 
 _Before = tuple[int, tuple[Move, ...]]
-"""The number of the node whose Y comes to be another one's X, and what it goes through."""
+"""The number of the node whose Y becomes another one's X, and the moves in between."""
 
 
 def _node_before(node: PortableNode, nodes: Sequence[PortableNode]) -> _Before | None:
-    """Return the node whose Y becomes the X of a node, and the moves in between."""
+    """Return the node whose Y becomes the X of a node, and the moves in between; None without one."""
     scope, name, moves = node.located.scope, node.flowing.get("X", ""), list[Move]()
     while name in scope.producers:
         producer = scope.nodes[scope.producers[name][0]]

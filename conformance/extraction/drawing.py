@@ -1,8 +1,8 @@
-"""Numbers for what flows into a node, where nobody gave any: in a range in which its weights do something.
+"""Random numbers for a node's inputs if the user gave none, in a range in which its weights matter.
 
-An argument of an activation that is far beyond a few units says nothing (every gate is open or shut), one near zero
-little. So X is drawn from (-a, a) with a the power of two for which sums over W come out with a standard fault
-between one and two; a uniform number from (-a, a) has a / sqrt(3).
+An activation with an argument far beyond a few units tests nothing (every gate is open or shut), and one near zero
+little. So X is drawn from (-a, a). a is the power of two for which sums over W have a standard deviation between one
+and two; a uniform number from (-a, a) has a / sqrt(3).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ...reference.recurrent.computation import dequantized
 from .portable import Array, NotPortable, PortableNode
 
 SEQUENCES = ((6, 2), (3, 1), (9, 3))
-"""seq_length and batch_size of each data set, where the model leaves them open."""
+"""seq_length and batch_size of each data set, if the model leaves them open."""
 
 _MOST_EXPONENT = 14
-"""Within float16."""
+"""Limit of the exponent, within float16."""
 
 
 def drawn(node: PortableNode) -> list[dict[str, Array]]:
-    """Draw arrays by formal input, for several runs of a session. Raises NotPortable."""
+    """Return random arrays by formal input, for several runs of a session. Raise NotPortable."""
     longest = int(node.constants["sequence_lens"].max(initial=1)) if "sequence_lens" in node.constants else 1
     named = {extent.size for shape in node.formal.values() for extent in shape}
     runs = []
@@ -54,7 +54,7 @@ def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int)
     if name == "X":
         exponent = _exponent(node, sizes)
     elif node.operator.kind_of(name) == "T" and not name.startswith("initial_"):
-        # Weights with which sums of so many products are about as large as one.
+        # Weights for which sums of this many products are about 1.
         exponent = -round(math.log2(math.sqrt(max(sizes["hidden_size"], 1))))
     return uniform(key, shape, form.precision, exponent).astype(form.dtype)
 

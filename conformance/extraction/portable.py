@@ -1,4 +1,4 @@
-"""A node of a model as a model of its own: its attributes, its weights, its declared shapes, and nothing else."""
+"""A node of a model as a model of its own: only its attributes, its weights and its declared shapes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ..models.walk import Located
 Array = NDArray[Any]
 
 MOST_BYTES = 1 << 30
-"""Bytes of one tensor of a node that is taken out."""
+"""Limit of the bytes of one tensor of a node that is taken out."""
 
 
 class NotPortable(ValueError):
-    """A node cannot be taken out of its model, or run; the text says why, in one line."""
+    """Node that cannot be taken out of its model, or run; the text gives the reason in one line."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class PortableNode:
     read
         The same as the reference sees it.
     flowing
-        Formal names of the inputs that are no constants, with what they are called where the node stands.
+        Formal names of the inputs that are not constant, with their names in the original model.
     defaults
-        By formal name, weights that are inputs of the model and have a value there.
+        By formal name, weights that are inputs of the model with a default.
     sizes
-        What is known of ``seq_length``, ``batch_size``, ``input_size``, ``hidden_size`` and ``num_directions``.
+        The known ones of ``seq_length``, ``batch_size``, ``input_size``, ``hidden_size`` and ``num_directions``.
     formal
         By formal input, the shape that its document prints.
     elements
@@ -86,19 +86,19 @@ class PortableNode:
 
     @property
     def unknown_weights(self) -> list[str]:
-        """Formal names of the weights whose numbers do not stand in the model."""
+        """Formal names of the weights whose numbers are not in the model."""
         return [name for name in self.weights if name not in self.constants and name not in self.defaults]
 
     @property
     def fixed_sizes(self) -> dict[str, int]:
-        """Sizes that its weights leave open and that are fixed all the same, by X, a state or a Reshape."""
+        """Sizes that its weights leave open, but that X, a state or a Reshape fixes."""
         weights = {extent.size for name in self.weights for extent in self.formal[name]}
         flowing = {extent.size for name in self.flowing for extent in self.formal[name]}
         return {size: value for size, value in self.sizes.items() if size in flowing - weights}
 
 
 def portable(located: Located) -> PortableNode:
-    """Take a node out of its model. Raises NotPortable for one that is illegal or that there is no document of."""
+    """Return a node taken out of its model. Raise NotPortable if it is illegal or has no document here."""
     domain = domain_of(located.node.domain)
     operator = operator_judged(located.node)
     if operator is None:
@@ -140,7 +140,7 @@ def portable(located: Located) -> PortableNode:
 
 
 def _default(subject: NodeSubject, name: str) -> Array | None:
-    """Return the default of a weight that is an input of the model; None without one. Raises NotPortable."""
+    """Return the default of a weight that is an input of the model; None without one. Raise NotPortable."""
     given = subject.inputs[name]
     try:
         return default_value(given.scope, given.given, MOST_BYTES) if held(subject.operator, name) else None
@@ -149,7 +149,7 @@ def _default(subject: NodeSubject, name: str) -> Array | None:
 
 
 def _elements(subject: NodeSubject, constants: Mapping[str, Array]) -> dict[str, str]:
-    """Return the element types of all inputs and outputs: those of one type parameter have one. Raises NotPortable."""
+    """Return the element types of all inputs and outputs: those of one type parameter are equal. Raise NotPortable."""
     operator = subject.operator
     found: dict[str, str] = {}
     for name, given in subject.inputs.items():
@@ -183,7 +183,7 @@ def _model(
     domain = domain_of(original.domain)
     node = NodeProto(op_type=original.op_type, name=located.path, domain=domain, input=names, output=asked)
     node.attribute.extend(original.attribute)
-    # Outputs have shapes, too: onnx.checker asks for them, and with it backends that prepare models as onnx's own do.
+    # Outputs have shapes, too: onnx.checker requires them, and so do backends that prepare models like onnx's own.
     layout = layout_of(subject)
     shapes = {**{name: operator.tensors[name].shape(layout) for name in asked if name}, **formal}
 

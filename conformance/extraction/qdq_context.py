@@ -1,4 +1,4 @@
-"""A node of a model with the DequantizeLinear and QuantizeLinear that stand right before and behind it."""
+"""A node of a model with the DequantizeLinear and QuantizeLinear right before and after it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..models.scope import domain_of
 from .portable import MOST_BYTES, Array, PortableNode
 
 _EVERYWHERE = {"", "com.microsoft"}
-"""Domains of quantizing operators that runtimes have without a library."""
+"""Domains of quantizing operators that runtimes have without an extra library."""
 
 
 @dataclass(frozen=True)
 class QuantizedNode:
-    """A node with what quantizes around it.
+    """A node with the quantization around it.
 
     model
-        Serialized: levels are what it is fed, holds and returns.
+        Serialized: its inputs, constants and outputs are levels.
     node
         With its codecs.
     constants
@@ -38,12 +38,12 @@ class QuantizedNode:
     constants: Mapping[str, Array]
 
     def fed(self, run: Mapping[str, Array]) -> dict[str, Array]:
-        """Return what the model is fed with, from the inputs that the node gets."""
+        """Return the inputs of the model, from the inputs of the node."""
         return {name: _levels(array, self.node.codecs.get(name)) for name, array in run.items()}
 
 
 def quantized_node(portable: PortableNode) -> QuantizedNode | None:
-    """Return a node with what quantizes around it, as far as that is per tensor and known; None without any."""
+    """Return a node with the quantization around it, as far as that is per tensor and known; None without any."""
     subject = portable.subject
     beside = [codec for codec in codecs_before(subject) if not codec.quantizes]
     beside += [codec for codec in codecs_behind(subject) if _reads_alone(subject, codec.node.input[0])]
@@ -61,13 +61,13 @@ def quantized_node(portable: PortableNode) -> QuantizedNode | None:
         return None
     node = replace(portable.read.node, codecs=codecs)
     held = {name: _levels(array, codecs.get(name)) for name, array in portable.constants.items()}
-    # A domain that runtimes have by a library of their own wins over those that all have.
+    # A domain that only some runtimes have, in a library of their own, takes precedence over common ones.
     domain = max(domains - _EVERYWHERE, default="")
     return QuantizedNode(quantized_model(portable.model, node, held, domain=domain), node, held)
 
 
 def _reads_alone(subject: NodeSubject, output: str) -> bool:
-    """Tell whether an output of a node has one reader."""
+    """Return whether an output of a node has one reader."""
     return len(subject.scope.consumers[output]) == 1 and output not in subject.scope.outputs
 
 

@@ -1,1 +1,1 @@
-"""Models of other people: read within bounds, their graphs walked, their constants folded, their shapes inferred."""
+"""Models from users: bounded reading, traversal of their graphs, constant folding, and shape inference."""

@@ -1,4 +1,4 @@
-"""A model as it was read, and the way to its external data."""
+"""A model as it was read, and access to its external data."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from ...reference.errors import UserError
 from ..workers.worker import one_line
 
 _PACKED = {"INT4": 4, "FLOAT4E2M1": 4, "INT2": 2}
-"""Bits of an element of the types of which several share a byte, by the end of their names."""
+"""Bits of an element of types that share a byte, by the end of the type's name."""
 
 
 class ModelError(UserError):
-    """Something that was given cannot be read as a model; the text says why, in one line."""
+    """Input that cannot be read as a model; the text gives the reason in one line."""
 
 
 class Unreadable(ValueError):
-    """The numbers of a tensor cannot be had; the text says why, in words that follow the tensor's name."""
+    """Tensor whose numbers cannot be read; the text has the reason, as a phrase after the tensor's name."""
 
 
 @dataclass(frozen=True)
 class ModelContent:
-    """A model without its external data, and the way to them.
+    """A model without its external data, and access to that data.
 
     proto
-        To be looked at, never changed.
+        Read-only.
     folder
-        Where external data may be; None for a model that came without a place.
+        Folder of external data; None for a model without a folder.
     base
-        The folder from which locations of external data count.
+        The folder to which locations of external data are relative.
     """
 
     proto: ModelProto
@@ -47,12 +47,12 @@ class ModelContent:
     base: Path | None
 
     def array(self, tensor: TensorProto, most: int) -> NDArray[Any]:
-        """Return the numbers of a tensor of this model, wherever they are stored.
+        """Return the numbers of a tensor of this model, from the model or its external data.
 
         most
-            Bytes that they may take.
+            Limit of their bytes.
 
-        Raises Unreadable.
+        Raise Unreadable.
         """
         size = _bytes_of(tensor)
         if size is not None and size > most:
@@ -71,7 +71,7 @@ class ModelContent:
     def whole(self, most: int) -> ModelProto:
         """Return a copy of the model with all of its weights, external ones included.
 
-        Raises ValueError where they have more than `most` bytes or cannot be read.
+        Raise ValueError if they have more than `most` bytes or cannot be read.
         """
         whole = ModelProto()
         whole.CopyFrom(self.proto)
@@ -91,7 +91,7 @@ class ModelContent:
 
 
 def _bytes_of(tensor: TensorProto) -> int | None:
-    """Return how many bytes the numbers of a tensor take; None for types of which NumPy has no size."""
+    """Return the number of bytes of a tensor; None for types without a size in NumPy."""
     from onnx import helper
 
     name = TensorProto.DataType.Name(tensor.data_type) if tensor.data_type in TensorProto.DataType.values() else ""
@@ -103,7 +103,7 @@ def _bytes_of(tensor: TensorProto) -> int | None:
     if tensor.data_type == TensorProto.STRING:
         return None
     if tensor.data_type == TensorProto.BFLOAT16:
-        bits = 16  # older versions of onnx hand it out as float32
+        bits = 16  # older versions of onnx return it as float32
     count = 1
     for extent in tensor.dims:
         count *= max(extent, 0)
@@ -114,14 +114,14 @@ def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -
     """Read a model from its file, from memory or from its bytes.
 
     folder
-        Where external data may be; for a file that is its own folder, with links followed.
+        Folder of external data; for a file, it is the file's own folder, with links followed.
 
-    Raises ModelError, also where external data is missing, cut off or outside the folder.
+    Raise ModelError, also if external data is missing, truncated or outside the folder.
     """
     bases = [] if folder is None else [folder]
     if isinstance(model, Path):
         folder = model.resolve().parent
-        bases = [folder, model.absolute().parent]  # a link to a model may stand beside links to its data
+        bases = [folder, model.absolute().parent]  # a link to a model may be next to links to its data
         proto = _parsed(_read(model))
     elif isinstance(model, ModelProto):
         proto = ModelProto()
@@ -134,7 +134,7 @@ def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -
 
 
 def _parsed(data: bytes) -> ModelProto:
-    """Parse a serialized model. Raises ModelError."""
+    """Parse a serialized model. Raise ModelError."""
     if not data:
         raise ModelError("is empty")
     if is_pointer(data[:4096]):
@@ -147,7 +147,7 @@ def _parsed(data: bytes) -> ModelProto:
 
 
 def _base(proto: ModelProto, folder: Path, bases: Sequence[Path]) -> Path:
-    """Return the folder from which a model's external data is found, all of it. Raises ModelError where none is."""
+    """Return the folder that has all of a model's external data. Raise ModelError if there is none."""
     errors = []
     for base in bases:
         try:
@@ -161,7 +161,7 @@ def _base(proto: ModelProto, folder: Path, bases: Sequence[Path]) -> Path:
 
 
 def _require_data(tensor: TensorProto, base: Path, folder: Path) -> None:
-    """Raise ValueError where a tensor's external data is not there, or is too short."""
+    """Raise ValueError if a tensor's external data is missing or too short."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return
     place, size = place_of(tensor, base, folder), _bytes_of(tensor)
@@ -172,7 +172,7 @@ def _require_data(tensor: TensorProto, base: Path, folder: Path) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        if not path.is_file():  # a pipe would never end
+        if not path.is_file():  # reading a pipe would never end
             raise ModelError("is no file" if path.exists() else "does not exist")
         return path.read_bytes()
     except OSError as error:

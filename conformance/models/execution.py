@@ -1,6 +1,6 @@
-"""Models run on onnxruntime's CPU provider, in a process of its own, to learn what flows in them.
+"""Execution of models on onnxruntime's CPU provider, in a process of its own, to get their intermediate tensors.
 
-No target is judged by it.
+The results judge no target.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .content import ModelContent, ModelError
 Array = NDArray[Any]
 
 _LARGEST = (1 << 31) - 1
-"""Bytes of a model with its data: what protobuf can hold."""
+"""Limit of the bytes of a model with its data: the maximum of protobuf."""
 
 
 class ExecutionError(UserError):
-    """A model cannot be run with the given arrays; the text says why, in one line."""
+    """Model that cannot be run with the given arrays; the text gives the reason in one line."""
 
 
 @contextmanager
 def onnxruntime_process() -> Iterator[TargetProcess]:
-    """Start a process for :func:`tensors_of`. Raises ExecutionError."""
+    """Start a process for :func:`outputs_of`. Raise ExecutionError."""
     try:
         with TargetProcess(parse_target("onnxruntime"), repeats=1) as process:
             process.start()
@@ -40,9 +40,9 @@ def onnxruntime_process() -> Iterator[TargetProcess]:
 
 
 def serialized(model: ModelProto, names: Sequence[str]) -> bytes:
-    """Return a model with the tensors of these names as its outputs. Raises ExecutionError.
+    """Return a serialized model with the tensors of these names as its outputs. Raise ExecutionError.
 
-    onnxruntime infers types and shapes of outputs itself; the model is for it alone.
+    onnxruntime infers types and shapes of outputs itself, so only onnxruntime can use this model.
     """
     del model.graph.output[:]
     model.graph.output.extend(ValueInfoProto(name=name) for name in names)
@@ -53,7 +53,7 @@ def serialized(model: ModelProto, names: Sequence[str]) -> bytes:
 
 
 def outputs_of(process: TargetProcess, model: bytes, names: Sequence[str], fed: Mapping[str, Array]) -> dict[str, Any]:
-    """Return the outputs of a model by name; None for one that is no tensor of numbers. Raises ExecutionError."""
+    """Return the outputs of a model by name; None for one that is not a numeric tensor. Raise ExecutionError."""
     (outcome,) = process.run([Job("model", model, (dict(fed),))])
     if outcome.status != "ran" or outcome.malformed:
         raise ExecutionError(f"onnxruntime does not run the model: {outcome.message or outcome.malformed}")
@@ -61,7 +61,7 @@ def outputs_of(process: TargetProcess, model: bytes, names: Sequence[str], fed: 
 
 
 def whole_model(content: ModelContent) -> ModelProto:
-    """Return a copy of a model with all of its data. Raises ModelError."""
+    """Return a copy of a model with all of its data. Raise ModelError."""
     try:
         return content.whole(_LARGEST)
     except (ValueError, MemoryError) as error:
@@ -69,8 +69,7 @@ def whole_model(content: ModelContent) -> ModelProto:
 
 
 def require_inputs(model: ModelProto, fed: Collection[str]) -> None:
-    """Raise ExecutionError unless arrays of these names are what a model takes; inputs with a default may be left
-    out."""
+    """Raise ExecutionError unless arrays of these names are a model's inputs; inputs with a default are optional."""
     defaults = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input]
     if unknown := [name for name in fed if name not in inputs]:

@@ -1,8 +1,8 @@
-"""Constants: what a name comes to whatever the model is fed, computed from initializers and Constant nodes.
+"""Constants: values of names that do not depend on the model's inputs, computed from initializers and Constant nodes.
 
 Exporters compute weights in the graph: sliced out of a larger tensor, transposed, concatenated, dequantized. Operators
-of :mod:`.operations` are computed, within a bound of bytes that is looked at before a result is made. Nothing else of a
-model is ever executed.
+of :mod:`.operations` are computed, within a limit of bytes that is checked before a result is allocated. No other part
+of a model is ever executed.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from .scope import Scope, domain_of, shown_name
 Array = NDArray[Any]
 
 MOST_BYTES = 1 << 28
-"""Bytes that a folded tensor may take unless a caller says otherwise."""
+"""Default limit of the bytes of a folded tensor."""
 
 _DEEPEST = 100
-"""Operators in a row that are followed; weights of exporters come through ten at most."""
+"""Limit of the operators that are followed in a row; exporters put at most ten before weights."""
 
 _KEPT = 1 << 16
-"""Bytes up to which a result is kept: larger ones are asked for once."""
+"""Limit of the bytes of a cached result: larger ones are used once."""
 
 _REPEATING = ("Expand", "Tile", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Flatten")
-"""Operators whose result holds no other numbers than their first input does, but for a cast."""
+"""Operators whose result has only numbers of their first input, apart from a cast."""
 
 _NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-"""Attributes of a Constant that are numbers, and their types."""
+"""Numeric attributes of a Constant, and their types."""
 
 
 class NotConstant(ValueError):
-    """A name is no constant, or none that is folded; the text says why, in words that follow "it" or its name."""
+    """Name that is not a constant, or cannot be folded; the text has the reason, as a phrase after "it" or the name."""
 
 
 class UnreadableConstant(NotConstant):
-    """A name is a constant that the model holds, and its numbers cannot be read."""
+    """Constant of the model whose numbers cannot be read."""
 
 
 def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
-    """Return the constant that a name, seen from a scope, always is.
+    """Return the constant value of a name, seen from a scope.
 
     most
-        Bytes that it, and whatever it is computed from, may take.
+        Limit of the bytes of it and of every tensor from which it is computed.
 
-    Raises NotConstant.
+    Raise NotConstant.
     """
     return _Folder(most).value(scope, name, 0)
 
 
 def constants_of(scope: Scope, names: Iterable[str], most: int = MOST_BYTES) -> dict[str, Array]:
-    """Return those of some names, seen from a scope, that are constants."""
+    """Return the names that are constants, seen from a scope, with their values."""
     constants = {}
     for name in names:
         with contextlib.suppress(NotConstant):
@@ -68,9 +68,9 @@ def constants_of(scope: Scope, names: Iterable[str], most: int = MOST_BYTES) -> 
 
 
 def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | None:
-    """Return the default of an input of the model; None where it has none.
+    """Return the default of an input of the model; None if it has none.
 
-    Raises UnreadableConstant.
+    Raise UnreadableConstant.
     """
     origin = scope.origin_of(name)
     if origin is None or origin[1] not in origin[0].initializers:
@@ -83,9 +83,9 @@ def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | No
 
 
 def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
-    """Return the one number that all elements of a name are, whatever its shape: an expanded constant.
+    """Return the number to which all elements of a name are equal, for any shape: an expanded constant.
 
-    Raises NotConstant.
+    Raise NotConstant.
     """
     for _ in range(_DEEPEST):
         try:
@@ -111,7 +111,7 @@ def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
 
 
 class _Folder:
-    """One question for a constant: what was found on the way is kept until it is answered."""
+    """Evaluation of one constant, with a cache of intermediate results."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -144,7 +144,7 @@ class _Folder:
     def _value(self, home: Scope, name: str, depth: int) -> Array:
         model = home.model.content
         if name in home.initializers:
-            # Before IR version 4 every initializer had to be an input as well, so that says nothing.
+            # Before IR version 4 every initializer had to be an input as well, so an input may still be constant.
             if name in home.declared and model.proto.ir_version >= 4 and home.parent is None:
                 raise NotConstant(f"is the input {shown_name(name)} of the model, which has only a default")
             try:
@@ -193,7 +193,7 @@ class _Folder:
                 return outputs_of(node, inputs, tensors, scope.opsets.get("", 1))[place]
         except NotFolded as error:
             raise NotConstant(f"comes from a {what} that {error}") from None
-        except Exception as error:  # onnx.reference says what does not fit in many ways
+        except Exception as error:  # onnx.reference raises many types of errors for inputs that do not fit
             why = " ".join(str(error).split())[:100]
             raise NotConstant(f"comes from a {what} that cannot be computed: {why}") from None
 
@@ -227,7 +227,7 @@ class _Folder:
 
 
 def _renamed(node: NodeProto, op_type: str) -> NodeProto:
-    """Return the node under the name and in the domain that ONNX has for its operator."""
+    """Return a copy of the node with the name and domain of ONNX's equivalent operator."""
     renamed = NodeProto()
     renamed.CopyFrom(node)
     renamed.op_type, renamed.domain = op_type, ""
@@ -235,7 +235,7 @@ def _renamed(node: NodeProto, op_type: str) -> NodeProto:
 
 
 def _tensors(scope: Scope, node: NodeProto, most: int) -> dict[str, Array]:
-    """Return the arrays of a node's attributes that hold tensors. Raises NotConstant."""
+    """Return the arrays of a node's attributes that hold tensors. Raise UnreadableConstant."""
     try:
         return {a.name: scope.model.content.array(a.t, most) for a in node.attribute if a.HasField("t")}
     except Unreadable as error:

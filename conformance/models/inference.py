@@ -1,7 +1,7 @@
-"""Types and shapes of names: what onnx's shape inference makes of what is certain, one scope at a time.
+"""Types and shapes of names: onnx's shape inference over the known facts, one scope at a time.
 
-What onnx infers inside the graphs of If, Loop and Scan and inside functions it keeps to itself. So each such scope is
-inferred as a model of its own, whose inputs are what it sees from outside.
+onnx does not return the types that it infers inside the graphs of If, Loop and Scan and inside functions. So each such
+scope is inferred as a model of its own, whose inputs are the names that it uses from outside.
 """
 
 from __future__ import annotations
@@ -22,23 +22,26 @@ from .scope import Model, Scope, graphs_of, names_read, shown_name
 from .tensor_type import Type, type_from
 
 _LONGEST_WAY = 1000
-"""Operators that are followed back to where a shape is lost."""
+"""Limit of the operators that are followed back to find where a shape is lost."""
 
 MOST_EXPANDED = 100_000
-"""Nodes of all calls inside a function: onnx infers through each call anew, so towers of calls would never end."""
+"""Limit of the nodes of all calls inside a function.
+
+onnx infers through each call anew, so deeply nested calls would take forever.
+"""
 
 _LONGEST_VECTOR = 1 << 20
-"""Extent of a vector of whole numbers up to which onnx may follow each of them, as it does with shapes."""
+"""Largest extent of a vector of whole numbers whose elements onnx may follow, as it does for shapes."""
 
 _LARGE = 1 << 14
-"""Bytes of a tensor from which on shape inference does not get its numbers: it copies all that it gets."""
+"""Bytes of a tensor from which on shape inference does not get its numbers, because it copies all that it gets."""
 
 _SMALL = 4096
-"""Bytes of a constant from outside that shape inference gets to see: shapes and axes, no weights."""
+"""Limit of the bytes of a constant from outside that shape inference gets: shapes and axes, no weights."""
 
 
 def infer_types(scope: Scope) -> dict[str, Type]:
-    """Infer the types of all names of a scope, as far as they follow."""
+    """Return the types of all names of a scope, as far as they can be inferred."""
     content = scope.model.content.proto
     model = ModelProto(ir_version=max(content.ir_version, 4))
     graph = model.graph
@@ -46,7 +49,7 @@ def infer_types(scope: Scope) -> dict[str, Type]:
     graph.node.extend(node for number, node in enumerate(scope.nodes) if number not in scope.illegal)
     for node in graph.node:
         _forget_claims(node)
-        # Of other domains' operators onnx knows nothing; those that quantize give what ONNX's own do.
+        # onnx does not know other domains' operators; their quantizing operators have the types of ONNX's own.
         if meant := quantizes(node.domain, node.op_type):
             node.domain, node.op_type = "", meant
     lasting = [t for t in scope.initializers.values() if not _is_long(t.data_type, t.dims)]
@@ -65,7 +68,7 @@ def infer_types(scope: Scope) -> dict[str, Type]:
     for tensor in tensors_of(model):
         if len(tensor.raw_data) >= _LARGE:
             tensor.CopyFrom(_without_data(tensor))
-    # Inference fails for an unknown opset, or a model that is broken elsewhere.
+    # Inference fails for an unknown opset, or for a model with an error elsewhere.
     with own_schemas(), contextlib.suppress(Exception):
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     types = {value.name: type_from(value.type, True) for value in (*graph.value_info, *graph.output, *graph.input)}
@@ -82,7 +85,7 @@ def _without_data(tensor: TensorProto) -> TensorProto:
 
 
 def _bound_vectors(graph: GraphProto) -> None:
-    """Leave open the extent of vectors of whole numbers that are too long to be followed."""
+    """Leave open the extent of vectors of whole numbers that are too long to follow."""
     for value in graph.input:
         kind = value.type.tensor_type
         if _is_long(kind.elem_type, [extent.dim_value for extent in kind.shape.dim]):
@@ -90,12 +93,12 @@ def _bound_vectors(graph: GraphProto) -> None:
 
 
 def _is_long(element: int, shape: Sequence[int]) -> bool:
-    """Tell whether a tensor is a vector of whole numbers that is too long to be followed."""
+    """Return whether a tensor is a vector of whole numbers that is too long to follow."""
     return element in (TensorProto.INT64, TensorProto.INT32) and len(shape) == 1 and shape[0] > _LONGEST_VECTOR
 
 
 def undetermined(scope: Scope, name: str) -> str:
-    """Return why the shape of a name is not known: the first operator or input on the way that loses it."""
+    """Return why the shape of a name is unknown: the first operator or input on the way back that loses it."""
     seen = set[tuple[int, str]]()
     while len(seen) < _LONGEST_WAY:
         origin = scope.origin_of(name)
@@ -119,7 +122,10 @@ def undetermined(scope: Scope, name: str) -> str:
 
 
 def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
-    """Make a name from outside an input of the graph, or a constant where it is a small one: shapes hang on those."""
+    """Add a name from outside to a graph, as a constant if it is a small one, otherwise as an input.
+
+    Shapes depend on small constants.
+    """
     kind = scope.type_of(name)
     if kind.element in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.FLOAT, None):
         try:
@@ -142,14 +148,14 @@ def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
 
 
 def _seen_from_outside(scope: Scope) -> set[str]:
-    """Return the names that a scope's nodes, or graphs inside them, take from further out."""
+    """Return the names from outer scopes that a scope's nodes, or graphs inside them, use."""
     assert scope.parent is not None
     used = {name for name in names_read(scope.nodes) if name and not scope.defines(name)}
     return {name for name in used if scope.parent.home_of(name) is not None}
 
 
 def _forget_claims(node: NodeProto) -> None:
-    """Drop what the file claims of names inside the graphs of a node."""
+    """Remove the types that the file declares for names inside the graphs of a node."""
     for attribute in node.attribute:
         for graph in graphs_of(attribute):
             del graph.value_info[:]

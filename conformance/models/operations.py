@@ -1,7 +1,7 @@
-"""The operators that constants are computed through, on arrays: what exporters and quantizers put before weights.
+"""Operators through which constants are folded, on arrays: those that exporters and quantizers put before weights.
 
-Most are evaluated as onnx.reference has them. Casts are not, since it holds bfloat16 otherwise from release to release,
-nor what has a tensor among its attributes, which it might read from a file.
+Most are evaluated by onnx.reference. Casts are not, because its representation of bfloat16 differs between releases.
+Nodes with a tensor among their attributes are not either, because it might read that from a file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 _BROADCASTING = ("Add", "Sub", "Mul", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or")
 _QUANTIZING = ("DequantizeLinear", "QuantizeLinear")
 _QUANTIZING_OPSET = 21
-"""The opset whose forms of both know all types of levels; other domains have them beside older opsets."""
+"""The opset whose versions of both know all types of levels; other domains have these types with older opsets, too."""
 
 FOLDED = frozenset(
     {
@@ -29,10 +29,10 @@ FOLDED = frozenset(
         *("ReduceProd", "Unsqueeze", "Cast", "ConstantOfShape", *_BROADCASTING, *_QUANTIZING),
     }
 )
-"""Operators that constants are computed through: none does more work than its result has elements."""
+"""Operators through which constants are folded: none does more work than its result has elements."""
 
 _REFUSED = {
-    # Before version 7 shapes were broadcast otherwise.
+    # Before version 7, shapes were broadcast by other rules.
     **dict.fromkeys(_BROADCASTING, ("broadcast", "axis")),
     **dict.fromkeys(_QUANTIZING, ("block_size", "output_dtype", "precision")),
 }
@@ -40,20 +40,20 @@ _REFUSED = {
 
 
 class NotFolded(ValueError):
-    """A form of an operator that is not computed here; the text says which."""
+    """Form of an operator that is not computed here; the text says which."""
 
 
 def outputs_of(
     node: NodeProto, inputs: Sequence[Array | None], tensors: Mapping[str, Array], opset: int
 ) -> list[Array]:
-    """Compute a node of an operator that is folded, by its version in an opset.
+    """Return the outputs of a node of an operator that is folded, by its version in an opset.
 
     inputs
-        By position; None where one is left out.
+        By position; None for an absent one.
     tensors
         Arrays of those attributes that hold tensors.
 
-    Raises NotFolded, and whatever comes of inputs that do not fit.
+    Raise NotFolded, and any error of onnx.reference for inputs that do not fit.
     """
     there = [array for array in inputs if array is not None]
     if not inputs or inputs[0] is None:
@@ -68,7 +68,7 @@ def outputs_of(
         value = tensors.get("value", np.zeros(1, np.float32))
         return [np.broadcast_to(value.reshape(()), tuple(int(n) for n in inputs[0]))]
     # Whole numbers that are an attribute or, in later versions, an input.
-    if node.op_type == "Unsqueeze":  # which onnx.reference does not do for several axes that are an attribute
+    if node.op_type == "Unsqueeze":  # onnx.reference fails for several axes in an attribute
         axes = attributes.get("axes", ()) if len(there) < 2 else there[1].ravel()
         return [np.expand_dims(inputs[0], tuple(int(axis) for axis in axes))]
     if node.op_type == "Split":
@@ -80,14 +80,14 @@ def outputs_of(
     if node.op_type in _QUANTIZING:
         _require_plain_codec(there)
         opset = max(opset, _QUANTIZING_OPSET)
-    from onnx.reference import ReferenceEvaluator  # which takes seconds to load
+    from onnx.reference import ReferenceEvaluator  # takes seconds to import
 
     given = dict(zip((name for name in node.input if name), there, strict=True))
     return [np.asarray(output) for output in ReferenceEvaluator(node, opsets={"": opset}).run(None, given)]
 
 
 def _cast(array: Array, to: Any) -> Array:
-    if not isinstance(to, int):  # version 1 has a name there
+    if not isinstance(to, int):  # version 1 has the type's name
         raise NotFolded("is of version 1")
     kind = ml_dtypes.bfloat16 if to == TensorProto.BFLOAT16 else helper.tensor_dtype_to_np_dtype(to)
     if np.dtype(kind).kind not in "fiub" and kind is not ml_dtypes.bfloat16:
@@ -96,7 +96,7 @@ def _cast(array: Array, to: Any) -> Array:
 
 
 def _require_plain_codec(inputs: Sequence[Array]) -> None:
-    """Raise NotFolded for levels that are no integers, and for a scale for each block."""
+    """Raise NotFolded for levels that are not integers, and for scales by block."""
     if any(array.ndim > 1 for array in inputs[1:]):
         raise NotFolded("has a scale for each block")
     if any(array.dtype.kind not in "iu" for array in inputs[2:]):
@@ -104,7 +104,7 @@ def _require_plain_codec(inputs: Sequence[Array]) -> None:
 
 
 def bytes_of_result(op_type: str, inputs: Sequence[Array | None]) -> float:
-    """Return at most how many bytes the outputs of an operator take; looked at before anything is computed."""
+    """Return an upper bound of the bytes of an operator's outputs, to check before it is computed."""
     there = [array for array in inputs if array is not None]
     if not there:
         return 0.0

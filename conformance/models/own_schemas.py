@@ -1,7 +1,7 @@
-"""Shape inference for described operators of other domains than ONNX's, which onnx knows nothing of.
+"""Shape inference for described operators of domains other than ONNX's, which onnx does not know.
 
-Without it the types of all that comes behind such a node are unknown: in a model of the Qwen3.5 kind those of all
-queries and keys.
+Without it the types of all tensors after such a node are unknown: in a model of the Qwen3.5 kind, those of all queries
+and keys.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ...reference.documents.operators import document_of, versions_of
 from ...reference.operators.described import DescribedOperator
 
 _TYPES = [f"tensor({name})" for name in ("float", "float16", "bfloat16", "double", "int8", "uint8", "int32", "int64")]
-"""Types that rules of their own look at: a node of any other is left alone."""
+"""Types for which rules are implemented: a node with any other is left out."""
 
 
 @contextmanager
 def own_schemas() -> Iterator[None]:
-    """Register schemas of these operators with onnx meanwhile.
+    """Register schemas of these operators with onnx within the context.
 
-    onnx's registry belongs to the whole process, and onnx.reference refuses to load while two domains have an operator
-    of one name.
+    onnx's registry belongs to the whole process, and onnx.reference cannot be imported while two domains have an
+    operator of the same name.
     """
     schemas = _schemas()
     for schema in schemas:
@@ -42,7 +42,7 @@ def own_schemas() -> Iterator[None]:
 
 @cache
 def _schemas() -> tuple[OpSchema, ...]:
-    if not hasattr(OpSchema, "set_type_and_shape_inference_function"):  # an older onnx: the types stay unknown
+    if not hasattr(OpSchema, "set_type_and_shape_inference_function"):  # with an older onnx, the types stay unknown
         return ()
     schemas = []
     for version in _versions():
@@ -100,7 +100,7 @@ def _infer(version: OperatorVersion, context: Any) -> None:
     types = {version.inputs[i]: context.get_input_type(i).tensor_type for i in there}
     dimensions: dict[str, Any] = {}
     sizes = {size: value for size, name in version.rules.sizes.items() if isinstance(value := chosen(name), int)}
-    for _ in range(2):  # a factor may be known only behind the extent that it is part of
+    for _ in range(2):  # a factor may be known only after the extent that it is part of
         for name, type in types.items():
             extents = version.tensors[name].options(len(type.shape.dim), layout)
             for options, dimension in zip(extents, type.shape.dim, strict=False):
@@ -112,7 +112,7 @@ def _infer(version: OperatorVersion, context: Any) -> None:
                         sizes.setdefault(options[0].size, size)
     for number, name in enumerate(version.outputs[: context.get_num_outputs()]):
         kind = version.kind_of(name)
-        # A kind without inputs has the type of the first one.
+        # A type parameter without inputs has the type of the first one.
         alike = [type for other, type in types.items() if version.kind_of(other) == kind] or [*types.values()]
         made = TypeProto()
         made.tensor_type.elem_type = alike[0].elem_type

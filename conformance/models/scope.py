@@ -1,4 +1,4 @@
-"""Names and what stands behind them: the main graph, the graphs inside its nodes, the calls of its local functions.
+"""Names and their origins: the main graph, the graphs inside its nodes, the calls of its local functions.
 
 A scope is one of these. Every call of a function has a scope of its own, since its inputs and attributes differ from
 call to call.
@@ -18,18 +18,18 @@ from .content import ModelContent, ModelError
 from .tensor_type import UNKNOWN, Type, type_from
 
 MOST_CALLS = 2000
-"""Calls of local functions that are followed: functions that call each other twice grow beyond any bound."""
+"""Limit of the calls of local functions: functions that call each other twice grow without bound."""
 
 _LONGEST_NAME = 200
 
 
 def domain_of(text: str) -> str:
-    """Return the one name of a domain: ONNX's own has two."""
+    """Return the canonical name of a domain: ONNX's own has two."""
     return "" if text == "ai.onnx" else text
 
 
 def shown_name(text: str) -> str:
-    """Return a name of a model as printable text of one line, cut at a bound."""
+    """Return a name of a model as printable text of one line, cut to a maximum length."""
     return one_line(text, _LONGEST_NAME)
 
 
@@ -50,7 +50,7 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
-    """Yield the names that nodes take, and those that the graphs inside them take or return."""
+    """Yield the names that nodes read, and those that the graphs inside them read or return."""
     for node in nodes:
         yield from node.input
         for attribute in node.attribute:
@@ -75,10 +75,10 @@ def key_of(function: FunctionProto) -> FunctionKey:
 
 @dataclass(frozen=True)
 class Owner:
-    """The node that a scope belongs to: that holds its graph, or calls its function.
+    """The node that owns a scope: it holds the scope's graph, or calls its function.
 
     attribute
-        Where the graph stands; empty for a call.
+        The attribute with the graph; empty for a call.
     """
 
     scope: Scope
@@ -87,10 +87,10 @@ class Owner:
 
 
 class Model:
-    """The knowledge that all scopes of a model share.
+    """Data that all scopes of a model share.
 
     infer
-        Finds the types of all names of a scope.
+        Function that infers the types of all names of a scope.
     """
 
     def __init__(self, content: ModelContent, infer: Callable[[Scope], dict[str, Type]]) -> None:
@@ -102,12 +102,12 @@ class Model:
 
     @cached_property
     def expanded(self) -> float:
-        """The most nodes of a call, with those of the calls inside it; infinite where calls go in a circle."""
+        """Largest number of nodes of a call, with those of the calls inside it; infinite for recursive calls."""
         counts: dict[FunctionKey, float] = {}
 
         def count(key: FunctionKey) -> float:
             if key not in counts:
-                counts[key] = math.inf  # until it is known: for calls in a circle
+                counts[key] = math.inf  # until it is known: for recursive calls
                 nodes = [*all_nodes(self.functions[key].node)]
                 calls = [key_called(node) for node in nodes if self.function_of(node) is not None]
                 counts[key] = len(nodes) + sum(map(count, calls))
@@ -116,7 +116,7 @@ class Model:
         return max(map(count, self.functions), default=0)
 
     def function_of(self, node: NodeProto) -> FunctionProto | None:
-        """Return the local function that a node calls, None for an operator."""
+        """Return the local function that a node calls; None for an operator."""
         return self.functions.get(key_called(node)) if self.functions else None
 
 
@@ -124,23 +124,23 @@ class Scope:
     """One graph, or one call of a local function.
 
     path
-        Where it is: empty for the main graph, ``/decoder/If_1:then_branch`` for a graph inside a node.
+        Its path: empty for the main graph, ``/decoder/If_1:then_branch`` for a graph inside a node.
     kind
-        What it is in words, for a person: ``the graph``, ``the body of Loop``.
+        Its description for a person: ``the graph``, ``the body of Loop``.
     parent
-        The scope whose names are seen from here; None for the main graph and for functions.
+        The scope whose names are visible here; None for the main graph and for functions.
     owner
         The node that it belongs to; None for the main graph.
     bindings
-        For a call, by the function's input the scope and the name that it is called with.
+        For a call, by the function's input, the scope and the name of the argument.
     calling
-        Names of the functions that are being called.
+        Names of the functions whose calls enclose it.
     declared
-        Types that inputs of this graph are declared to have.
+        Declared types of this graph's inputs.
     claims
-        Types that the file claims for names inside: nobody is held to them.
+        Types that the file declares for names inside; they may be wrong.
     illegal
-        Numbers of nodes that break their documents: of what they give no shape is known.
+        Numbers of nodes that violate their documents: the shapes of their outputs are unknown.
     """
 
     def __init__(
@@ -179,17 +179,17 @@ class Scope:
 
     @cached_property
     def producers(self) -> dict[str, tuple[int, int]]:
-        """The number of the node that gives a name here, and of its output, by name."""
+        """Number of the node that computes a name here, and of its output, by name."""
         return {name: (k, o) for k, node in enumerate(self.nodes) for o, name in enumerate(node.output) if name}
 
     @cached_property
     def read(self) -> frozenset[str]:
-        """The names that something takes: a node, a graph inside one, or the graph's outputs."""
+        """Names that are read by a node, by a graph inside one, or as an output of the graph."""
         return frozenset({*self.consumers, *self.outputs})
 
     @cached_property
     def consumers(self) -> dict[str, list[int]]:
-        """The numbers of the nodes that take a name, by themselves or in a graph inside them."""
+        """Numbers of the nodes that read a name, themselves or in a graph inside them, by name."""
         consumers: dict[str, list[int]] = {}
         for number, node in enumerate(self.nodes):
             for name in {*node.input}.union(*(inner.read for _, inner in self.inner(number))):
@@ -198,7 +198,7 @@ class Scope:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The unique names of nodes in paths: a node's own, or its operator and number."""
+        """Unique names of nodes in paths: a node's own, or its operator and number."""
         taken: dict[str, int] = {}
         labels = []
         for number, node in enumerate(self.nodes):
@@ -209,34 +209,37 @@ class Scope:
 
     @cached_property
     def types(self) -> dict[str, Type]:
-        """The types of all names here that shape inference finds."""
+        """Inferred types of all names here."""
         return self.model.infer(self)
 
     def distrust(self, number: int) -> None:
-        """Let nothing follow from what an illegal node gives: its fault would be told of those behind."""
+        """Treat the outputs of an illegal node as unknown.
+
+        Otherwise its error would be reported again for the nodes behind it.
+        """
         self.illegal.add(number)
         self.__dict__.pop("types", None)
 
     def path_of(self, number: int) -> str:
-        """Return the path of the node of that number."""
+        """Return the path of a node by its number."""
         return f"{self.path}/{self.labels[number]}"
 
     def defines(self, name: str) -> bool:
-        """Tell whether a name is given here, rather than seen from outside."""
+        """Return whether a name is defined here, and not in an outer scope."""
         given = (self.initializers, self.producers, self.declared, self.bindings, self.sparse)
         return any(name in names for names in given)
 
     def home_of(self, name: str) -> Scope | None:
-        """Return the scope that gives a name, from here outwards; None where nothing does."""
+        """Return the scope that defines a name, from here outwards; None if there is none."""
         scope: Scope | None = self
         while scope is not None and not scope.defines(name):
             scope = scope.parent
         return scope
 
     def origin_of(self, name: str) -> tuple[Scope, str] | None:
-        """Return the scope that gives a name, outwards and through calls of functions, and its name there.
+        """Return the scope that defines a name, outwards and through calls of functions, and its name there.
 
-        None where nothing gives it.
+        None if it is not defined.
         """
         home = self.home_of(name)
         while home is not None and name in home.bindings:
@@ -245,9 +248,9 @@ class Scope:
         return None if home is None else (home, name)
 
     def producer_of(self, name: str) -> tuple[Scope, int] | None:
-        """Return the scope and number of the node that gives a name, found as its origin is.
+        """Return the scope and number of the node that computes a name, found by `origin_of`.
 
-        None for what is fed or held.
+        None for inputs and initializers.
         """
         origin = self.origin_of(name)
         if origin is None or origin[1] not in origin[0].producers:
@@ -255,7 +258,7 @@ class Scope:
         return origin[0], origin[0].producers[origin[1]][0]
 
     def type_of(self, name: str) -> Type:
-        """Return the type of a name, seen from here, as far as it is known."""
+        """Return the known part of the type of a name, seen from here."""
         origin = self.origin_of(name)
         if origin is None:
             return UNKNOWN
@@ -292,7 +295,7 @@ class Scope:
     def call(self, number: int) -> Scope | None:
         """Return the scope of the local function that a node calls; None for an operator.
 
-        Raises ModelError where functions call themselves, or each other too often.
+        Raise ModelError if functions call themselves, or there are too many calls.
         """
         if number in self._call:
             return self._call[number]
@@ -324,7 +327,7 @@ class Scope:
 def _bound(function: FunctionProto, call: NodeProto) -> list[NodeProto]:
     """Return the nodes of a function with the attributes of a call.
 
-    An attribute that the call does not give and that has no default is left out.
+    An attribute without a value in the call and without a default is left out.
     """
     given = {a.name: a for a in getattr(function, "attribute_proto", ())}
     given.update((a.name, a) for a in call.attribute)

@@ -1,4 +1,4 @@
-"""Types of tensors before they are there: element type and shape, as far as they are known."""
+"""Types of tensors before the model runs: element type and shape, as far as they are known."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from onnx import TensorShapeProto, TypeProto
 
 Dimension = int | str | None
-"""An extent, the name of one, or nothing known."""
+"""Extent: a number, a name, or None if it is unknown."""
 
 
 @dataclass(frozen=True)
 class Type:
-    """The type of a tensor before it is there.
+    """The type of a tensor before the model runs.
 
     element
-        As ONNX numbers element types; None where it is not known.
+        ONNX's number of the element type; None if it is unknown.
     shape
-        None where not even the rank is known.
+        None if even the rank is unknown.
     certain
-        Whether it follows from inputs, constants and operators; else the file only claims it.
+        Whether it follows from inputs, constants and operators; otherwise the file only declares it.
     """
 
     element: int | None = None

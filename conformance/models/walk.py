@@ -1,4 +1,4 @@
-"""The nodes of a model, wherever they are: in the main graph, in the graphs inside its nodes, in its functions."""
+"""Traversal of all nodes of a model: in the main graph, in the graphs inside its nodes, and in its functions."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Located:
 
     @property
     def path(self) -> str:
-        """``/If_1:else_branch/decoder/LSTM_3``"""
+        """Its path: ``/If_1:else_branch/decoder/LSTM_3``."""
         return self.scope.path_of(self.number)
 
 
 def nodes_of(scope: Scope, wanted: Callable[[str, str], bool]) -> Iterator[Located]:
     """Yield the nodes of operators for which `wanted(domain, op_type)` holds, in the order of the model.
 
-    Every call of a function is looked into.
+    Every call of a function is searched.
 
-    Raises ModelError where functions call themselves, or each other too often.
+    Raise ModelError if functions call themselves, or there are too many calls.
     """
     holding = _functions_holding(scope, wanted)
     yield from _walked(scope, wanted, holding)
@@ -53,7 +53,7 @@ def _walked(scope: Scope, wanted: Callable[[str, str], bool], holding: frozenset
 
 
 def _functions_holding(scope: Scope, wanted: Callable[[str, str], bool]) -> frozenset[FunctionKey]:
-    """Return the local functions that hold such a node, directly or through calls; no others need a look."""
+    """Return the local functions with such a node, directly or through calls; the others need no search."""
     calls: dict[FunctionKey, set[FunctionKey]] = {}
     holding: set[FunctionKey] = set()
     for function in scope.model.functions.values():
