@@ -1,5 +1,7 @@
-"""Tests that run every command of README and docs on few cases. A command that needs something not installed here says
-so behind a #."""
+"""Tests that run every command of README and docs on few cases.
+
+A command that needs something not installed here says so behind a #.
+"""
 
 from __future__ import annotations
 

@@ -60,8 +60,7 @@ def text_of(name: str) -> str:
 
 
 def tree(*skipped: str) -> Iterator[Path]:
-    """Yield every file that belongs to the project; files that tools leave behind are not among them. Paths are
-    relative to the root."""
+    """Yield every file that belongs to the project, relative to its root, without files that tools leave behind."""
     for folder, names, files in os.walk(ROOT):
         here = Path(folder)
         names[:] = [
@@ -85,8 +84,10 @@ def shipped() -> list[Path]:
 
 @cache
 def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
-    """Return the imports of a module of a package: full name, and whether the import runs as soon as the module is
-    loaded."""
+    """Return the imports of a module of a package.
+
+    Each has its full name, and whether it runs as soon as the module is loaded.
+    """
     package = ["onnxspec", *path.parts[:-1]]
     module = ast.parse(text_of(str(path)))
     later = {id(n) for f in ast.walk(module) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
@@ -109,8 +110,10 @@ def modules(package: str) -> list[Path]:
 
 
 def package_of(name: str) -> str | None:
-    """Return the package that an import leads to. `import reference` would work in a checkout alone, so it counts as
-    well."""
+    """Return the package that an import leads to.
+
+    `import reference` would work in a checkout alone, so it counts as well.
+    """
     parts = name.split(".")
     first = parts[1] if parts[0] == "onnxspec" and len(parts) > 1 else parts[0]
     return first if first in PACKAGES else None
@@ -154,8 +157,10 @@ def test_shared_code_asks_an_operator_and_never_which_it_is() -> None:
 
 
 def test_shared_code_tells_operators_apart_by_no_letter_no_tensor_and_no_class() -> None:
-    """Shared code compares with no letter of a gate, and with no class of the cases of some operators. It compares with
-    a name that not all operators have only in modules of axes and in those of the table above."""
+    """Shared code compares with no letter of a gate, and with no class of the cases of some operators.
+
+    It compares with a name that not all operators have only in modules of axes and in those of the table above.
+    """
     names = [
         {name for v in versions_of(op) for form in [operator_version(op, v)]
          for name in (*form.attributes, *form.inputs, *form.outputs)}

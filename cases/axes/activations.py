@@ -58,8 +58,10 @@ def functions_of(operator: OperatorVersion) -> tuple[str, ...]:
 
 
 def _named(choose: Callable[[tuple[str, ...]], list[str]]) -> Callable[[Draft], None]:
-    """Return the change of a draft that sets activations, which `choose` derives from one direction's default
-    functions."""
+    """Return the change of a draft that sets activations.
+
+    `choose` derives them from one direction's default functions.
+    """
     return lambda draft: draft.attributes.update(activations=choose(cell_named(draft.operator.known_as).activations))
 
 
@@ -83,8 +85,10 @@ def _function_words(value: tuple[str, ...], instead: Collection[Any]) -> tuple[C
 
 
 def _simpler_functions(spec: Any) -> Iterator[Changes]:
-    """Yield cases without the list of functions, and with one function after the other replaced by its default, if no
-    coefficient then belongs to another function."""
+    """Yield cases without the list of functions, and cases with one function replaced by its default.
+
+    A function is replaced only if no coefficient then belongs to another function.
+    """
     names = spec.activations
     if names is None:
         return
@@ -107,8 +111,10 @@ _KEPT = {3: (0, 1, 2), 2: (0, 2), 1: (2,)}
 
 
 def _hard_functions(spec: Any) -> Changes:
-    """Return HardSigmoid, whose coefficients both have defaults, in place of functions with coefficients: one of these
-    may handle its coefficients wrongly."""
+    """Return HardSigmoid, whose coefficients both have defaults, in place of functions with coefficients.
+
+    One of these may handle its coefficients wrongly.
+    """
     if spec.activations is None or (spec.alpha is None and spec.beta is None):
         return {}
     indices = _KEPT[len(cell_named(spec.op).activations)]

@@ -254,8 +254,10 @@ def default_of(spec: Any, name: str) -> Any:
 
 
 def switch(name: str, **members: Any) -> Axis:
-    """Return the axis of a rare option, off by default. A case with it takes longer, or is skipped if a worker does not
-    declare it."""
+    """Return the axis of a rare option, off by default.
+
+    A case with it takes longer, or is skipped if a worker does not declare it.
+    """
     members = {"often": (*(False,) * 31, True), "share": 1 / 32, "marked": name, **members}
     return Axis(name=name, values=(False, True), rare=(True,), **members)
 

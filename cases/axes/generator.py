@@ -61,8 +61,10 @@ def integers(key: str, count: int, low: int, high: int) -> NDArray[np.int64]:
 
 
 def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> Array:
-    """Return numbers m * 2^(exponent - precision) with odd m, |m| < 2^precision: dense in (-2^exponent, 2^exponent),
-    never 0, each using all digits of the format."""
+    """Return numbers m * 2^(exponent - precision) with odd m, |m| < 2^precision.
+
+    They are dense in (-2^exponent, 2^exponent), never 0, and each uses all digits of the format.
+    """
     bits = bits_from(start_of(key), math.prod(shape))
     m = bits >> np.uint64(64 - precision)
     m |= _1

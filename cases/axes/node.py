@@ -327,8 +327,10 @@ def output_subsets(operator: OperatorVersion) -> tuple[tuple[str, ...], ...]:
 
 
 def _by_position(operator: OperatorVersion, wanted: Collection[str]) -> tuple[str, ...]:
-    """Return the wanted outputs, each at its position; empty strings stand for outputs before them that are not
-    wanted."""
+    """Return the wanted outputs, each at its position.
+
+    Empty strings stand for outputs before them that are not wanted.
+    """
     named = [name if name in wanted else "" for name in operator.outputs]
     while not named[-1]:
         named.pop()

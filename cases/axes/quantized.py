@@ -16,8 +16,10 @@ INTEGERS = ("u8", "s8", "u16", "s16")
 """Types of integers by sign and bits."""
 
 _FIRST_OPSET = 7
-"""Oldest opset whose models runtimes of quantized nodes accept; operators that it lacks are in com.microsoft's
-domain."""
+"""Oldest opset whose models runtimes of quantized nodes accept.
+
+Operators that it lacks are in com.microsoft's domain.
+"""
 
 _OUTPUTS = ("Y", "Y_h", "Y_c")
 

@@ -1,5 +1,7 @@
-"""Axes of the model around the node and of its sessions: constants, named sizes, runs before a case's own, other
-sessions beside it, and outputs held between them."""
+"""Axes of the model around the node and of its sessions.
+
+They are constants, named sizes, runs before a case's own, other sessions beside it, and outputs held between them.
+"""
 
 from __future__ import annotations
 
@@ -413,8 +415,10 @@ NEARLY = Axis(
 
 
 def nearly_own(part: str, own: Arrays, others: Arrays, fixed: frozenset[str], steps: int) -> Arrays:
-    """Return a case's inputs with one part replaced by that of other inputs; `fixed` ones stay. A whole row has `steps`
-    steps."""
+    """Return a case's inputs with one part replaced by that of other inputs.
+
+    Inputs in `fixed` stay. A whole row has `steps` steps.
+    """
     if part in CONSTANTS:
         return {**own, part: others[part]}
     if part == "lengths":
@@ -448,8 +452,10 @@ EVENTFUL: tuple[Axis, ...] = (REWEIGHED, NEARLY, WAVES, BESIDE, MANY, AFTER_REFU
 
 _NEIGHBOURS = ("twins", "last-step")
 _LONE = {**{axis.name: axis.values[0] for axis in EVENTFUL}, "held": "fixed", "constant": "weights"}
-"""Values that fields must have in cases with neighbours: events of sessions, and constants that change, are for single
-nodes."""
+"""Values that fields must have in cases with neighbours.
+
+Events of sessions, and constants that change, are for single nodes.
+"""
 
 
 def _lone_only(field: str, value: Any) -> Rule:

@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 from ...reference import OperatorVersion, document_of
 
 DUE = ("check", "load", "run")
-"""Phases of refusal: ``check`` needs only the operator's list of attributes, inputs, outputs and types; ``load`` the
-document and the model; ``run`` the values of the inputs."""
+"""Phases of refusal.
+
+``check`` needs only the operator's list of attributes, inputs, outputs and types; ``load`` the document and the model;
+``run`` the values of the inputs.
+"""
 
 Array = NDArray[Any]
 
@@ -108,8 +111,10 @@ def changed(name: str, change: Callable[[Array], Any]) -> Callable[[Draft], None
 
 
 def sized(name: str, axis: int, size: Callable[[int], int]) -> Callable[[Draft], None]:
-    """Return a change that cuts an input, or repeats it from its beginning, along an axis. An axis without length
-    raises IndexError."""
+    """Return a change that cuts an input, or repeats it from its beginning, along an axis.
+
+    An axis without length raises IndexError.
+    """
 
     def resized(array: Array) -> Array:
         length = array.shape[axis]

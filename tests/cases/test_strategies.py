@@ -1,5 +1,4 @@
-"""Tests of strategies: they draw all legal cases and no others, from the space of the profiles; they shrink, and check
-bounds."""
+"""Tests of strategies: they draw all legal cases of the profiles' space and no others, shrink, and check bounds."""
 
 from __future__ import annotations
 

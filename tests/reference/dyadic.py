@@ -44,8 +44,10 @@ def _last_digit(x: Array) -> NDArray[np.int64]:
 
 
 def _fits(magnitude: Array, digit: NDArray[np.int64], form: Format) -> Mask:
-    """Return the elements where a format has enough digits for every partial sum of terms, whose absolute values add up
-    to `magnitude` and whose last digit is at `digit`."""
+    """Return the elements where a format has enough digits for every partial sum of terms.
+
+    The absolute values of the terms add up to `magnitude`, and their last digit is at `digit`.
+    """
     last = np.maximum(digit, -2000).astype(np.float64)
     fits = magnitude <= np.exp2(np.minimum(form.precision + last, 1000.0))
     within: Mask = (magnitude <= form.largest) & (digit >= np.log2(form.least_subnormal))
@@ -150,8 +152,10 @@ class Proving:
         return self.exact(matrix.T)
 
     def product(self, x: Dyadic, weights: Dyadic) -> Dyadic:
-        """Return x (..., columns) times the transposed weight matrix: (..., rows), with all terms of each sum at
-        once."""
+        """Return x (..., columns) times the transposed weight matrix: (..., rows).
+
+        The proof takes all terms of each sum at once.
+        """
         x = x.settled()
         digit = (x.digit[..., np.newaxis] + weights.digit).min(axis=-2)
         whole = x.exact.all(axis=-1, keepdims=True) & weights.exact.all(axis=0)

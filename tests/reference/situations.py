@@ -41,8 +41,10 @@ def optional_of(op: str) -> tuple[str, ...]:
 
 
 def functions_of(op: str, *names: str) -> list[str]:
-    """Return as many of the names as a direction of the operator has activations; the last is repeated if there are too
-    few."""
+    """Return as many of the names as a direction of the operator has activations.
+
+    The last one is repeated if there are too few.
+    """
     count = len(CELLS[op].activations)
     return [*names, *names[-1:] * count][:count]
 
@@ -64,10 +66,10 @@ def inputs_for(
     scale: float = 1.0,
     seed: int = 0,
 ) -> dict[str, NDArray[Any]]:
-    """Return uniform numbers in (-scale, scale). Those of W and R are scaled down with the size, so that sums are about
-    1.
+    """Return uniform numbers in (-scale, scale).
 
-    Optional inputs that the operator does not have are left out.
+    Those of W and R are scaled down with the size, so that sums are about 1. Optional inputs that the operator does not
+    have are left out.
     """
     T, N, I, H = sizes
     rows, peepholes = len(CELLS[op].gates) * H, len(CELLS[op].peepholes) * H
@@ -109,8 +111,10 @@ def agreements(
 
 
 def worst_ratio(node: Node, inputs: Arrays, outputs: Arrays, accuracy: str = "standard") -> float:
-    """Return the largest |error|/radius under the interpretation that explains the outputs best; infinity for other
-    shapes."""
+    """Return the largest |error|/radius under the interpretation that explains the outputs best.
+
+    It is infinity for other shapes.
+    """
     worst = []
     for interpretations in Interpretations().alternatives(configure(node, inputs).open_questions):
         expectations = expect(node, inputs, outputs, accuracy, interpretations)

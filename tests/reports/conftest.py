@@ -73,8 +73,10 @@ def result(case: str, **fields: Any) -> dict[str, Any]:
 
 
 def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
-    """Return the results of a run with a pass, a known fault, a new one, a refusal, a broken convention and an
-    inconclusive case."""
+    """Return the results of a run with each kind of result.
+
+    They are a pass, a known fault, a new one, a refusal, a broken convention and an inconclusive case.
+    """
     rows = []
     for version in VERSIONS:
         for dtype in TYPES:

@@ -1,5 +1,4 @@
-"""Tests of run directories that are missing, incomplete, foreign or hostile: each costs one line, and the report covers
-the rest."""
+"""Tests of run directories that are missing, incomplete, foreign or hostile: each costs only one line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests of the diagnosis on pages: the fault of a finding, its conditions, faults beside it, and unexplained
-results."""
+"""Tests of the diagnosis on pages: a finding's fault, its conditions, faults beside it, and unexplained results."""
 
 from __future__ import annotations
 

@@ -130,8 +130,7 @@ def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: P
 
 
 def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: Path) -> None:
-    """The releases of the smaller run had the same cases. For the cases that only the larger run has, the results of
-    other releases are not known."""
+    """The other releases have no results for the cases that only the larger run has."""
     small = [{"version": version, "rows": sample_results()[:20]} for version in ("1.0", "1.1")]
     rows = [row | {"target": f"t{entry['version']}"} for entry in small for row in entry["rows"]]
     info = sample_info(rows)

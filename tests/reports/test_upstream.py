@@ -1,5 +1,4 @@
-"""Tests of the reports to upstream projects: an issue whose script shows the finding, and a node test that onnx
-runs."""
+"""Tests of the reports to upstream projects: an issue with a script, and a node test that onnx runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""``python -m tests.toy.raising``: the toy operator with code that raises at several points, by the steps T of a
-case."""
+"""``python -m tests.toy.raising``: the toy operator with code that raises at several points.
+
+The steps T of a case select the point.
+"""
 
 from __future__ import annotations
 

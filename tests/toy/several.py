@@ -20,8 +20,10 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def commands(module: str, *several: tuple[str | Path, ...]) -> list[dict[str, Any]]:
-    """Return the exit codes and the printed texts of commands in a process that runs a module like this one. No command
-    may end with a traceback."""
+    """Run commands in a process of a module like this one, and return their exit codes and printed texts.
+
+    No command may end with a traceback.
+    """
     done = subprocess.run(
         [sys.executable, "-m", module], cwd=ROOT, capture_output=True, text=True, check=False,
         input=json.dumps([[*map(str, arguments)] for arguments in several]),

@@ -1,5 +1,4 @@
-"""Tests of an operator in a distribution of its own: it is known once that is installed, and left out with one line if
-it is broken."""
+"""Tests of an operator in a distribution of its own: known once that is installed, left out if it is broken."""
 
 from __future__ import annotations
 
@@ -94,8 +93,7 @@ def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
 
 
 def test_what_does_not_go_together_is_left_out_whole(tmp_path: Path) -> None:
-    """A violation without a clause, and a clause table that cannot be read, each exclude their operator. The other
-    operators stay available."""
+    """A violation without a clause, and a clause table that cannot be read, each exclude only their operator."""
     site = tmp_path / "site"
     _documented(installed(site, "leaky_operator"), ("attributes.decay", "attribute.decay"))
     _documented(

@@ -1,5 +1,4 @@
-"""Tests of an exception in an operator's own code: only the case in which it is raised is lost, the report says where,
-and the case does not pass."""
+"""Tests of an exception in an operator's own code: it costs one case, and the report says where it was raised."""
 
 from __future__ import annotations
 

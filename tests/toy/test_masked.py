@@ -1,5 +1,4 @@
-"""Tests of a richer invented operator: directions, a mask, functions, a second output, a base and a question of its
-own."""
+"""Tests of a richer invented operator: directions, a mask, functions, a second output, a base and a question."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests of an operator without steps, whose outputs have axes of their own: reports of wrong results name these
-axes."""
+"""Tests of an operator without steps, whose outputs have axes of their own, which reports name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Tests of axes of quantized cases: the effect of each on levels, codecs and the model. onnxruntime computes all of
-them correctly."""
+"""Tests of axes of quantized cases: the effect of each on levels, codecs and the model.
+
+onnxruntime computes all of the cases correctly.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests of ExtendedLSTM's profile: pinned and unique, its legal cases are legal, and every forbidden model violates the
-clause that it names."""
+"""Tests of ExtendedLSTM's profile: pinned, unique, and with legal and forbidden cases that are what they claim."""
 
 from __future__ import annotations
 
@@ -36,8 +35,10 @@ def test_ids_are_unique_and_safe() -> None:
 
 
 def test_core_stays_within_what_device_compilers_can_bear() -> None:
-    """The limit for all operators together is 1,800 cases in 700 models; this is the rest beside ONNX's operators. All
-    forbidden models share one legal companion."""
+    """The limit for all operators together is 1,800 cases in 700 models; ONNX's operators leave this rest.
+
+    All forbidden models share one legal companion.
+    """
     trials = [trial for spec in CORE for trial in build_case(spec).trials if trial.violation is None]
     assert len(CORE) <= 137
     assert len({trial.model for trial in trials}) <= 32

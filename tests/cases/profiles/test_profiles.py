@@ -40,8 +40,7 @@ def test_smoke_is_small_and_part_of_core() -> None:
 
 
 def test_core_stays_within_what_device_compilers_can_bear() -> None:
-    """Companions are models too. Forbidden models are refused before they are compiled, but their legal companions
-    count."""
+    """Companions of forbidden models are compiled, so they count; the forbidden models are refused before."""
     trials = [trial for spec in CORE for case in [build_case(spec)] for trial in (case.trial, case.companion) if trial]
     models = {trial.model for trial in trials if trial.violation is None}
     assert len(CORE) <= 1663
@@ -140,8 +139,7 @@ def test_every_case_without_y_has_a_companion_with_everything() -> None:
 
 
 def test_data_is_dense_and_full_width() -> None:
-    """A swap of gates must show: no two numbers of a weight tensor are equal, and all digits of the format are in
-    use."""
+    """A swap of gates must show: the numbers of a weight tensor all differ, and use all digits of the format."""
     spec = CaseSpec("LSTM", 14, T=4, N=3, I=5, H=6, bias=True, initial="all", peepholes=True)
     for name, array in build_case(spec).trial.feeds[0].inputs.items():
         assert len(np.unique(array)) == array.size, name

@@ -1,5 +1,4 @@
-"""Tests of random cases: they are legal, the same everywhere, and within the part of the space that they are drawn
-from."""
+"""Tests of random cases: they are legal, the same everywhere, and within the requested part of the space."""
 
 import itertools
 from typing import Any

@@ -84,8 +84,10 @@ def test_padding_alone_is_nan() -> None:
 
 
 def test_what_is_constant_is_judged_as_the_model_holds_it() -> None:
-    """Otherwise a correct runtime would fail for using the numbers that it got. The test covers axes that draw numbers,
-    in sessions of several runs, with each input that may be constant."""
+    """Otherwise a correct runtime would fail for using the numbers that it got.
+
+    The test covers axes that draw numbers, in sessions of several runs, with each input that may be constant.
+    """
     space = space_of(operator_version("LSTM", 14))
     names = ("constant", "zeros", "data")
     drawn = itertools.product(*((*space[name].values, *space[name].rare) for name in names))

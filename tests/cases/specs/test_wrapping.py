@@ -33,8 +33,10 @@ SPECS = [
 
 
 def what_the_node_gets(trial: Trial, fed: Any) -> dict[str, Any]:
-    """Return the inputs of the last node by formal name. The nodes before it are computed by the operators'
-    documents."""
+    """Return the inputs of the last node by formal name.
+
+    The nodes before it are computed by the operators' documents.
+    """
     model = onnx.load_model_from_string(trial.model)
     *before, node = model.graph.node
     assert node.op_type == trial.node.op_type

@@ -45,8 +45,7 @@ def test_a_interpretation_that_only_another_one_opens_is_touched() -> None:
 
 @pytest.mark.parametrize(("op", "version"), [("LSTM", 14), ("GRU", 14), ("RNN", 1), ("DynamicQuantizeLSTM", 1)])
 def test_interpretations_that_come_to_the_same_are_one_reading(op: str, version: int) -> None:
-    """Readings differ in the resolved configuration of a node, and each combination has the configuration of one
-    reading."""
+    """Readings differ in the resolved configuration of a node, and every combination is equal to one reading."""
     named = [field.name for field in fields(Configuration) if field.name not in ("lengths", "open_questions")]
     saved = 0
     for spec, open_questions in opened(op, version)[::3]:

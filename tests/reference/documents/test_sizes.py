@@ -1,5 +1,4 @@
-"""Tests of the sizes of a node, from the shapes of its inputs: affine extents, factors from attributes,
-alternatives."""
+"""Tests of the sizes of a node from its inputs' shapes: affine extents, factors from attributes, alternatives."""
 
 from __future__ import annotations
 

@@ -91,8 +91,10 @@ _BACKWARD = {
 
 @cache
 def activations_of(chosen: str, op: str, both: bool) -> Mapping[str, Any]:
-    """Return the fields of a case for the named set, with another one in the backward direction of a bidirectional
-    node."""
+    """Return the fields of a case for the named set.
+
+    In a bidirectional node, the backward direction has another set.
+    """
     names = [chosen, _BACKWARD[chosen]] if both else [chosen]
     sets = [ACTIVATION_SETS[name].of(len(cell_named(op).activations)) for name in names]
     alpha = sum((s.alpha for s in sets), ())

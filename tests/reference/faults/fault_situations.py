@@ -168,8 +168,10 @@ def situation(name: str, op: str, kind: str) -> Case | None:
 
 
 def names_of(op: str) -> list[str]:
-    """Return all situations, then all again with other numbers: in coarse types, some draws do not show a small
-    error."""
+    """Return all situations, then all again with other numbers.
+
+    In coarse types, some draws do not show a small error.
+    """
     names = [*SITUATIONS, *LAST_FUNCTIONS, "taken", "long-sums", "rich-oldest", "plain-oldest"]
     return [*names, *(f"{name}#{seed}" for seed in (1, 2, 3) for name in names)]
 
@@ -186,8 +188,10 @@ def conforming(name: str, op: str, kind: str) -> tuple[Outputs, ...]:
 
 
 def discrimination(fault: Fault, name: str, op: str, kind: str, *, conventions: bool = False) -> float:
-    """Return the largest |value with the fault - expected value| / (2 x radius), by the interpretation that explains it
-    best; infinity for errors that are not numeric."""
+    """Return the largest |value with the fault - expected value| / (2 x radius).
+
+    It is that of the interpretation that explains the outputs best; infinity for errors that are not numeric.
+    """
     case = situation(name, op, kind)
     assert case is not None
     memory: dict[str, Any] = {}

@@ -1,5 +1,4 @@
-"""Tests of hypotheses: every fault can be tried; a bug in one surfaces; faults that exclude each other predict
-nothing."""
+"""Tests of hypotheses: every fault can be tried, bugs surface, and faults that exclude each other predict nothing."""
 
 from __future__ import annotations
 
@@ -20,8 +19,10 @@ from .fault_situations import names_of, situation
 
 
 def observed(fault: Fault, op: str, name: str) -> RecurrentObservation | None:
-    """Return the outputs of a target with a fault in a situation; None if the fault cannot occur, or changes
-    nothing."""
+    """Return the outputs of a target with a fault in a situation.
+
+    None if the fault cannot occur, or changes nothing.
+    """
     case = situation(name, op, "float32")
     if case is None or not fault.applies(op, case.spec.version, "float32"):
         return None
@@ -108,8 +109,7 @@ def test_a_fault_that_plain_numbers_alone_can_make_explains_what_it_does() -> No
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 def test_what_gives_outputs_another_form_says_so(op: str) -> None:
-    """A fault that changes the form of outputs must be declared as such, because no other fault can be computed on top
-    of it."""
+    """Only faults of the form layer change the form of outputs: no other fault can be computed on top of them."""
     specs = [s for s in profile("smoke", op, 14) if not s.illegal and s.T * s.N * s.H < 200]
     for spec in sorted(specs, key=lambda s: (s.layout, bool(s.reruns), s.T != s.N), reverse=True)[:3]:
         trial = build_case(spec).trial

@@ -1,5 +1,4 @@
-"""Tests that wrong values lie far outside the radius: for every fault, in every operator and type that it applies
-to."""
+"""Tests that wrong values lie far outside the radius, for every fault in every operator and type."""
 
 from __future__ import annotations
 
@@ -37,8 +36,10 @@ OF_SESSIONS = {
 
 
 def _best(fault: Fault, op: str, kind: str, first: str | None) -> tuple[float, str | None]:
-    """Return the discrimination of the first situation in which it is enough, or else the largest, and the situation's
-    name. `first` is tried first."""
+    """Return the discrimination of the first situation in which it is enough, and the situation's name.
+
+    If it is nowhere enough, it is the largest one. `first` is tried first.
+    """
     best: tuple[float, str | None] = 0.0, None
     for name in [*([first] if first else []), *names_of(op)]:
         case = situation(name, op, kind)
@@ -53,14 +54,15 @@ def _best(fault: Fault, op: str, kind: str, first: str | None) -> tuple[float, s
 
 
 def _fine_and_coarse(fault: Fault) -> list[str]:
-    """Return one type of a fault that rounds finely and one that rounds coarsely, or all its types if it has
-    neither."""
+    """Return the types of a fault that are in FINE_AND_COARSE, or all its types if none is."""
     return [kind for kind in fault.types if kind in FINE_AND_COARSE] or list(fault.types)
 
 
 def _judged() -> Iterator[Any]:
-    """Yield every fault in each of its operators with all types (``long``), and in one of these operators, in rotation,
-    with two types."""
+    """Yield every fault in each of its operators with all types (``long``).
+
+    Also yield it in one of these operators, in rotation, with two types.
+    """
     for number, fault in enumerate(JUDGED):
         ops = [op for op in fault.operators if op in OPERATORS]
         for position, op in enumerate(ops if fault.id not in OF_SESSIONS else []):

@@ -143,8 +143,7 @@ def test_outputs_of_units_that_whole_blocks_leave_over() -> None:
 
 
 def test_operators_without_a_cell_have_scopes() -> None:
-    """ExtendedLSTM has scopes for one direction, and for one tensor that is quantized wrongly; its only output is no
-    scope."""
+    """ExtendedLSTM has scopes for one direction and for one wrongly quantized tensor, but none for its only output."""
     spec = next(s for s in profile("core", "ExtendedLSTM", 1) if s.T > 1 and not s.illegal and s.w[1] != 32768)
     trial = build_case(spec).trial
     inputs = trial.feeds[0].inputs

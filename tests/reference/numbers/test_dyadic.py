@@ -1,5 +1,4 @@
-"""Tests of proofs of exactness: no kernel rounds a number that is called exact, and a number that some kernel rounds is
-not called exact."""
+"""Tests of proofs of exactness: a number is called exact if, and only if, no kernel rounds it."""
 
 import numpy as np
 from hypothesis import given, settings

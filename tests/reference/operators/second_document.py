@@ -117,8 +117,7 @@ def functions(
     betas = [float(np.float32(value)) for value in attributes.get("activation_beta", ())]
 
     def take(name: str, given: list[float], defaults: Mapping[str, float]) -> Any:
-        """Return the alpha (beta) of an activation: the next one in the list, or its default, or None if it has
-        none."""
+        """Return the alpha (beta) of an activation: the next one in the list, or its default, or None without one."""
         value = defaults.get(name)
         if given and (value is not None or not choices.alpha_per_user):
             value = given.pop(0)

@@ -57,8 +57,10 @@ class Parameters:
     transpose_r: bool
 
     def argument(self, gate: str, unit: int, xt: Sequence[Any], hidden: Sequence[Any]) -> Any:
-        """Return ``Xt*(W^T) + Ht-1*(R^T) + Wb + Rb`` of one unit of a gate: W[iofc], R[iofc], B = [Wb[iofc],
-        Rb[iofc]]."""
+        """Return ``Xt*(W^T) + Ht-1*(R^T) + Wb + Rb`` of one unit of a gate.
+
+        The order of blocks is W[iofc], R[iofc], B = [Wb[iofc], Rb[iofc]].
+        """
         size, d = len(hidden), self.direction
         block = "iofc".index(gate) * size
         total = mpmath.mpf(0)

@@ -1,5 +1,4 @@
-"""Tests of the reference against the second derivation, over random legal configurations of every version of every
-operator."""
+"""Tests of the reference against the second derivation, over random legal configurations of all versions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests of CausalConvWithState: values by hand, bounds that conforming kernels keep, nodes that its document
-forbids."""
+"""Tests of CausalConvWithState: values by hand, bounds that conforming kernels keep, and forbidden nodes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests of DynamicQuantizeLSTM: its reference against an independent derivation, step by step in float32 like
-kernels."""
+"""Tests of DynamicQuantizeLSTM against an independent derivation, step by step in float32 like kernels."""
 
 from typing import Any
 
@@ -50,8 +49,10 @@ def drawn(seed: int, **given: Any) -> tuple[Node, dict[str, Array]]:
 
 
 def levels(number: Array, among: Array | None = None) -> Array:
-    """Return numbers after DynamicQuantizeLinear and DequantizeLinear, all in float32, with the range of `among` or
-    their own."""
+    """Return numbers after DynamicQuantizeLinear and DequantizeLinear, all in float32.
+
+    The range is that of `among`, or of the numbers themselves.
+    """
     ranged = number if among is None else among
     low, high = np.minimum(ranged.min(initial=0), 0), np.maximum(ranged.max(initial=0), 0)
     scale = np.float32((high - low) / np.float32(255)) if high > low else np.float32(1)

@@ -52,8 +52,10 @@ def expect_of_both(
     h: float,
     c: float,
 ) -> None:
-    """Check H and C of the reference and of the second derivation, each with its own name of the other
-    interpretation."""
+    """Check H and C of the reference and of the second derivation.
+
+    Each gets the other interpretation by its own name.
+    """
     expect(run_reference(attributes, inputs, interpretations), h=h, c=c)
     expect(second_lstm(attributes, inputs, choices), h=h, c=c)
 
@@ -76,8 +78,10 @@ def unit(
     c0: float | None = None,
     length: int | None = None,
 ) -> Arrays:
-    """Return inputs of one sequence, one input and one unit; gates in the order i, o, f, c, peepholes in the order i,
-    o, f."""
+    """Return inputs of one sequence, one input and one unit.
+
+    Gates are in the order i, o, f, c, peepholes in the order i, o, f.
+    """
     inputs: Arrays = {
         "X": np.array(x, dtype=np.float64).reshape(-1, 1, 1),
         "W": np.array(w, dtype=np.float64).reshape(1, 4, 1),

@@ -17,8 +17,10 @@ FAULT = next(iter(FAULTS.values()))
 
 
 def predicted(clause: str, returned: float) -> Predicted:
-    """Return the prediction for one element, which is 0 by the document and 1 with a fault according to `clause`, and
-    of which a target returned `returned`."""
+    """Return the prediction for one element, of which a target returned `returned`.
+
+    The element is 0 by the document and 1 with a fault, according to `clause`.
+    """
 
     def expect(*given: Any) -> list[Expectation]:
         faults: tuple[Fault, ...] = given[5] if len(given) > 5 else ()

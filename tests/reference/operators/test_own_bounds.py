@@ -1,5 +1,4 @@
-"""Tests of bounds from an operator that somebody else adds: invalid bounds are refused, and too wide bounds prove
-nothing."""
+"""Tests of bounds from an external operator: invalid ones are refused, and too wide ones prove nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests of nodes: what each version defines is accepted, all else is refused, and nothing is accepted and then
-ignored."""
+"""Tests of nodes: definitions of each version are accepted, all else is refused, and nothing is ignored."""
 
 from typing import Any
 

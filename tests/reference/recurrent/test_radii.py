@@ -400,8 +400,7 @@ def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str, op: str) 
 @pytest.mark.parametrize("kind", TWO_TYPES)
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 200.0, 1e-37])
 def test_any_of_several_classes_holds_all_that_one_of_them_does(scale: float, kind: str, op: str) -> None:
-    """No radius is smaller, and no element less in doubt. So a violation of the union need not be tested against each
-    class."""
+    """The union's radii and undefined elements include those of each class, which need no tests of their own."""
     names = WIDER_PRESETS[kind]
     inputs = inputs_for(kind, (3, 2, 5, 6), op=op, optional=optional_of(op), lengths=[3, 2], scale=scale)
     coefficients = {"activation_alpha": [0.7, -1.5, 0.1], "activation_beta": [0.4, 0.3, 1.5]}

@@ -1,5 +1,4 @@
-"""Tests of relations between two evaluations of any legal node: of every operator and version, as strategies draw
-them."""
+"""Tests of relations between two evaluations of any legal node that strategies draw."""
 
 from __future__ import annotations
 
@@ -44,8 +43,10 @@ def assert_same(found: Arrays, expected: Arrays) -> None:
 
 
 def axes(name: str, layout: int) -> str:
-    """Return the axes of a tensor, by the documents' letters; D for num_directions, a dot for an axis that is not
-    needed here."""
+    """Return the axes of a tensor, by the documents' letters.
+
+    D is num_directions, a dot an axis that is not needed here.
+    """
     if name == "X":
         return ("TN.", "NT.")[layout]
     if name == "Y":

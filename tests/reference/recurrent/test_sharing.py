@@ -1,5 +1,4 @@
-"""Tests of sharing: parts that interpretations and classes of one node have in common are computed once, with the same
-results."""
+"""Tests of sharing: common parts of interpretations and classes are computed once, with the same results."""
 
 from __future__ import annotations
 

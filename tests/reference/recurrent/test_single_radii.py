@@ -1,5 +1,4 @@
-"""Tests of radii in float32, those of large nodes: wider than in float64 by their rounding at most, and nowhere
-smaller."""
+"""Tests of radii in float32, those of large nodes: nowhere smaller than in float64, and wider by rounding at most."""
 
 from __future__ import annotations
 

@@ -17,8 +17,10 @@ from onnxspec.reference.recurrent.expectation import Expectation, expect
 
 
 def returned(node, inputs, seed):
-    """Return outputs of a target: numbers that are right, nearly right or far off, with NaN and infinity among them
-    unless `seed` is 0."""
+    """Return outputs of a target: numbers that are right, nearly right or far off.
+
+    NaN and infinity are among them unless `seed` is 0.
+    """
     dtype = inputs["X"].dtype
     rng = np.random.default_rng(seed)
     outputs = {}

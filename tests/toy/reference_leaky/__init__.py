@@ -65,10 +65,10 @@ class Leak(Computed):
         return {"Y": Bounded(value, radius, allowed)}
 
     def radius(self, before: NDArray[Any], X: NDArray[Any], allowed: Budget, *, free: bool) -> NDArray[Any]:
-        """Return the error bound of each step: a product and a sum, each rounded once, and a state that may be wider
-        than its output.
+        """Return the error bound of each step.
 
-        If `free`, the bounds accumulate from the start, because the errors of earlier states are unknown.
+        A step has a product and a sum, each rounded once, and a state that may be wider than its output. If `free`, the
+        bounds accumulate from the start, because the errors of earlier states are unknown.
         """
         radius: NDArray[Any] = 3 * (allowed.unit * (np.abs(self.decay * before) + np.abs(X)) + allowed.floor)
         radius += (1 + abs(self.decay)) * allowed.input_floor

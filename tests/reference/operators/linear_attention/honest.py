@@ -1,8 +1,8 @@
-"""Conforming implementations of LinearAttention in the style of kernels: float32 inside, each with its own order of
-operations.
+"""Conforming implementations of LinearAttention in the style of kernels.
 
-A kernel takes a node and returns both outputs, rounded to their types. Kernels that work on one head at a time do so
-here as well, so they share only the meaning of the operands with the reference.
+They compute in float32, each with its own order of operations. A kernel takes a node and returns both outputs, rounded
+to their types. Kernels that work on one head at a time do so here as well, so they share only the meaning of the
+operands with the reference.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ LOG2_E = f32(1.4426950408889634)
 
 
 class Head:
-    """Numbers of one sequence and one key-value head in float32: q (G, T, d_k), k, g (T, d_k), v (T, d_v), b (T,), the
-    state S (d_k, d_v), and the arrays of the results."""
+    """Numbers of one sequence and one key-value head in float32.
+
+    They are q (G, T, d_k), k, g (T, d_k), v (T, d_v), b (T,), the state S (d_k, d_v), and the arrays of the results.
+    """
 
     def __init__(self, node: Attention, row: int, head: int, outputs: Outputs) -> None:
         d_k, d_v, G = node.d_k, node.d_v, node.reads // node.kv_num_heads
@@ -116,8 +118,10 @@ def _fused(h: Head) -> None:
 
 
 def _lanes(h: Head, width: int = 8) -> None:
-    """Compute step by step with the state transposed, sums in lanes, exponentials to base 2, and beta multiplied into
-    both sides."""
+    """Compute step by step with the state transposed and sums in lanes.
+
+    Exponentials have base 2, and beta is multiplied into both sides.
+    """
     state = h.S.T.copy()
     padded = -(-h.d_k // width) * width
 
@@ -144,8 +148,10 @@ def _lanes(h: Head, width: int = 8) -> None:
 
 
 def _decode(h: Head, tile: int = 4) -> None:
-    """Compute a fused decode: d_v in tiles like a grid of blocks, a state that is read and written once a step, and
-    outputs from partial sums over parts of d_k."""
+    """Compute a fused decode: d_v in tiles like a grid of blocks.
+
+    The state is read and written once a step, and outputs come from partial sums over parts of d_k.
+    """
     for at in range(0, h.d_v, tile):
         part = slice(at, at + tile)
         S = h.S[:, part].copy()
