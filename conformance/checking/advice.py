@@ -43,6 +43,6 @@ def workaround_for(topics: Iterable[str]) -> str:
 
     A topic is a feature or its description, or a clause without its operator.
     """
-    features = {words: feature for feature, words in WORDS.items()}
+    features = {description: feature for feature, description in WORDS.items()}
     found = (entry("workarounds", features.get(topic, topic).replace(" ", "-")) for topic in topics)
     return next(filter(None, found), "")

@@ -100,8 +100,8 @@ def _codec(formal: str, scope: Scope, node: NodeProto) -> Codec:
 
 def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
     """Yield, for each input, the DequantizeLinear that computes it, and the QuantizeLinear before that."""
-    for given in subject.inputs.values():
-        scope, name = given.scope, given.given
+    for source in subject.inputs.values():
+        scope, name = source.scope, source.given
         for name_of in (DEQUANTIZE, QUANTIZE):
             producer = scope.producer_of(name)
             if producer is None:
@@ -110,7 +110,7 @@ def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
             if not _is(node, name_of) or len(node.input) < 2:
                 break
             name = node.input[0]
-            yield _codec(given.name, scope, node)
+            yield _codec(source.name, scope, node)
 
 
 def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:

@@ -34,14 +34,14 @@ def fixed_sizes(subject: NodeSubject) -> Iterator[Broken]:
         if is_named(batch):
             advice = f"Swap the first two axes of {name}, and read those of the last states in the same order."
             yield Broken(BATCH_FIXED, f"{message}. As it is, only a batch of one fits", advice=advice)
-    for name, given in subject.inputs.items():
-        if name in swapped or not (name == "sequence_lens" or name.startswith("initial_")) or given.shape is None:
+    for name, state in subject.inputs.items():
+        if name in swapped or not (name == "sequence_lens" or name.startswith("initial_")) or state.shape is None:
             continue
         axis = 0 if name == "sequence_lens" else 1 - layout
-        own = given.shape[axis] if axis < len(given.shape) else None
-        if is_named(batch) and isinstance(own, int):
-            message = f"{name} is for a batch of {own}, while the batch size of X is open ({batch})"
-            yield Broken(BATCH_FIXED, message, advice=_advice_on_state(given))
+        extent = state.shape[axis] if axis < len(state.shape) else None
+        if is_named(batch) and isinstance(extent, int):
+            message = f"{name} is for a batch of {extent}, while the batch size of X is open ({batch})"
+            yield Broken(BATCH_FIXED, message, advice=_advice_on_state(state))
     yield from _lengths(subject, steps)
     yield from _around(subject, X, batch, steps)
 
@@ -81,12 +81,12 @@ def _lengths(subject: NodeSubject, steps: Dimension) -> Iterator[Broken]:
 
 def _around(subject: NodeSubject, X: Input, batch: Dimension, steps: Dimension) -> Iterator[Broken]:
     """Yield sizes that a Reshape or Expand in front of X or behind the node fixes, and batches that become time."""
-    known = {f"{steps} steps": steps, f"a batch of {batch}": batch}
-    known = {words: extent for words, extent in known.items() if isinstance(extent, int)}
-    for reshaped in reshaped_before(X, {extent for extent in known.values() if isinstance(extent, int)}):
+    fixed = {f"{steps} steps": steps, f"a batch of {batch}": batch}
+    fixed = {text: extent for text, extent in fixed.items() if isinstance(extent, int)}
+    for reshaped in reshaped_before(X, {extent for extent in fixed.values() if isinstance(extent, int)}):
         if reshaped.fixed:
             left_open = f"the model leaves {listed(sorted(reshaped.fixed))} open"
-            yield Broken(SHAPE_FIXED, f"X always has {' and '.join(known)}: {_words(reshaped)}, while {left_open}")
+            yield Broken(SHAPE_FIXED, f"X always has {' and '.join(fixed)}: {_words(reshaped)}, while {left_open}")
             break
         if reshaped.merged and isinstance(batch, int):
             rows = f"rows of {listed(sorted(reshaped.merged))} become one sequence"

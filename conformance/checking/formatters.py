@@ -36,9 +36,9 @@ def lines_of(checked: Checked) -> Iterator[tuple[str, str]]:
         for problem in problems:
             yield from _lines_of_problem(problem)
         for rule in dict.fromkeys(unchecked.rule for unchecked in missing):
-            what = [unchecked.missing for unchecked in missing if unchecked.rule == rule]
-            more = f"; and {len(what) - _FEW} more" if len(what) > _FEW else ""
-            yield f"{_INDENT}not checked  {rule or 'every rule'}: {'; '.join(what[:_FEW])}{more}", ""
+            reasons = [unchecked.missing for unchecked in missing if unchecked.rule == rule]
+            more = f"; and {len(reasons) - _FEW} more" if len(reasons) > _FEW else ""
+            yield f"{_INDENT}not checked  {rule or 'every rule'}: {'; '.join(reasons[:_FEW])}{more}", ""
     for path, operator in checked.inconclusive:
         yield f"  {path}  {operator}: recurrent, but there is no document of it here; not judged", ""
 

@@ -32,7 +32,7 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
         formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}
     for name, message in swapped_states(subject).items():
         # Otherwise its other extents would contradict X, which is right.
-        formal = {other: shape for other, shape in formal.items() if other != name}
+        formal = {formal_name: shape for formal_name, shape in formal.items() if formal_name != name}
         if isinstance(batch_of(subject), int):
             yield Broken("shapes", message, subject.inputs[name].type.certain)
     yield from agreement(subject, formal, operator.stated_sizes(subject))
@@ -49,24 +49,26 @@ def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
     layout, forms = layout_of(subject), subject.operator.tensors
     shapes = {}
     for name in subject.operator.inputs:
-        given = subject.inputs.get(name)
-        rank = None if given is None or given.shape is None else len(given.shape)
+        actual = subject.inputs.get(name)
+        rank = None if actual is None or actual.shape is None else len(actual.shape)
         if name in forms:
             shapes[name] = forms[name].shape(layout, rank)
-    said = {size: given.value for size, given in operator_of_node(subject).stated_sizes(subject).items()}
+    stated = {size: entry.value for size, entry in operator_of_node(subject).stated_sizes(subject).items()}
     for name in [name for name in shapes if len(forms[name].shapes) > 1]:
-        shapes[name] = _fitting(subject, name, shapes, said)
+        shapes[name] = _fitting(subject, name, shapes, stated)
     return shapes
 
 
 def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said: Mapping[str, int]) -> Shape:
     """Return the first shape that fits the actual shape of an input and the sizes of other inputs."""
-    given = subject.inputs.get(name)
-    if given is None or given.shape is None:
+    actual = subject.inputs.get(name)
+    if actual is None or actual.shape is None:
         return shapes[name]
-    sizes = sizes_known(subject, {other: shape for other, shape in shapes.items() if other != name}, said)
+    sizes = sizes_known(
+        subject, {other_name: shape for other_name, shape in shapes.items() if other_name != name}, said
+    )
     forms = subject.operator.tensors[name].shapes
-    return next((shape for shape in forms if fits(given.shape, shape, sizes)), shapes[name])
+    return next((shape for shape in forms if fits(actual.shape, shape, sizes)), shapes[name])
 
 
 def operator_of_node(subject: NodeSubject) -> Operator:
@@ -109,12 +111,12 @@ def _inputs(subject: NodeSubject) -> Iterator[Outcome]:
 
 def _outputs(subject: NodeSubject) -> Iterator[Outcome]:
     operator = subject.operator
-    there = {formal for formal, name in zip(operator.outputs, subject.outputs, strict=False) if name}
+    present = {formal for formal, name in zip(operator.outputs, subject.outputs, strict=False) if name}
     if len(subject.outputs) > len(operator.outputs):
-        what = f"there are {len(subject.outputs)} outputs; {operator.name} has {len(operator.outputs)} at most"
-        yield Broken("outputs", what)
+        message = f"there are {len(subject.outputs)} outputs; {operator.name} has {len(operator.outputs)} at most"
+        yield Broken("outputs", message)
     for name in operator.outputs:
-        if name in operator.required_outputs and name not in there:
+        if name in operator.required_outputs and name not in present:
             yield Broken("outputs.required", f"output {name}, which {operator.name} demands, is missing")
 
 
@@ -134,21 +136,21 @@ def _types_of_one_kind(subject: NodeSubject, names: list[str]) -> Iterator[Outco
     allowed = operator.types_of(names[0])
     base = next((name for name in names if subject.inputs[name].element is not None), None)
     for name in names:
-        given = subject.inputs[name]
-        if given.element is None:
+        actual = subject.inputs[name]
+        if actual.element is None:
             yield Missing("types", f"the element type of {name}")
             continue
         assert base is not None
         first = subject.inputs[base]
-        if given.element not in allowed and (name == base or given.element != first.element):
+        if actual.element not in allowed and (name == base or actual.element != first.element):
             if operator.kind_of(name) == "T":
-                what = f"{name} is {given.element}, which {operator.name} does not take: {_alternatives(allowed)}"
+                message = f"{name} is {actual.element}, which {operator.name} does not take: {_alternatives(allowed)}"
             else:
-                what = f"{name} is {given.element}, not {_alternatives(allowed)}"
-            yield Broken("types", what, given.type.certain)
-        elif given.element != first.element:
-            what = f"{name} is {given.element} while {base} is {first.element}: all must be the same"
-            yield Broken("types", what, given.type.certain and first.type.certain)
+                message = f"{name} is {actual.element}, not {_alternatives(allowed)}"
+            yield Broken("types", message, actual.type.certain)
+        elif actual.element != first.element:
+            message = f"{name} is {actual.element} while {base} is {first.element}: all must be the same"
+            yield Broken("types", message, actual.type.certain and first.type.certain)
 
 
 def _alternatives(types: tuple[str, ...]) -> str:
@@ -164,13 +166,13 @@ def _lengths(subject: NodeSubject, steps: int | None) -> Iterator[Outcome]:
     if "sequence_lens" not in subject.inputs:
         return
     try:
-        own = subject.lengths()
+        bounds = subject.lengths()
     except NotConstant as why:
         yield Missing("lengths", f"the values of sequence_lens, which {why}")
         return
-    if own is None:
+    if bounds is None:
         return
-    least, most = own
+    least, most = bounds
     if least < 0:
         yield Broken("lengths", f"sequence_lens holds {least}, a length below 0")
     if steps is not None and most > steps:

@@ -33,9 +33,9 @@ def swapped_states(subject: NodeSubject) -> Mapping[str, str]:
         return {}
     swapped = (W.shape[0], batch) if layout == 1 else (batch, W.shape[0])
     messages = {}
-    for name, given in subject.inputs.items():
+    for name, state in subject.inputs.items():
         form = subject.operator.tensors.get(name)
-        shape = given.shape or ()
+        shape = state.shape or ()
         if name.startswith("initial_") and form is not None and len(shape) == 3 and shape[:2] == swapped:
             printed = f"[{', '.join(map(str, form.shape(layout)))}]"
             where = f" in layout {layout}" if "layout" in subject.operator.attributes else ""

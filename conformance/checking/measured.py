@@ -97,8 +97,8 @@ def _of_finding(
         text += f": {results[0].message}"
     cases = {*finding["cases"]}
     passing = {t.name: sum(r.case in cases and r.verdict is Verdict.PASS for r in t.results) for t in targets}
-    others = [f"{name} passes {count} of these cases" for name, count in passing.items() if count]
-    return _note(text, workaround(finding, node.operator), f"{listed(others)}." if others else "")
+    passes = [f"{name} passes {count} of these cases" for name, count in passing.items() if count]
+    return _note(text, workaround(finding, node.operator), f"{listed(passes)}." if passes else "")
 
 
 def _unexplained(target: MeasuredTarget, node: SampleNode) -> Iterator[Broken]:
@@ -121,9 +121,9 @@ def _concerns(finding: Finding, node: SampleNode) -> bool:
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     if fault is not None:
         return node.shows(fault)
-    words = finding["conditions"].partition(" (")[0]
+    condition = finding["conditions"].partition(" (")[0]
     traits = {worded(trait) for trait in node.traits} | {node.operator, f"{node.operator} altogether"}
-    return words in traits or any(f"{a} and {b}" == words for a, b in itertools.permutations(traits, 2))
+    return condition in traits or any(f"{a} and {b}" == condition for a, b in itertools.permutations(traits, 2))
 
 
 def _is_about(entry: Entry, node: SampleNode) -> bool:
@@ -132,7 +132,7 @@ def _is_about(entry: Entry, node: SampleNode) -> bool:
         entry.op == node.operator
         and not entry.cases
         and (entry.features or entry.versions)
-        and (not entry.versions or any(in_numbers(node.node.since_version, given) for given in entry.versions))
+        and (not entry.versions or any(in_numbers(node.node.since_version, numbers) for numbers in entry.versions))
         and (not entry.types or node.element in entry.types)
         and {*entry.features} <= node.features
     )
@@ -150,10 +150,10 @@ def read_measured(folders: Sequence[Path]) -> list[MeasuredTarget]:
         records += run.info["targets"] if run.info is not None else []
     targets = []
     for name in dict.fromkeys(result.target for result in results):
-        own = [record for record in records if record["name"] == name]
-        findings = [finding for record in own for finding in record["findings"] if _says_when(finding)]
-        known = [entry for record in own for entry in _known_of(record)]
-        targets.append(MeasuredTarget(name, [r for r in results if r.target == name], findings, known))
+        target_records = [record for record in records if record["name"] == name]
+        findings = [finding for record in target_records for finding in record["findings"] if _says_when(finding)]
+        entries = [entry for record in target_records for entry in _known_of(record)]
+        targets.append(MeasuredTarget(name, [r for r in results if r.target == name], findings, entries))
     return targets
 
 

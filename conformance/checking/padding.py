@@ -55,11 +55,11 @@ def _skips_padding(scope: Scope, node: NodeProto, name: str, axes: _Axes, length
     """Return whether a recurrent node takes a tensor only as its X, in its layout, and has the same lengths."""
     version = version_of(scope, node)
     formal = version.inputs if version is not None else ()
-    taken = [f for f, given in zip(formal, node.input, strict=False) if given == name]
-    own = dict(zip(formal, node.input, strict=False)).get("sequence_lens", "")
+    formal_inputs = [f for f, source in zip(formal, node.input, strict=False) if source == name]
+    own_lengths = dict(zip(formal, node.input, strict=False)).get("sequence_lens", "")
     layout = next((a.i for a in node.attribute if a.name == "layout"), 0)
     expected = (_ROWS, _STEPS, _OTHER) if layout == 1 else (_STEPS, _ROWS, _OTHER)
-    return taken == ["X"] and axes == expected and bool(own) and scope.origin_of(own) == lengths
+    return formal_inputs == ["X"] and axes == expected and bool(own_lengths) and scope.origin_of(own_lengths) == lengths
 
 
 def _moved(scope: Scope, node: NodeProto, name: str, axes: _Axes) -> _Axes | None:
@@ -91,7 +91,7 @@ def _moved(scope: Scope, node: NodeProto, name: str, axes: _Axes) -> _Axes | Non
         return None
     if node.op_type == "Squeeze":
         dropped = {axis + rank if axis < 0 else axis for axis in numbers}
-        return tuple(axis for place, axis in enumerate(axes) if place not in dropped)
+        return tuple(axis for position, axis in enumerate(axes) if position not in dropped)
     # Leading axes that are copied stay; those after them may be merged.
     copied = next((k for k, extent in enumerate(numbers) if extent != 0), len(numbers))
     if {_STEPS, _ROWS} & {*axes[copied:]}:

@@ -38,13 +38,15 @@ def quantization(subject: NodeSubject) -> Iterator[Outcome]:
         return  # codecs with invalid scales are not compared with others
     for writer, reader in reading:
         if writer.differs(reader):
-            what = f"levels of {writer.formal} are written with {writer.parameters}, and read with {reader.parameters}"
-            yield Broken(PAIR, what)
-    held = {codec.formal: codec for codec in before if not codec.quantizes}
-    shown = {codec.formal: codec for codec in behind}
-    yield from _summed(subject, held)
-    yield from _bias(subject, held, shown)
-    yield from _states(held, shown)
+            message = (
+                f"levels of {writer.formal} are written with {writer.parameters}, and read with {reader.parameters}"
+            )
+            yield Broken(PAIR, message)
+    dequantizers = {codec.formal: codec for codec in before if not codec.quantizes}
+    quantizers = {codec.formal: codec for codec in behind}
+    yield from _summed(subject, dequantizers)
+    yield from _bias(subject, dequantizers, quantizers)
+    yield from _states(dequantizers, quantizers)
 
 
 def _scale(codec: Codec) -> Iterator[Outcome]:
@@ -69,8 +71,8 @@ def _zero_point(codec: Codec) -> Iterator[Outcome]:
     if zero_point is None or levels is None or None in (zero_point.element, levels.element):
         return
     if zero_point.element != levels.element:
-        what = f"{codec} has a zero point in {zero_point.element} for levels in {levels.element}"
-        yield Broken(ZERO_POINT, what, zero_point.type.certain and levels.type.certain)
+        message = f"{codec} has a zero point in {zero_point.element} for levels in {levels.element}"
+        yield Broken(ZERO_POINT, message, zero_point.type.certain and levels.type.certain)
 
 
 def _count(codec: Codec) -> Iterator[Outcome]:
@@ -86,13 +88,13 @@ def _count(codec: Codec) -> Iterator[Outcome]:
         return
     rank = len(numbers.shape)
     if not -rank <= codec.axis < rank:
-        what = f"{codec} goes along axis {codec.axis} of a tensor of {rank} dimensions"
-        yield Broken(COUNT, what, numbers.type.certain)
+        message = f"{codec} goes along axis {codec.axis} of a tensor of {rank} dimensions"
+        yield Broken(COUNT, message, numbers.type.certain)
         return
     channels = numbers.shape[codec.axis]
     if isinstance(channels, int) and channels != scale.size:
-        what = f"{codec} has {scale.size} scales for {channels} channels along axis {codec.axis % rank}"
-        yield Broken(COUNT, what, numbers.type.certain)
+        message = f"{codec} has {scale.size} scales for {channels} channels along axis {codec.axis % rank}"
+        yield Broken(COUNT, message, numbers.type.certain)
 
 
 def _axis(codec: Codec, form: TensorForm) -> int | None:
@@ -122,14 +124,14 @@ def _bias(subject: NodeSubject, held: Mapping[str, Codec], shown: Mapping[str, C
     sums = [*of_inputs, *_sums(weights[1], HIDDEN_SIZE, forms, {**held, **shown})]
     both = Extent(HIDDEN_SIZE, 2 * forms[weights[0]].shapes[0][1].times)
     for name, codec in held.items():
-        levels, own = codec.input(0), _spread(codec)
-        if name not in forms or forms[name].shapes[0][-1] != both or own is None or not of_inputs:
+        levels, bias_scales = codec.input(0), _spread(codec)
+        if name not in forms or forms[name].shapes[0][-1] != both or bias_scales is None or not of_inputs:
             continue
         if levels is None or levels.element != "int32":
             continue
-        if not all(any(_same(half, each) for each in sums) for half in np.split(own, 2, axis=1)):
-            what = f"{name} is held in int32 with {codec.parameters}, and added to sums with the scales"
-            yield Broken(BIAS, f"{what} {' and '.join(dict.fromkeys(map(_range, sums)))}")
+        if not all(any(_same(half, scales) for scales in sums) for half in np.split(bias_scales, 2, axis=1)):
+            message = f"{name} is held in int32 with {codec.parameters}, and added to sums with the scales"
+            yield Broken(BIAS, f"{message} {' and '.join(dict.fromkeys(map(_range, sums)))}")
 
 
 def _weights(forms: Mapping[str, TensorForm]) -> tuple[str, str] | None:
@@ -145,8 +147,8 @@ def _sums(
     """Yield the scales that sums of levels may have, by direction and row of weights."""
     of_weight = _spread(codecs[weight]) if weight in codecs else None
     for name, codec in codecs.items():
-        taken = name in forms and forms[name].rows and Extent(size) in forms[name].shapes[0]
-        if taken and of_weight is not None and codec.scale is not None and codec.scale.size == 1:
+        is_operand = name in forms and forms[name].rows and Extent(size) in forms[name].shapes[0]
+        if is_operand and of_weight is not None and codec.scale is not None and codec.scale.size == 1:
             yield of_weight * float(codec.scale.item())
 
 
@@ -178,8 +180,8 @@ def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[O
     for name, codec in held.items():
         last = shown.get(name.replace("initial_", "Y_", 1))
         if last is not None and last.differs(codec) and _goes_round(codec, last):
-            what = f"levels of {last.formal} go out with {last.parameters}, those of {name} come in with"
-            yield Broken(STATE, f"{what} {codec.parameters}: fed back, they mean other numbers")
+            message = f"levels of {last.formal} go out with {last.parameters}, those of {name} come in with"
+            yield Broken(STATE, f"{message} {codec.parameters}: fed back, they mean other numbers")
 
 
 def _goes_round(first: Codec, last: Codec) -> bool:
@@ -187,16 +189,16 @@ def _goes_round(first: Codec, last: Codec) -> bool:
 
     The run is that of a model, the iteration that of a body: `last` writes the levels, `first` reads them.
     """
-    scope, given, returned = first.scope, first.node.input[0], last.node.output[0]
-    if scope is not last.scope or given not in scope.declared or given in scope.initializers:
+    scope, levels_read, returned = first.scope, first.node.input[0], last.node.output[0]
+    if scope is not last.scope or levels_read not in scope.declared or levels_read in scope.initializers:
         return False
     if returned not in scope.outputs:
         return False
     if scope.owner is None:
         return True
     holder = scope.owner.scope.nodes[scope.owner.number]
-    place, back = list(scope.declared).index(given), scope.outputs.index(returned)
+    position, back = list(scope.declared).index(levels_read), scope.outputs.index(returned)
     if holder.op_type == "Loop":  # its body gets the iteration and the condition first, and returns the condition
-        return place >= 2 and place == back + 1
+        return position >= 2 and position == back + 1
     states = len(scope.declared) - attribute(holder, "num_scan_inputs", len(scope.declared))
-    return place == back < states
+    return position == back < states

@@ -68,7 +68,7 @@ def reshaped_behind(subject: NodeSubject) -> Iterator[tuple[str, Reshaped]]:
             reshaped = _reshaped(subject.scope, number)
             if reshaped is not None and reshaped.fixed:
                 behind = _nodes_behind(subject.scope, subject.scope.nodes[number].output[0])
-                if not any(operator_judged(subject.scope.nodes[other]) for other in behind):
+                if not any(operator_judged(subject.scope.nodes[later]) for later in behind):
                     yield formal, reshaped
                 break
 

@@ -71,8 +71,8 @@ def _open(operator: Operator, clause: Clause) -> bool:
 
     A question that is open for all nodes is not worth a warning on one.
     """
-    some = clause.needs or (clause.interpretation and clause.versions != versions_of(operator.document.name))
-    return clause.status in ("undefined", "convention") and bool(some)
+    only_some = clause.needs or (clause.interpretation and clause.versions != versions_of(operator.document.name))
+    return clause.status in ("undefined", "convention") and bool(only_some)
 
 
 def _of_clause(operator: Operator, clause: Clause) -> Rule:

@@ -75,13 +75,13 @@ def sample_node(subject: NodeSubject, operator: Operator) -> SampleNode | None:
         values["hidden_size"] = _SIZES["hidden_size"]
     named = {extent.size for form in version.tensors.values() for shape in form.shapes for extent in shape}
     sizes = dict.fromkeys(named, _OTHER_SIZE) | _SIZES
-    sizes |= {size: given.value for size, given in operator.stated_sizes(subject).items()}
+    sizes |= {size: entry.value for size, entry in operator.stated_sizes(subject).items()}
     arrays: dict[str, NDArray[Any]] = {}
     formal = shapes_of(subject)
-    for name, given in subject.inputs.items():
+    for name, source in subject.inputs.items():
         shape = tuple(extent.value(sizes) for extent in formal[name])
         allowed = version.types_of(name)
-        element = given.element if given.element in allowed else allowed[0]
+        element = source.element if source.element in allowed else allowed[0]
         if element in FORMATS:
             form = FORMATS[element]
             arrays[name] = uniform(f"stand-in/{name}", shape, form.precision, 0).astype(form.dtype)
@@ -102,9 +102,9 @@ def _lengths_like(subject: NodeSubject) -> NDArray[np.int32]:
     """Return two lengths of at most three like the node's: short if the node's may be, zero if one of them is."""
     steps = steps_of(subject)
     try:
-        own = subject.lengths()
+        bounds = subject.lengths()
     except NotConstant:
         return np.array([3, 1], np.int32)
-    if own is not None and own[0] == 0:
+    if bounds is not None and bounds[0] == 0:
         return np.array([3, 0], np.int32)
-    return np.array([3, 3 if own in (None, (steps, steps)) else 1], np.int32)
+    return np.array([3, 3 if bounds in (None, (steps, steps)) else 1], np.int32)

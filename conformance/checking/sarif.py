@@ -73,10 +73,10 @@ def _notifications(checked: Checked, base: Path) -> list[dict[str, Any]]:
         return [{"level": "error", "message": {"text": text}, "locations": [_file(checked.file, base)]}]
     notes: list[dict[str, Any]] = []
     for unchecked in checked.unchecked:
-        what = f"{unchecked.rule or 'every rule'} is not checked: {unchecked.missing}"
+        message = f"{unchecked.rule or 'every rule'} is not checked: {unchecked.missing}"
         logical = [{"fullyQualifiedName": unchecked.node, "kind": "element"}]
-        place = {**_file(checked.file, base), "logicalLocations": logical}
-        notes.append({"level": "note", "message": {"text": f"{unchecked.node}: {what}"}, "locations": [place]})
+        location = {**_file(checked.file, base), "logicalLocations": logical}
+        notes.append({"level": "note", "message": {"text": f"{unchecked.node}: {message}"}, "locations": [location]})
     return notes
 
 

@@ -34,9 +34,9 @@ def sizes_known(
     """Return the sizes in `said`, and those that follow from the shapes of a node's inputs, which agree."""
     sizes = dict(said or {})
     for name, shape in formal.items():
-        given = subject.inputs.get(name)
-        if given is not None and given.shape is not None and len(given.shape) == len(shape):
-            for extent, actual in zip(shape, given.shape, strict=True):
+        source = subject.inputs.get(name)
+        if source is not None and source.shape is not None and len(source.shape) == len(shape):
+            for extent, actual in zip(shape, source.shape, strict=True):
                 size = extent.solved(actual, sizes) if isinstance(actual, int) else None
                 if size is not None:
                     sizes.setdefault(extent.size, size)
@@ -79,46 +79,46 @@ def agreement(
     known
         By size, the value that the node itself states; it takes precedence.
     """
-    place = units_place(subject.operator.tensors, formal)
-    units = _units(subject, formal, place) if place is not None else None
+    units_axis = units_place(subject.operator.tensors, formal)
+    units = _units(subject, formal, units_axis) if units_axis is not None else None
     if isinstance(units, StatedSize):
         known = {**known, HIDDEN_SIZE: units}
     elif units is not None:
         yield units
-    settled = place if isinstance(units, Broken) else None
+    settled = units_axis if isinstance(units, Broken) else None
     evidence: dict[str, list[_Evidence]] = {}
     for name, shape in formal.items():
-        given = subject.inputs.get(name)
-        if given is None:
+        source = subject.inputs.get(name)
+        if source is None:
             continue
-        if given.shape is None:
+        if source.shape is None:
             if any(_others(formal, extent.size, name, subject, known) for extent in shape):
-                yield Missing("shapes", f"the shape of {name}: {undetermined(given.scope, given.given)}")
+                yield Missing("shapes", f"the shape of {name}: {undetermined(source.scope, source.given)}")
             continue
-        if len(given.shape) != len(shape):
-            what = f"{name} has shape {in_words(given.shape)}: it must have {len(shape)} dimensions"
-            yield Broken("shapes", f"{what}, [{', '.join(map(str, shape))}]", given.type.certain)
+        if len(source.shape) != len(shape):
+            message = f"{name} has shape {in_words(source.shape)}: it must have {len(shape)} dimensions"
+            yield Broken("shapes", f"{message}, [{', '.join(map(str, shape))}]", source.type.certain)
             continue
-        for axis, (extent, actual) in enumerate(zip(shape, given.shape, strict=True)):
+        for axis, (extent, actual) in enumerate(zip(shape, source.shape, strict=True)):
             if (name, axis) == settled:
                 continue
             if not extent.size:
                 if isinstance(actual, int) and actual != extent.plus:
-                    what = f"{name} has shape {in_words(given.shape)}: dimension {axis} must be {extent}"
-                    yield Broken("shapes", what, given.type.certain)
+                    message = f"{name} has shape {in_words(source.shape)}: dimension {axis} must be {extent}"
+                    yield Broken("shapes", message, source.type.certain)
                 continue
             if not extent.factors <= known.keys():
                 continue
-            times = extent.multiple({size: each.value for size, each in known.items()})
+            times = extent.multiple({size: stated.value for size, stated in known.items()})
             extent = Extent(extent.size, times, extent.plus)
             value = actual if extent.plain else None
             if isinstance(actual, int):
                 value = extent.solved(actual, {})
                 if value is None:
-                    what = f"dimension {axis} of {name} is {actual}, which is no multiple of {extent.times}"
-                    yield Broken("shapes", f"{what}: it must be {formal[name][axis]}", given.type.certain)
+                    message = f"dimension {axis} of {name} is {actual}, which is no multiple of {extent.times}"
+                    yield Broken("shapes", f"{message}: it must be {formal[name][axis]}", source.type.certain)
                     continue
-            evidence.setdefault(extent.size, []).append(_Evidence(value, given, axis, extent))
+            evidence.setdefault(extent.size, []).append(_Evidence(value, source, axis, extent))
     for size, saying in evidence.items():
         yield from _compared(size, saying, known.get(size), formal)
 
@@ -131,14 +131,14 @@ def _units(
     hidden_size, by = subject.given(HIDDEN_SIZE), subject.inputs.get(name)
     if hidden_size is None or by is None:
         return None
-    words = "columns" if axis == len(formal[name]) - 1 else f"numbers along axis {axis}"
+    counted = "columns" if axis == len(formal[name]) - 1 else f"numbers along axis {axis}"
     units = by.shape[axis] if by.shape is not None and len(by.shape) == len(formal[name]) else None
     if not isinstance(units, int):
-        return Missing("hidden-size", f"how many {words} {name} has")
+        return Missing("hidden-size", f"how many {counted} {name} has")
     if units == hidden_size:
-        return StatedSize(units, f"hidden_size is {units}, as {name} has {words}")
-    what = f"hidden_size is {hidden_size}, but {name} has {units} {words}"
-    return Broken("hidden-size", what, by.type.certain)
+        return StatedSize(units, f"hidden_size is {units}, as {name} has {counted}")
+    message = f"hidden_size is {hidden_size}, but {name} has {units} {counted}"
+    return Broken("hidden-size", message, by.type.certain)
 
 
 def _others(
@@ -177,8 +177,8 @@ def _compared(
             assert shape is not None
             extent = formal[e.input.name][e.axis]
             must = f"dimension {e.axis} is {extent}, so {e.extent.value({size: chosen})} ({by}), not {shape[e.axis]}"
-            what = f"{e.input.name} has shape {in_words(shape)}: {must}"
-            yield Broken("shapes", what, certain and e.input.type.certain)
+            message = f"{e.input.name} has shape {in_words(shape)}: {must}"
+            yield Broken("shapes", message, certain and e.input.type.certain)
     if open_ones and (known is not None or len(saying) > 1):
         have = "has" if len(open_ones) == 1 else "have"
         yield Missing("shapes", f"whether {_listed(open_ones)} {have} {size} {chosen} too")

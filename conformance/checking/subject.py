@@ -138,16 +138,16 @@ class NodeSubject:
 
         Raise NotConstant.
         """
-        given = self.inputs["sequence_lens"]
+        source = self.inputs["sequence_lens"]
         try:
-            own = constant(given.scope, given.given, _VALUES)
+            values = constant(source.scope, source.given, _VALUES)
         except NotConstant as why:
             try:
-                same = int(repeated(given.scope, given.given, _VALUES))
+                same = int(repeated(source.scope, source.given, _VALUES))
             except NotConstant:
                 raise why from None
             return same, same
-        return (int(own.min()), int(own.max())) if own.size else None
+        return (int(values.min()), int(values.max())) if values.size else None
 
     def chosen(self, name: str) -> Any:
         """Return the value of an attribute, or its default."""
@@ -193,9 +193,9 @@ _LISTS = {"floats": "FLOATS", "ints": "INTS", "strings": "STRINGS"}
 def _attribute(proto: AttributeProto) -> Attribute:
     kind = AttributeProto.AttributeType.Name(proto.type)
     if kind == "UNDEFINED":
-        there = [k for field, k in _FIELDS.items() if proto.HasField(field)]
-        there += [k for field, k in _LISTS.items() if len(getattr(proto, field))]
-        kind = there[0] if there else kind
+        filled = [k for field, k in _FIELDS.items() if proto.HasField(field)]
+        filled += [k for field, k in _LISTS.items() if len(getattr(proto, field))]
+        kind = filled[0] if filled else kind
         proto = AttributeProto.FromString(proto.SerializeToString())
         proto.type = AttributeProto.AttributeType.Value(kind)  # type: ignore[assignment]
     if kind not in ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"):

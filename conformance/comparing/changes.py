@@ -103,15 +103,15 @@ def _with_attributes(**changed: Any) -> Compute:
 def _attributes(node: RecurrentNode) -> Iterator[Change]:
     attributes = node.node.attributes
     if node.node.op_type == "GRU" and "linear_before_reset" in node.node.operator.attributes:
-        other = 1 - int(bool(attributes.get("linear_before_reset", 0)))
+        value = 1 - int(bool(attributes.get("linear_before_reset", 0)))
         yield Change(
-            f"linear_before_reset = {other}",
-            f"set linear_before_reset to {other}; Keras calls it reset_after, and PyTorch always computes 1",
-            _with_attributes(linear_before_reset=other),
+            f"linear_before_reset = {value}",
+            f"set linear_before_reset to {value}; Keras calls it reset_after, and PyTorch always computes 1",
+            _with_attributes(linear_before_reset=value),
         )
     if node.node.op_type == "LSTM":
-        other = 1 - int(bool(attributes.get("input_forget", 0)))
-        yield Change(f"input_forget = {other}", f"set input_forget to {other}", _with_attributes(input_forget=other))
+        value = 1 - int(bool(attributes.get("input_forget", 0)))
+        yield Change(f"input_forget = {value}", f"set input_forget to {value}", _with_attributes(input_forget=value))
     if attributes.get("clip"):
         yield Change("no clip", "remove the attribute clip", _with_attributes(clip=None))
     direction = attributes.get("direction", "forward")
@@ -138,23 +138,25 @@ def _activations(node: RecurrentNode) -> Iterator[Change]:
             "remove activation_alpha and activation_beta",
             _with_attributes(activation_alpha=None, activation_beta=None),
         )
-    for place in range(len(defaults)):
-        own = written[place]
-        for name, alpha, beta in _OTHER_FUNCTIONS.get(own, ()):
+    for position in range(len(defaults)):
+        current = written[position]
+        for name, alpha, beta in _OTHER_FUNCTIONS.get(current, ()):
             changed = list(written)
             for d in range(directions):
-                changed[d * len(defaults) + place] = name
-            if alpha is None and (name == own or tuple(changed) == defaults * directions):
-                continue  # as above
+                changed[d * len(defaults) + position] = name
+            if alpha is None and (name == current or tuple(changed) == defaults * directions):
+                continue  # the change above covers this
             numbers: dict[str, Any] = {"activation_alpha": None, "activation_beta": None}
             if alpha is not None:
                 hard = changed.count("HardSigmoid")
-                if hard != sum(each not in ("Sigmoid", "Tanh", "Relu", "Softsign") for each in changed):
+                if hard != sum(
+                    function_name not in ("Sigmoid", "Tanh", "Relu", "Softsign") for function_name in changed
+                ):
                     continue
                 numbers = {"activation_alpha": (alpha,) * hard, "activation_beta": (beta,) * hard}
             function = name if alpha is None else f"{name} (alpha {_fraction(alpha)}, beta {beta})"
             yield Change(
-                f"{function} in place of {own}{_which(node, place)}",
+                f"{function} in place of {current}{_which(node, position)}",
                 f"write activations = {changed}"
                 + ("" if alpha is None else f", activation_alpha {_fraction(alpha)}, activation_beta {beta}"),
                 _with_attributes(activations=tuple(changed), **numbers),
@@ -204,7 +206,7 @@ def _reordered(inputs: Arrays, names: list[str], order: str, letters: str) -> di
         count = len(letters) * (2 if name == "B" else 1)
         blocks = np.split(inputs[name], count, axis=1)
         starts = (0, len(letters)) if name == "B" else (0,)
-        result[name] = np.concatenate([blocks[start + place] for start in starts for place in places], axis=1)
+        result[name] = np.concatenate([blocks[start + index] for start in starts for index in places], axis=1)
     return result
 
 
@@ -245,9 +247,9 @@ def _biases(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     yield Change("Rb alone as the bias", "set Wb, the first half of B, to 0", halves(2, 1))
     yield Change("Wb in both halves of the bias", "Rb, the second half of B, is not the framework's", halves(0, 0))
     if node.node.op_type == "LSTM":
-        for sign, words in ((1.0, "higher"), (-1.0, "lower")):
+        for sign, comparative in ((1.0, "higher"), (-1.0, "lower")):
             yield Change(
-                f"the bias of the forget gate {words} by 1",
+                f"the bias of the forget gate {comparative} by 1",
                 f"{'add 1 to' if sign > 0 else 'subtract 1 from'} the forget gate's part of B (forget_bias)",
                 _with_inputs(partial(_forget_bias, sign=sign)),
             )
@@ -342,12 +344,14 @@ def _lost(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change
         for formal, shape in shapes.items()
         if formal in node.node.operator.inputs
     }
-    taken = [{formal: name} for formal, names in fitting.items() for name in names]
+    candidates = [{formal: name} for formal, names in fitting.items() for name in names]
     pairs = product(fitting["initial_h"], fitting.get("initial_c", ()))
-    taken += [{"initial_h": h, "initial_c": c} for h, c in pairs if h != c]
-    for sources in taken:
-        words = " and ".join(f"{formal} from the model's input {name}" for formal, name in sources.items())
-        yield Change(words, f"connect {words}", _with_inputs(partial(_from_given, given=given, sources=sources)))
+    candidates += [{"initial_h": h, "initial_c": c} for h, c in pairs if h != c]
+    for sources in candidates:
+        description = " and ".join(f"{formal} from the model's input {name}" for formal, name in sources.items())
+        yield Change(
+            description, f"connect {description}", _with_inputs(partial(_from_given, given=given, sources=sources))
+        )
 
 
 def _from_given(values: Arrays, given: Arrays, sources: Mapping[str, str]) -> dict[str, Array]:
@@ -428,8 +432,8 @@ def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     flipped = evaluated(node.node, {**inputs, "X": np.flip(inputs["X"], time).copy()})
     for name, array in outputs.items():
         axis = _direction_axis(node, name)
-        other = np.flip(flipped[name], time) if name == "Y" else flipped[name]
-        array[_second(array, axis)] = other[_second(array, axis)]
+        reversed_half = np.flip(flipped[name], time) if name == "Y" else flipped[name]
+        array[_second(array, axis)] = reversed_half[_second(array, axis)]
     return outputs
 
 

@@ -158,7 +158,7 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
     if all(tensor.agrees for tensor in tensors):
         return Comparison(tensors, (), 0)
     matches, tried = [], 0
-    for words, remedy, changes in _candidates(split, values):
+    for description, remedy, changes in _candidates(split, values):
         tried += 1
         differences = []
         try:
@@ -169,7 +169,7 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
                     break
                 differences.append(found.difference)
             else:
-                matches.append(Match(words, remedy, max(differences)))
+                matches.append(Match(description, remedy, max(differences)))
         except (ComparisonError, ExecutionError):
             continue  # the node is illegal with this change, or the results have other shapes
     matches.sort(key=lambda match: match.difference)
@@ -182,20 +182,20 @@ def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str
 
     First come those of all nodes of an operator together, then those of each node alone.
     """
-    own = [
+    changes_by_node = [
         list(changes_of(node, inputs, values.given)) for node, inputs in zip(split.nodes, values.before, strict=True)
     ]
-    several = len(split.nodes) > 1
+    is_multiple = len(split.nodes) > 1
     together: dict[str, dict[int, Change]] = {}
-    for number, changes in enumerate(own):
+    for number, changes in enumerate(changes_by_node):
         for change in changes:
             together.setdefault(change.words, {})[number] = change
-    if several:
-        for words, members in together.items():
+    if is_multiple:
+        for description, members in together.items():
             if len(members) > 1:
                 names = ", ".join(split.nodes[number].name for number in members)
-                yield f"{words} at {names}", f"{names}: {next(iter(members.values())).remedy}", members
-    for number, changes in enumerate(own):
+                yield f"{description} at {names}", f"{names}: {next(iter(members.values())).remedy}", members
+    for number, changes in enumerate(changes_by_node):
         for change in changes:
             named = at(change, split.nodes[number])
             yield named.words, named.remedy, {number: change}
@@ -205,7 +205,7 @@ def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str
 def _exchanges(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
     """Yield exchanges of the weights of two nodes, with their descriptions and remedies."""
     weights = [{n: a for n, a in inputs.items() if n in ("W", "R", "B", "P")} for inputs in values.before]
-    shapes = [{name: array.shape for name, array in each.items()} for each in weights]
+    shapes = [{name: array.shape for name, array in arrays.items()} for arrays in weights]
     nodes: Sequence[RecurrentNode] = split.nodes
     for i, first in enumerate(nodes):
         for j in range(i + 1, len(nodes)):
@@ -293,10 +293,10 @@ def lines_of(comparison: Comparison) -> list[str]:
 def _answer(comparison: Comparison) -> str:
     if comparison.agrees:
         return "the model computes these results"
-    other = "the model computes other numbers"
+    difference = "the model computes other numbers"
     if not comparison.matches:
-        return f"{other}, and none of {comparison.tried} single changes explains them"
+        return f"{difference}, and none of {comparison.tried} single changes explains them"
     if len(comparison.matches) == 1:
-        return f"{other}; with {comparison.matches[0].words} it would compute these results"
-    several = f"with each of {len(comparison.matches)} single changes it would compute these results"
-    return f"{other}; {several}, and these data cannot tell them apart"
+        return f"{difference}; with {comparison.matches[0].words} it would compute these results"
+    alternatives = f"with each of {len(comparison.matches)} single changes it would compute these results"
+    return f"{difference}; {alternatives}, and these data cannot tell them apart"

@@ -165,12 +165,12 @@ class Evaluator:
 
     def _nodes(self, names: Sequence[str], values: Arrays) -> list[NodeProto]:
         """Return the nodes between known tensors and wanted ones, in the model's order."""
-        wanted, kept = set(names), []
+        wanted_names, nodes = set(names), []
         for node in reversed(self._split.model.graph.node):
-            if any(name in wanted and name not in values for name in node.output):
-                kept.append(node)
-                wanted.update(names_read([node]))
-        return kept[::-1]
+            if any(name in wanted_names and name not in values for name in node.output):
+                nodes.append(node)
+                wanted_names.update(names_read([node]))
+        return nodes[::-1]
 
     def _needed(self, names: Sequence[str], values: Arrays) -> tuple[str, ...]:
         read = dict.fromkeys(names_read(self._nodes(names, values)))
@@ -184,8 +184,8 @@ class Evaluator:
         part.graph.name = whole.graph.name
         part.graph.node.extend(nodes)
         for name in needed:
-            kind = helper.np_dtype_to_tensor_dtype(values[name].dtype)
-            part.graph.input.append(helper.make_tensor_value_info(name, kind, None))
+            element = helper.np_dtype_to_tensor_dtype(values[name].dtype)
+            part.graph.input.append(helper.make_tensor_value_info(name, element, None))
         part.graph.initializer.extend(t for t in whole.graph.initializer if t.name in read)
         return serialized(part, names)
 

@@ -90,13 +90,13 @@ class _Thread:
         self._key = f"onnxspec/{node.path}"
         scope = node.located.scope
         self._stacked = 0
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
+        default = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
         self.tensors: dict[str, str] = {}
         for formal, name in node.flowing.items():
             element = scope.type_of(name).element
             if element is None and scope.owner is not None:
                 raise ExecutionError(f"the element type of {formal} of {node.path} is not known")
-            self.tensors[formal] = self._out(scope, self._given(scope, name), element or kind)
+            self.tensors[formal] = self._out(scope, self._given(scope, name), element or default)
 
     def _new(self) -> str:
         self._count += 1
@@ -122,8 +122,8 @@ class _Thread:
                 assert isinstance(body, FunctionProto)
                 if name not in body.output:
                     body.output.append(name)
-                place = list(body.output).index(name)
-                unused = [self._new() for _ in range(place - len(holder.output))]
+                position = list(body.output).index(name)
+                unused = [self._new() for _ in range(position - len(holder.output))]
                 holder.output.extend([*unused, outer])
             else:
                 for attribute in holder.attribute:
@@ -155,9 +155,9 @@ class _Thread:
 
     def result(self, arrays: Mapping[str, Array | None]) -> CapturedInputs:
         """Return the captured inputs, from the outputs of the model."""
-        known = {formal: arrays[name] for formal, name in self.tensors.items()}
-        tensors = {formal: array for formal, array in known.items() if array is not None}
-        if len(tensors) < len(known):
+        captured = {formal: arrays[name] for formal, name in self.tensors.items()}
+        tensors = {formal: array for formal, array in captured.items() if array is not None}
+        if len(tensors) < len(captured):
             return CapturedInputs((), "no data: what flows there is no tensor of numbers")
         shapes = {array.shape[bool(self._stacked) :] for array in tensors.values()}
         if shapes == {(0,)} or not all(map(len, tensors.values() if self._stacked else ())):

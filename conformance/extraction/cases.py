@@ -108,8 +108,8 @@ def cases_of_model(
         try:
             for id, case, model, feed in planned:
                 progress(f"writing the case of {path}{', with outputs' if outputs else ''}")
-                place = folder / _case_id(id, taken)
-                cases.append(_written(case, nodes, model, feed, place, captures, outputs))
+                directory = folder / _case_id(id, taken)
+                cases.append(_written(case, nodes, model, feed, directory, captures, outputs))
                 if not cases[-1].case:
                     break
         except OSError:
@@ -185,11 +185,11 @@ def _written(
 ) -> NodeCase:
     """Write the case of a model of some nodes, unless there is a reason against it; return its row."""
     try:
-        several = [drawn(node) if captures is None else _runs_of(captures[node.path]) for node in nodes]
-        fed = [feed(runs) for runs in zip(*several, strict=False)]
+        drawn_runs = [drawn(node) if captures is None else _runs_of(captures[node.path]) for node in nodes]
+        fed = [feed(runs) for runs in zip(*drawn_runs, strict=False)]
         trial = trials_of(folder.name, model, read_node_graph(model), fed)[0]
-        for each in trial.feeds if trial.graph is None else ():
-            resolve(trial.node, each.inputs)
+        for feed_of_run in trial.feeds if trial.graph is None else ():
+            resolve(trial.node, feed_of_run.inputs)
         sets = data_sets_of(trial, outputs=outputs)
     except IllegalNode as error:
         return structs.replace(case, why=f"is illegal with these inputs: {error}")
@@ -208,8 +208,8 @@ def _written(
     fixed = dict.fromkeys(f"{size} {value}" for node in nodes for size, value in node.fixed_sizes.items())
     if fixed and not captured:
         count += f", all of {listed(list(fixed))}"
-    known = [name for name in weights if name not in unknown]
-    origins = [f"{listed(known)} from the model"] if known else []
+    from_model = [name for name in weights if name not in unknown]
+    origins = [f"{listed(from_model)} from the model"] if from_model else []
     origins += [f"{listed(made_up)} made up"] if made_up else []
     data = f"{'your data' if captured else 'random data'}, {count}" + (f"; {', '.join(origins)}" if origins else "")
     return structs.replace(case, case=folder.name, data=data, made_up=made_up)
@@ -236,6 +236,6 @@ def _clear(folder: Path) -> None:
         return
     if not (folder / NODES).is_file() and any(folder.iterdir()):
         raise UserError(f"{folder} holds something else than cases of a model")
-    for place in folder.iterdir():
-        if place.is_dir() and (place / "model.onnx").is_file():
-            shutil.rmtree(place)
+    for path in folder.iterdir():
+        if path.is_dir() and (path / "model.onnx").is_file():
+            shutil.rmtree(path)

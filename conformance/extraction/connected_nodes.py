@@ -51,13 +51,13 @@ class ConnectedNodes:
 
 def connected_nodes(nodes: Sequence[PortableNode]) -> list[ConnectedNodes]:
     """Return the groups of nodes that are connected, with only operators in between that move numbers."""
-    own = [node for node in nodes if not node.operator.domain]
+    onnx_nodes = [node for node in nodes if not node.operator.domain]
     before: dict[int, _Before] = {}
-    for number, node in enumerate(own):
-        earlier = _node_before(node, own)
+    for number, node in enumerate(onnx_nodes):
+        earlier = _node_before(node, onnx_nodes)
         if earlier is not None:
             before[number] = earlier
-    return [_connected(own, group[:_MOST], before) for group in _groups(own, before) if len(group) > 1]
+    return [_connected(onnx_nodes, group[:_MOST], before) for group in _groups(onnx_nodes, before) if len(group) > 1]
 
 
 def _groups(nodes: Sequence[PortableNode], before: Mapping[int, _Before]) -> list[list[int]]:
@@ -65,10 +65,10 @@ def _groups(nodes: Sequence[PortableNode], before: Mapping[int, _Before]) -> lis
     of = list(range(len(nodes)))
     holders: dict[_Tensor, int] = {}
     for number, node in enumerate(nodes):
-        kept = {t for t in _tensors(node).values() if t.formal == "X" or t.formal in CONSTANTS}
-        linked = {holders.setdefault(tensor, number) for tensor in kept}
+        shared = {t for t in _tensors(node).values() if t.formal == "X" or t.formal in CONSTANTS}
+        linked = {holders.setdefault(tensor, number) for tensor in shared}
         linked |= {before[number][0]} if number in before else set()
-        joined = {of[other] for other in linked} | {number}
+        joined = {of[member] for member in linked} | {number}
         of = [min(joined) if group in joined else group for group in of]
     return [[k for k, group in enumerate(of) if group == first] for first in sorted(set(of))]
 
@@ -83,8 +83,8 @@ class _Tensor(NamedTuple):
 
 def _tensors(node: PortableNode) -> dict[str, _Tensor]:
     """Return the inputs of a node by formal name."""
-    given = zip(node.operator.inputs, node.located.node.input, strict=False)
-    return {formal: _Tensor(id(node.located.scope), name, formal) for formal, name in given if name}
+    inputs = zip(node.operator.inputs, node.located.node.input, strict=False)
+    return {formal: _Tensor(id(node.located.scope), name, formal) for formal, name in inputs if name}
 
 
 def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapping[int, _Before]) -> ConnectedNodes:
@@ -93,11 +93,11 @@ def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapp
     names: dict[_Tensor, str] = {}
     called: list[Mapping[str, str]] = []
     for number in group:
-        node, own = nodes[number], partial(_called, group.index(number))
-        other = onnx.load_model_from_string(node.model).graph
-        formal = {*other.node[0].input, *other.node[0].output} - {""}
-        renamed = {name: own(name) for name in formal}
-        given: set[str] = set()
+        node, name_of = nodes[number], partial(_called, group.index(number))
+        member_graph = onnx.load_model_from_string(node.model).graph
+        formal = {*member_graph.node[0].input, *member_graph.node[0].output} - {""}
+        renamed = {name: name_of(name) for name in formal}
+        defined: set[str] = set()
         tensors = _tensors(node)
         if number in before:
             first, moves = before[number]
@@ -106,16 +106,16 @@ def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapp
                 graph.node.extend(moving(graph, moves, Y, renamed["X"], model.opset_import[0].version))
             else:
                 renamed["X"] = Y
-            given.add(renamed["X"])
+            defined.add(renamed["X"])
             del tensors["X"]
         for name, tensor in tensors.items():
             if tensor in names:
                 renamed[name] = names[tensor]
-                given.add(renamed[name])
+                defined.add(renamed[name])
             else:
                 names[tensor] = renamed[name]
         called.append({name: renamed[name] for name in tensors})
-        add_graph(graph, other, renamed, given)
+        add_graph(graph, member_graph, renamed, defined)
         graph.node[-1].name = node.path
     model.graph.CopyFrom(graph)
     everything = bytes(model.SerializeToString(deterministic=True))
@@ -131,9 +131,9 @@ def _node_before(node: PortableNode, nodes: Sequence[PortableNode]) -> _Before |
     scope, name, moves = node.located.scope, node.flowing.get("X", ""), list[Move]()
     while name in scope.producers:
         producer = scope.nodes[scope.producers[name][0]]
-        for number, other in enumerate(nodes):
-            own = other.located.scope is scope and other.located.node is producer
-            if own and name == producer.output[0]:
+        for number, candidate in enumerate(nodes):
+            is_producer = candidate.located.scope is scope and candidate.located.node is producer
+            if is_producer and name == producer.output[0]:
                 return number, tuple(reversed(moves))
         if producer.op_type not in MOVES or domain_of(producer.domain):
             return None

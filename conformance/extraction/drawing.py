@@ -61,14 +61,14 @@ def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int)
 
 def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
     """Return the exponent of a."""
-    held, form = {**node.defaults, **node.constants}, node.operator.tensors.get("W")
-    if "W" not in held or form is None:
+    weights, form = {**node.defaults, **node.constants}, node.operator.tensors.get("W")
+    if "W" not in weights or form is None:
         return 0
-    W = held["W"].astype(np.float64)
+    W = weights["W"].astype(np.float64)
     if isinstance(form.codec, Levels):
-        if form.codec.scale not in held or form.codec.zero_point not in held:
+        if form.codec.scale not in weights or form.codec.zero_point not in weights:
             return 0
-        W = dequantized(W, held[form.codec.scale], held[form.codec.zero_point])
+        W = dequantized(W, weights[form.codec.scale], weights[form.codec.zero_point])
     spread = float(np.sqrt(np.mean(np.square(W)))) * math.sqrt(sizes["input_size"] / 3) if W.size else 0.0
     if not 0 < spread < math.inf:
         return 0

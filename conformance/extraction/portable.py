@@ -114,13 +114,13 @@ def portable(located: Located) -> PortableNode:
     flowing: dict[str, str] = {}
     defaults: dict[str, Array] = {}
     formal = shapes_of(subject)
-    for name, given in subject.inputs.items():
+    for name, source in subject.inputs.items():
         try:
-            constants[name] = constant(given.scope, given.given, MOST_BYTES)
+            constants[name] = constant(source.scope, source.given, MOST_BYTES)
         except UnreadableConstant as error:
             raise NotPortable(f"{name} cannot be read: {error}") from None
         except NotConstant:
-            flowing[name] = given.given
+            flowing[name] = source.given
             default = _default(subject, name)
             if default is not None and default.ndim == len(formal[name]):
                 defaults[name] = default
@@ -141,9 +141,9 @@ def portable(located: Located) -> PortableNode:
 
 def _default(subject: NodeSubject, name: str) -> Array | None:
     """Return the default of a weight that is an input of the model; None without one. Raise NotPortable."""
-    given = subject.inputs[name]
+    source = subject.inputs[name]
     try:
-        return default_value(given.scope, given.given, MOST_BYTES) if held(subject.operator, name) else None
+        return default_value(source.scope, source.given, MOST_BYTES) if held(subject.operator, name) else None
     except UnreadableConstant as error:
         raise NotPortable(f"{name} cannot be read: {error}") from None
 
@@ -152,8 +152,8 @@ def _elements(subject: NodeSubject, constants: Mapping[str, Array]) -> dict[str,
     """Return the element types of all inputs and outputs: those of one type parameter are equal. Raise NotPortable."""
     operator = subject.operator
     found: dict[str, str] = {}
-    for name, given in subject.inputs.items():
-        element = constants[name].dtype.name if name in constants else given.element
+    for name, source in subject.inputs.items():
+        element = constants[name].dtype.name if name in constants else source.element
         if element is not None and element in operator.types_of(name):
             found.setdefault(operator.kind_of(name), element)
     if "T" not in found:

@@ -60,10 +60,10 @@ def quantized_node(portable: PortableNode) -> QuantizedNode | None:
     if not codecs:
         return None
     node = replace(portable.read.node, codecs=codecs)
-    held = {name: _levels(array, codecs.get(name)) for name, array in portable.constants.items()}
+    constants = {name: _levels(array, codecs.get(name)) for name, array in portable.constants.items()}
     # A domain that only some runtimes have, in a library of their own, takes precedence over common ones.
     domain = max(domains - _EVERYWHERE, default="")
-    return QuantizedNode(quantized_model(portable.model, node, held, domain=domain), node, held)
+    return QuantizedNode(quantized_model(portable.model, node, constants, domain=domain), node, constants)
 
 
 def _reads_alone(subject: NodeSubject, output: str) -> bool:

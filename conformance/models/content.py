@@ -164,9 +164,9 @@ def _require_data(tensor: TensorProto, base: Path, folder: Path) -> None:
     """Raise ValueError if a tensor's external data is missing or too short."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return
-    place, size = place_of(tensor, base, folder), _bytes_of(tensor)
-    if size is not None and place.length < size:
-        text = f"{place.path.name!r} has {place.length} bytes, the tensor takes {size}"
+    location, size = place_of(tensor, base, folder), _bytes_of(tensor)
+    if size is not None and location.length < size:
+        text = f"{location.path.name!r} has {location.length} bytes, the tensor takes {size}"
         raise ValueError(f"external data of {tensor.name!r} in {text}")
 
 

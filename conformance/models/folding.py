@@ -136,10 +136,10 @@ class _Folder:
                 del self.kept[key]
                 return array
             self.kept[key] = array
-        known = self.kept[key]
-        if isinstance(known, NotConstant):
-            raise known
-        return known
+        result = self.kept[key]
+        if isinstance(result, NotConstant):
+            raise result
+        return result
 
     def _value(self, home: Scope, name: str, depth: int) -> Array:
         model = home.model.content
@@ -154,8 +154,8 @@ class _Folder:
         if name in home.sparse:
             raise NotConstant("is a sparse tensor, which is not unfolded")
         if name in home.producers:
-            number, place = home.producers[name]
-            return self._output(home, number, place, depth)
+            number, position = home.producers[name]
+            return self._output(home, number, position, depth)
         raise NotConstant(f"is the input {shown_name(name)} of {home.kind}")
 
     def _output(self, scope: Scope, number: int, place: int, depth: int) -> Array:
@@ -178,13 +178,13 @@ class _Folder:
                 return self._branch(scope, number, place, depth)
         meant = quantizes(domain, node.op_type) if domain else node.op_type
         if meant not in FOLDED:
-            what = f"{domain}::{node.op_type}" if domain else node.op_type
-            raise NotConstant(f"is computed by {shown_name(what)}")
+            operator = f"{domain}::{node.op_type}" if domain else node.op_type
+            raise NotConstant(f"is computed by {shown_name(operator)}")
         inputs = [self.value(scope, name, depth + 1) if name else None for name in node.input]
         tensors = _tensors(scope, node, self.most)
         if domain:
             node = _renamed(node, meant)
-        what = shown_name(node.op_type)
+        operator = shown_name(node.op_type)
         try:
             if bytes_of_result(node.op_type, inputs) > self.most:
                 raise NotFolded(f"would take more than the {self.most} bytes that are folded")
@@ -192,10 +192,10 @@ class _Folder:
                 warnings.simplefilter("ignore")
                 return outputs_of(node, inputs, tensors, scope.opsets.get("", 1))[place]
         except NotFolded as error:
-            raise NotConstant(f"comes from a {what} that {error}") from None
+            raise NotConstant(f"comes from a {operator} that {error}") from None
         except Exception as error:  # onnx.reference raises many types of errors for inputs that do not fit
             why = " ".join(str(error).split())[:100]
-            raise NotConstant(f"comes from a {what} that cannot be computed: {why}") from None
+            raise NotConstant(f"comes from a {operator} that cannot be computed: {why}") from None
 
     def _constant(self, scope: Scope, node: NodeProto) -> Array:
         for attribute in node.attribute:
@@ -207,11 +207,11 @@ class _Folder:
 
     def _shape(self, scope: Scope, node: NodeProto) -> Array:
         of = node.input[0] if node.input else ""
-        known = scope.type_of(of)
-        if known.shape is None or not known.certain:
+        source_type = scope.type_of(of)
+        if source_type.shape is None or not source_type.certain:
             raise NotConstant(f"is the shape of {shown_name(of)}, which is open")
         bounds = {a.name: a.i for a in node.attribute if a.name in ("start", "end")}
-        chosen = known.shape[slice(bounds.get("start"), bounds.get("end"))]
+        chosen = source_type.shape[slice(bounds.get("start"), bounds.get("end"))]
         if not all(isinstance(extent, int) for extent in chosen):
             raise NotConstant(f"is the shape of {shown_name(of)}, which is not all known")
         return np.array(chosen, np.int64)

@@ -87,9 +87,9 @@ def _without_data(tensor: TensorProto) -> TensorProto:
 def _bound_vectors(graph: GraphProto) -> None:
     """Leave open the extent of vectors of whole numbers that are too long to follow."""
     for value in graph.input:
-        kind = value.type.tensor_type
-        if _is_long(kind.elem_type, [extent.dim_value for extent in kind.shape.dim]):
-            kind.shape.dim[0].ClearField("dim_value")
+        tensor_type = value.type.tensor_type
+        if _is_long(tensor_type.elem_type, [extent.dim_value for extent in tensor_type.shape.dim]):
+            tensor_type.shape.dim[0].ClearField("dim_value")
 
 
 def _is_long(element: int, shape: Sequence[int]) -> bool:
@@ -126,8 +126,8 @@ def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
 
     Shapes depend on small constants.
     """
-    kind = scope.type_of(name)
-    if kind.element in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.FLOAT, None):
+    inferred = scope.type_of(name)
+    if inferred.element in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.FLOAT, None):
         try:
             array = constant(scope, name, _SMALL)
             graph.initializer.append(onnx.numpy_helper.from_array(array, name))
@@ -135,11 +135,11 @@ def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
         except (NotConstant, TypeError, ValueError, NotImplementedError):
             pass
     value = graph.input.add(name=name)
-    if kind.element is not None and kind.certain:
-        value.type.tensor_type.elem_type = kind.element
-        if kind.shape is not None:
+    if inferred.element is not None and inferred.certain:
+        value.type.tensor_type.elem_type = inferred.element
+        if inferred.shape is not None:
             value.type.tensor_type.shape.SetInParent()
-            for extent in kind.shape:
+            for extent in inferred.shape:
                 dim = value.type.tensor_type.shape.dim.add()
                 if isinstance(extent, int):
                     dim.dim_value = extent

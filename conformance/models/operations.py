@@ -55,7 +55,7 @@ def outputs_of(
 
     Raise NotFolded, and any error of onnx.reference for inputs that do not fit.
     """
-    there = [array for array in inputs if array is not None]
+    present = [array for array in inputs if array is not None]
     if not inputs or inputs[0] is None:
         raise NotFolded("has no input 0")
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name not in tensors}
@@ -69,30 +69,30 @@ def outputs_of(
         return [np.broadcast_to(value.reshape(()), tuple(int(n) for n in inputs[0]))]
     # Whole numbers that are an attribute or, in later versions, an input.
     if node.op_type == "Unsqueeze":  # onnx.reference fails for several axes in an attribute
-        axes = attributes.get("axes", ()) if len(there) < 2 else there[1].ravel()
+        axes = attributes.get("axes", ()) if len(present) < 2 else present[1].ravel()
         return [np.expand_dims(inputs[0], tuple(int(axis) for axis in axes))]
     if node.op_type == "Split":
-        sizes = attributes.get("split", ()) if len(there) < 2 else there[1].ravel()
+        sizes = attributes.get("split", ()) if len(present) < 2 else present[1].ravel()
         if len(sizes) and sum(sizes) != inputs[0].shape[attributes.get("axis", 0)]:
             raise NotFolded("splits into parts that do not add up")
-    if node.op_type in ("Div", "Mod") and there[1].dtype.kind in "iu" and not there[1].all():
+    if node.op_type in ("Div", "Mod") and present[1].dtype.kind in "iu" and not present[1].all():
         raise NotFolded("divides whole numbers by zero")
     if node.op_type in _QUANTIZING:
-        _require_plain_codec(there)
+        _require_plain_codec(present)
         opset = max(opset, _QUANTIZING_OPSET)
     from onnx.reference import ReferenceEvaluator  # takes seconds to import
 
-    given = dict(zip((name for name in node.input if name), there, strict=True))
-    return [np.asarray(output) for output in ReferenceEvaluator(node, opsets={"": opset}).run(None, given)]
+    feeds = dict(zip((name for name in node.input if name), present, strict=True))
+    return [np.asarray(output) for output in ReferenceEvaluator(node, opsets={"": opset}).run(None, feeds)]
 
 
 def _cast(array: Array, to: Any) -> Array:
     if not isinstance(to, int):  # version 1 has the type's name
         raise NotFolded("is of version 1")
-    kind = ml_dtypes.bfloat16 if to == TensorProto.BFLOAT16 else helper.tensor_dtype_to_np_dtype(to)
-    if np.dtype(kind).kind not in "fiub" and kind is not ml_dtypes.bfloat16:
+    dtype = ml_dtypes.bfloat16 if to == TensorProto.BFLOAT16 else helper.tensor_dtype_to_np_dtype(to)
+    if np.dtype(dtype).kind not in "fiub" and dtype is not ml_dtypes.bfloat16:
         raise NotFolded(f"casts to {TensorProto.DataType.Name(to)}")
-    return array.astype(kind)
+    return array.astype(dtype)
 
 
 def _require_plain_codec(inputs: Sequence[Array]) -> None:
@@ -105,19 +105,19 @@ def _require_plain_codec(inputs: Sequence[Array]) -> None:
 
 def bytes_of_result(op_type: str, inputs: Sequence[Array | None]) -> float:
     """Return an upper bound of the bytes of an operator's outputs, to check before it is computed."""
-    there = [array for array in inputs if array is not None]
-    if not there:
+    present = [array for array in inputs if array is not None]
+    if not present:
         return 0.0
-    width = float(max(8, *(array.itemsize for array in there)))
+    width = float(max(8, *(array.itemsize for array in present)))
     if op_type == "ConstantOfShape":
-        return width * math.prod(max(int(n), 0) for n in np.ravel(there[0])[:64])
+        return width * math.prod(max(int(n), 0) for n in np.ravel(present[0])[:64])
     if op_type in ("Expand", "Tile"):
-        return width * there[0].size * math.prod(max(int(n), 1) for n in np.ravel(there[-1])[:64])
+        return width * present[0].size * math.prod(max(int(n), 1) for n in np.ravel(present[-1])[:64])
     if op_type == "Range":
-        start, limit, delta = (float(array.reshape(())) for array in there)
+        start, limit, delta = (float(array.reshape(())) for array in present)
         return width * abs((limit - start) / delta) if delta else 0.0
     if op_type == "Gather":
-        return width * there[0].size * max(there[1].size, 1)
+        return width * present[0].size * max(present[1].size, 1)
     if op_type in _BROADCASTING or op_type in ("Where", "Min", "Max", "Mod"):
-        return width * math.prod(np.broadcast_shapes(*(array.shape for array in there)))
-    return width * sum(array.size for array in there)
+        return width * math.prod(np.broadcast_shapes(*(array.shape for array in present)))
+    return width * sum(array.size for array in present)

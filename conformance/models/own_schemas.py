@@ -55,8 +55,8 @@ def _schemas() -> tuple[OpSchema, ...]:
 def _versions() -> Iterator[OperatorVersion]:
     for name in operator_names():
         document = document_of(name)
-        known = operator_of(document.op_type, document.domain)
-        for number in versions_of(name) if document.domain and isinstance(known, DescribedOperator) else ():
+        operator = operator_of(document.op_type, document.domain)
+        for number in versions_of(name) if document.domain and isinstance(operator, DescribedOperator) else ():
             if not onnx.defs.has(document.op_type, number, document.domain):
                 yield operator_version(name, number)
 
@@ -96,8 +96,8 @@ def _infer(version: OperatorVersion, context: Any) -> None:
     if version.unjudged(chosen):
         return
     layout = 1 if chosen(version.rules.layout) == 1 else 0
-    there = [i for i in range(min(context.get_num_inputs(), len(version.inputs))) if context.has_input(i)]
-    types = {version.inputs[i]: context.get_input_type(i).tensor_type for i in there}
+    present = [i for i in range(min(context.get_num_inputs(), len(version.inputs))) if context.has_input(i)]
+    types = {version.inputs[i]: context.get_input_type(i).tensor_type for i in present}
     dimensions: dict[str, Any] = {}
     sizes = {size: value for size, name in version.rules.sizes.items() if isinstance(value := chosen(name), int)}
     for _ in range(2):  # a factor may be known only after the extent that it is part of

@@ -199,12 +199,12 @@ class Scope:
     @cached_property
     def labels(self) -> list[str]:
         """Unique names of nodes in paths: a node's own, or its operator and number."""
-        taken: dict[str, int] = {}
+        counts: dict[str, int] = {}
         labels = []
         for number, node in enumerate(self.nodes):
             label = shown_name(node.name).strip("/") or f"{shown_name(node.op_type)}_{number}"
-            taken[label] = taken.get(label, 0) + 1
-            labels.append(label if taken[label] == 1 else f"{label}~{taken[label]}")
+            counts[label] = counts.get(label, 0) + 1
+            labels.append(label if counts[label] == 1 else f"{label}~{counts[label]}")
         return labels
 
     @cached_property
@@ -226,8 +226,8 @@ class Scope:
 
     def defines(self, name: str) -> bool:
         """Return whether a name is defined here, and not in an outer scope."""
-        given = (self.initializers, self.producers, self.declared, self.bindings, self.sparse)
-        return any(name in names for names in given)
+        definitions = (self.initializers, self.producers, self.declared, self.bindings, self.sparse)
+        return any(name in names for names in definitions)
 
     def home_of(self, name: str) -> Scope | None:
         """Return the scope that defines a name, from here outwards; None if there is none."""
@@ -263,21 +263,21 @@ class Scope:
         if origin is None:
             return UNKNOWN
         home, name = origin
-        known = home.types.get(name, UNKNOWN)
+        inferred = home.types.get(name, UNKNOWN)
         claimed = type_from(home.claims[name], False) if name in home.claims else UNKNOWN
-        if known.element is None:
+        if inferred.element is None:
             return claimed
-        if known.shape is None and claimed.shape is not None and claimed.element in (None, known.element):
-            return Type(known.element, claimed.shape, False)
-        return known
+        if inferred.shape is None and claimed.shape is not None and claimed.element in (None, inferred.element):
+            return Type(inferred.element, claimed.shape, False)
+        return inferred
 
     def inner(self, number: int) -> Iterator[tuple[str, Scope]]:
         """Yield the graphs inside a node, with the attribute that holds each."""
         node = self.nodes[number]
         for attribute in node.attribute:
             graphs = graphs_of(attribute)
-            for place, graph in enumerate(graphs):
-                name = attribute.name if len(graphs) == 1 else f"{attribute.name}[{place}]"
+            for position, graph in enumerate(graphs):
+                name = attribute.name if len(graphs) == 1 else f"{attribute.name}[{position}]"
                 key = number, name
                 if key not in self._inner:
                     self._inner[key] = Scope(
@@ -329,27 +329,27 @@ def _bound(function: FunctionProto, call: NodeProto) -> list[NodeProto]:
 
     An attribute without a value in the call and without a default is left out.
     """
-    given = {a.name: a for a in getattr(function, "attribute_proto", ())}
-    given.update((a.name, a) for a in call.attribute)
+    values = {a.name: a for a in getattr(function, "attribute_proto", ())}
+    values.update((a.name, a) for a in call.attribute)
 
     def bind(node: NodeProto) -> None:
-        kept = []
+        attributes = []
         for attribute in node.attribute:
             if attribute.ref_attr_name:
-                if attribute.ref_attr_name in given:
+                if attribute.ref_attr_name in values:
                     copied = AttributeProto()
-                    copied.CopyFrom(given[attribute.ref_attr_name])
+                    copied.CopyFrom(values[attribute.ref_attr_name])
                     copied.name = attribute.name
-                    kept.append(copied)
+                    attributes.append(copied)
                 continue
             for graph in graphs_of(attribute):
                 for inner in graph.node:
                     bind(inner)
-            kept.append(attribute)
-        if len(kept) < len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
-            kept = [AttributeProto.FromString(a.SerializeToString()) for a in kept]
+            attributes.append(attribute)
+        if len(attributes) < len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
+            attributes = [AttributeProto.FromString(a.SerializeToString()) for a in attributes]
             del node.attribute[:]
-            node.attribute.extend(kept)
+            node.attribute.extend(attributes)
 
     nodes = []
     for node in function.node:
