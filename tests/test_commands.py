@@ -100,15 +100,15 @@ def shortened(words: list[str]) -> list[str]:
 
 def narrowed(words: list[str]) -> list[str]:
     words = shortened(words)
-    given = {word.split("=")[0] for word in words}
-    if given & {"--case", "--model"} or any(word.endswith(".onnx") for word in words):
+    present = {word.split("=")[0] for word in words}
+    if present & {"--case", "--model"} or any(word.endswith(".onnx") for word in words):
         return words
-    options = {o: v for o, v in NARROWED.get(words[1], {}).items() if o not in given}
-    if "--require" in given:
+    options = {o: v for o, v in NARROWED.get(words[1], {}).items() if o not in present}
+    if "--require" in present:
         options["--op"] = words[words.index("--require") + 1].partition("-")[0]
-    if "--random" in given:
+    if "--random" in present:
         options.pop("--profile")
-    if "--op" in given and "--fault" in options:  # the fault may be of another operator
+    if "--op" in present and "--fault" in options:  # the fault may be of another operator
         options["--fault"] = ONE_FAULT[words[words.index("--op") + 1]]
     return [*words, *(word for pair in options.items() for word in pair)]
 

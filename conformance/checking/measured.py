@@ -29,7 +29,7 @@ from .rule import MEASURED, rules
 from .sample_node import SampleNode
 from .subject import Broken, Missing, Outcome
 
-# Columns about the data, about the number of runs, or about models without a single node.
+# Columns about the data, about the number of runs, or about invalid models.
 _OF_DATA = frozenset(GROUPS[feature] for feature in ("rerun", "nonfinite", "numerics", "exact", "illegal"))
 
 

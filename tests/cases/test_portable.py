@@ -71,10 +71,14 @@ def test_every_drawn_case_survives_its_text(spec: CaseSpec) -> None:
 
 
 def test_the_same_numbers_written_otherwise_are_the_same_case() -> None:
-    one = CaseSpec("LSTM", 14, clip=1, activations=("Elu", "Tanh", "Tanh"), alpha=(2,))
-    other = CaseSpec("LSTM", 14, clip=1.0, activations=("Elu", "Tanh", "Tanh"), alpha=(2.0,))
-    assert (one, one.id, list(bits_of(one))) == (other, other.id, list(bits_of(other)))
-    assert case_from_text(case_text(one).replace("1.0", "1")) == one
+    with_integers = CaseSpec("LSTM", 14, clip=1, activations=("Elu", "Tanh", "Tanh"), alpha=(2,))
+    with_floats = CaseSpec("LSTM", 14, clip=1.0, activations=("Elu", "Tanh", "Tanh"), alpha=(2.0,))
+    assert (with_integers, with_integers.id, list(bits_of(with_integers))) == (
+        with_floats,
+        with_floats.id,
+        list(bits_of(with_floats)),
+    )
+    assert case_from_text(case_text(with_integers).replace("1.0", "1")) == with_integers
 
 
 LSTM = '{"op":"LSTM","version":14'

@@ -37,7 +37,7 @@ def diagnosed(tmp_path: Path) -> Path:
     rows = [wrong(f"{op}-a", lengths, op=op, features=["lengths"]) for op in OPERATORS]
     rows += [wrong("both", lengths, clip), wrong("c", clip), wrong("odd"), result("fine")]
     clause = {"status": "implied", "text": "A row of length L has L steps.", "source": "s"}
-    own = {"status": "arithmetic", "text": "NaN stays NaN.", "source": "s"}
+    arithmetic = {"status": "arithmetic", "text": "NaN stays NaN.", "source": "s"}
     ids = [f"{op.lower()}.lengths" for op in OPERATORS]
     named = [f"{op}-a" for op in OPERATORS]
     findings = [
@@ -45,7 +45,7 @@ def diagnosed(tmp_path: Path) -> Path:
         finding("Ignores clip", "wrong", ["c", "both"], fault=clip, clauses=["lstm.clip.gates"]),
         finding("wrong (value)", "wrong", ["odd"], clauses=["lstm.nan"]),
     ]
-    return run_with(tmp_path / "run", rows, findings, **dict.fromkeys(ids, clause), **{"lstm.nan": own})
+    return run_with(tmp_path / "run", rows, findings, **dict.fromkeys(ids, clause), **{"lstm.nan": arithmetic})
 
 
 def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Path, tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_finding_that_is_only_consistent_with_a_fault_is_not_told_to_have_none
     run = run_with(tmp_path / "run", rows, [lead])
     add_evidence(run, {"odd": exhibit("odd") | {"diagnosis": []}})
     page, _ = report(tmp_path / "report", run)
-    (own,) = pages(tmp_path / "report", run)
-    for text in (page.text("finding-1"), own.whole):
+    (finding_page,) = pages(tmp_path / "report", run)
+    for text in (page.text("finding-1"), finding_page.whole):
         assert "clip.ignored: possible, not proven" in text
         assert "not found in" not in text
 
@@ -105,11 +105,11 @@ def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Pat
     rest = "1 within a wider accuracy class, which the finding names; 1 on the list of known failures, with the reason"
     assert f"{sentence}; {rest}; 1 without a known cause. Not all known faults were tried." in page.text("answer")
     unsearched = run_with(tmp_path / "unsearched", [wrong("odd")], findings[1:2])
-    other, _ = report(tmp_path / "other", unsearched)
-    assert "No known fault explains the 1 failing result with values to compare" in other.text("answer")
-    told = {n: page.text(f"finding-{n}") for n in range(1, 5)}
-    assert ["not found in the time allowed" in told[n] for n in told].count(True) == 2
-    assert not any("matches none" in text for text in told.values() if "wider" in text or "tf32" in text)
+    unsearched_page, _ = report(tmp_path / "other", unsearched)
+    assert "No known fault explains the 1 failing result with values to compare" in unsearched_page.text("answer")
+    texts = {n: page.text(f"finding-{n}") for n in range(1, 5)}
+    assert ["not found in the time allowed" in texts[n] for n in texts].count(True) == 2
+    assert not any("matches none" in text for text in texts.values() if "wider" in text or "tf32" in text)
 
 
 def test_no_failure_is_claimed_of_what_a_finding_says_is_lost(tmp_path: Path) -> None:
@@ -121,9 +121,9 @@ def test_no_failure_is_claimed_of_what_a_finding_says_is_lost(tmp_path: Path) ->
     ]
     lost = finding("NaN is lost: ordinary numbers are returned", "special-values", ["nan-a"])
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [lost | {"verdict": "pass"}]))
-    held = page.text("answer").split("No failure with")[1]
-    assert held.startswith("bias")
-    assert "NaN" not in held.split("Pass rate by feature")[0]
+    features = page.text("answer").split("No failure with")[1]
+    assert features.startswith("bias")
+    assert "NaN" not in features.split("Pass rate by feature")[0]
 
 
 def test_a_crash_has_nothing_that_could_be_explained(tmp_path: Path) -> None:

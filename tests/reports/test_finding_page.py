@@ -215,24 +215,24 @@ def test_nothing_outside_the_run_is_read(sample: Path, tmp_path: Path) -> None:
     (folder / "test_data_set_1").symlink_to(tmp_path, target_is_directory=True)
     (sample / "linked").symlink_to(outside, target_is_directory=True)
     info = json.loads((sample / "run.json").read_text())
-    for place in ("../outside", str(outside), "linked", "", "..", ".", "evidence/t0/nothing"):
-        info["targets"][0]["evidence"]["folders"][NEW_CASE] = place
+    for folder_name in ("../outside", str(outside), "linked", "", "..", ".", "evidence/t0/nothing"):
+        info["targets"][0]["evidence"]["folders"][NEW_CASE] = folder_name
         (sample / "run.json").write_text(json.dumps(info))
         first, second, *_ = pages(tmp_path / "report", sample)
-        assert "has no evidence" in first.whole, place
+        assert "has no evidence" in first.whole, folder_name
         assert "Expected and reported values" in second.whole
-    kept = {p.name for p in (tmp_path / "report" / "findings" / "files").rglob("*") if p.is_file()}
-    assert kept == {"model.onnx", "input_0.pb", "evidence.json"}
+    files = {p.name for p in (tmp_path / "report" / "findings" / "files").rglob("*") if p.is_file()}
+    assert files == {"model.onnx", "input_0.pb", "evidence.json"}
 
 
 def test_an_exhibit_that_is_too_large_or_of_another_form_is_left_alone(sample: Path, tmp_path: Path) -> None:
     add_evidence(sample, {NEW_CASE: exhibit(NEW_CASE, schema=2)})
-    place = sample / "evidence" / "t0" / "0" / "evidence.json"
+    path = sample / "evidence" / "t0" / "0" / "evidence.json"
     for content in (None, "{", "[]", "[" * 100_000):
         if content is not None:
-            place.write_text(content)
+            path.write_text(content)
         assert "has no evidence" in pages(tmp_path / "report", sample)[0].whole
-    os.truncate(place, 9 << 20)
+    os.truncate(path, 9 << 20)
     assert "has no evidence" in pages(tmp_path / "report", sample)[0].whole
 
 
@@ -245,8 +245,8 @@ def test_titles_for_people() -> None:
     placed = "wrong (value), only in the last unit (with 2 units or more)"
     assert in_words(placed, "wrong", "value") == "Wrong values, only in the last unit (with 2 units or more)"
     assert in_words("input_forget is kept", "wrong", "value") == "input_forget is kept"
-    kept = "Values past a sequence's length that break a convention"
-    assert in_words("breaks a convention (padding)", "pass", "padding") == kept
+    title = "Values past a sequence's length that break a convention"
+    assert in_words("breaks a convention (padding)", "pass", "padding") == title
 
 
 def test_ratios_in_few_characters() -> None:

@@ -63,7 +63,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "masked.py").write_text(_ADAPTER)
     options = {"kept": "{}", "reset": '{ masked = "reset" }', "wrong": '{ mistake = "direction" }'}
     options["half"] = '{ mistake = "mask" }'
-    tables = [f'[{name}]\nadapter = "masked.py"\noptions = {given}\n' for name, given in options.items()]
+    tables = [f'[{name}]\nadapter = "masked.py"\noptions = {value}\n' for name, value in options.items()]
     (folder / "targets.toml").write_text("\n".join(tables))
     return folder / "targets.toml"
 
@@ -74,7 +74,7 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
     case = "maskedleaky-1.float32.b3-i2-n2-s3.no-mask.decay-0.75.direction-bidirectional.function-relu.793630"
     model = tmp_path / "cases" / f"test_{case}" / "model.onnx"
     lane, package = tmp_path / "lane", tmp_path / "package.zip"
-    words: dict[str, tuple[str | Path, ...]] = {
+    arguments: dict[str, tuple[str | Path, ...]] = {
         "run": ("run", *OF, *every, *of, "--out", tmp_path / "run"),
         "lane": ("run", *OF, "--target", "kept+neg", *of, "--out", lane, "--nonce", "abc"),
         "generate": ("generate", "--out", tmp_path / "cases", "--case", case, "--all"),
@@ -85,10 +85,10 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
         "certify": ("certify", lane, "--out", package, "--product", "toy", "--vendor", "nobody"),
         "verify": ("verify", package),
     }
-    done = dict(zip(words, commands("tests.toy.several", *words.values()), strict=True))
-    assert {name: one["code"] for name, one in done.items()} == dict.fromkeys(words, 0) | dict.fromkeys(
+    done = dict(zip(arguments, commands("tests.toy.several", *arguments.values()), strict=True))
+    assert {name: outcome["code"] for name, outcome in done.items()} == dict.fromkeys(arguments, 0) | dict.fromkeys(
         ("run", "model", "fuzz"), 1
-    ), [one["printed"] for one in done.values()]
+    ), [outcome["printed"] for outcome in done.values()]
     rows = results(tmp_path / "run")
     wrong = {
         (target, *row["diagnosis"])  # type: ignore[misc]

@@ -115,7 +115,7 @@ def test_a_sequence_cut_in_two_is_the_sequence() -> None:
     operator = operator_of(OP)
     expected = operator.evaluate(whole.node, LINEAR_ATTENTION_FAMILY.inputs(whole))
     outputs = [operator.evaluate(cut.node, LINEAR_ATTENTION_FAMILY.inputs(cut, run)) for run in (0, 1)]
-    joined = np.concatenate([each["output"] for each in outputs], axis=1)
+    joined = np.concatenate([arrays["output"] for arrays in outputs], axis=1)
     np.testing.assert_allclose(joined, expected["output"], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(outputs[1]["present_state"], expected["present_state"], rtol=1e-5, atol=1e-6)
 
@@ -150,21 +150,21 @@ def test_cases_of_onnxruntimes_operator_go_together(own_core: tuple[Any, ...]) -
 
 @pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
 def test_inverse_groups_and_shared_keys_are_repeated_heads(rule: str) -> None:
-    own = OnnxruntimeLinearAttentionSpec(
+    spec = OnnxruntimeLinearAttentionSpec(
         update_rule=rule, kv_num_heads=6, group=1, query_sharing=2, key_sharing=3, unused="unused-both"
     )
-    inputs = dict(ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.inputs(own))
+    inputs = dict(ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.inputs(spec))
     assert {"decay", "beta"} <= inputs.keys()
     repeated = {"query": 2, "key": 3}
     for name, times in repeated.items():
-        heads = inputs[name].reshape(*inputs[name].shape[:2], -1, own.d_k)
+        heads = inputs[name].reshape(*inputs[name].shape[:2], -1, spec.d_k)
         repeated_heads = np.repeat(heads, times, axis=2)
         inputs[name] = np.ascontiguousarray(repeated_heads.reshape(*inputs[name].shape[:2], -1))
     usual = LinearAttentionSpec(update_rule=rule, kv_num_heads=6, group=1)
     used = {name: inputs[name] for name in usual.given}
     expected = operator_of(OP).evaluate(usual.node, used)
     outputs = operator_of("LinearAttention", "com.microsoft").evaluate(
-        own.node, ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.inputs(own)
+        spec.node, ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.inputs(spec)
     )
     for name in ("output", "present_state"):
         np.testing.assert_array_equal(outputs[name], expected[name])

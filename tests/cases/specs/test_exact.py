@@ -81,9 +81,9 @@ def test_an_exact_case_has_ordinary_bounds_by_another_interpretation() -> None:
     trials = (build_case(spec).trial for spec in SPECS.values() if spec.op == "GRU" and spec.type == "float32")
     trial = next(trial for trial in trials if "coefficients" in trial.open_questions)
     inputs = trial.feeds[-1].inputs
-    by_default, other = (
+    by_default, by_position = (
         expect(trial.node, inputs, {}, interpretations=Interpretations(coefficients=option))
         for option in ("by-use", "by-position")
     )
-    assert not any(each.number.radius.any() for each in by_default)
-    assert all(each.number.radius.any() for each in other)
+    assert not any(expectation.number.radius.any() for expectation in by_default)
+    assert all(expectation.number.radius.any() for expectation in by_position)

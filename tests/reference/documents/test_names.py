@@ -44,22 +44,22 @@ def document(op_type: str, folder: Path, text: str = EXTENDING) -> Document:
 
 
 def test_a_name_is_one_operators_in_each_domain(tmp_path: Path) -> None:
-    own = document("LSTM", tmp_path)
-    assert own.name == "com.example::LSTM"
-    assert own.prefix == "com.example.lstm"
-    assert own.name in operator_names()
+    declared = document("LSTM", tmp_path)
+    assert declared.name == "com.example::LSTM"
+    assert declared.prefix == "com.example.lstm"
+    assert declared.name in operator_names()
     assert document_of("LSTM").domain == ""
-    assert document_of("LSTM", DOMAIN) == document_of("com.example::LSTM") == own
+    assert document_of("LSTM", DOMAIN) == document_of("com.example::LSTM") == declared
     assert Node("LSTM", 1, {"clip": 1.0}, domain=DOMAIN).operator.name == "com.example::LSTM-1"
     with pytest.raises(ValueError, match=r"the name is that of com\.example::LSTM"):
-        declare(Document("lstm", DOMAIN, own.clauses, {1: version("lstm")}))
+        declare(Document("lstm", DOMAIN, declared.clauses, {1: version("lstm")}))
     with pytest.raises(UnknownOperator):
         document_of("LSTM", "elsewhere")
 
 
 def test_a_table_that_extends_another_one_lists_what_differs(tmp_path: Path) -> None:
-    own = document("Other", tmp_path, EXTENDING.format(prefix="other"))
-    inherited = {clause.id.partition(".")[2]: clause for clause in clauses_of(own.name)}
+    declared = document("Other", tmp_path, EXTENDING.format(prefix="other"))
+    inherited = {clause.id.partition(".")[2]: clause for clause in clauses_of(declared.name)}
     base = {clause.id.partition(".")[2]: clause for clause in clauses_of("LSTM", 14)}
     assert set(base) - set(inherited) == {"layout"}
     assert inherited["clip"].text == "There is another clip."

@@ -62,17 +62,17 @@ def test_sums_in_float32_are_those_of_float64_each_rounded(order: str, kind: str
 @pytest.mark.parametrize("kind", TWO_TYPES)
 @pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
 def test_every_style_passes_with_every_structural_variant(style: Style, kind: str, op: str) -> None:
-    each = len(CELLS[op].activations)
+    count = len(CELLS[op].activations)
     variants: list[dict[str, Any]] = [
         *variants_of(op),
         {"clip": 0.3},
         {
             **variants_of(op)[-1],
-            "activations": MIXED[: 2 * each],
-            "activation_alpha": [0.3, 1.5, -0.5, 0.7][: each + 1],
-            "activation_beta": [0.4, 0.8, 0.3][:each],
+            "activations": MIXED[: 2 * count],
+            "activation_alpha": [0.3, 1.5, -0.5, 0.7][: count + 1],
+            "activation_beta": [0.4, 0.8, 0.3][:count],
         },
-        {"activations": OTHERS[-2 * each :], "activation_alpha": [0.7, 0.2][: 2 * each]},
+        {"activations": OTHERS[-2 * count :], "activation_alpha": [0.7, 0.2][: 2 * count]},
     ]
     inputs = inputs_for(kind, (3, 3, 6, 17), op=op, directions=2, optional=optional_of(op), lengths=[2, 3, 1])
     for variant in variants:
@@ -283,9 +283,9 @@ def situations(draw: DrawFn) -> tuple[Node, Arrays]:
     if clip is not None:
         attributes["clip"] = clip
     if draw(st.booleans()):
-        each = st.sampled_from(sorted(ACTIVATIONS))
+        function = st.sampled_from(sorted(ACTIVATIONS))
         count = directions * len(CELLS[op].activations)
-        attributes["activations"] = draw(st.lists(each, min_size=count, max_size=count))
+        attributes["activations"] = draw(st.lists(function, min_size=count, max_size=count))
         for name in ("activation_alpha", "activation_beta"):
             attributes[name] = draw(st.lists(coefficients, max_size=count))
     outputs = outputs_of(op)

@@ -114,7 +114,7 @@ def by_hand(
 def test_a_kernel_in_float32_is_right_and_nearly_all_of_it_is_judged(seed: int) -> None:
     node, inputs = drawn(seed)
     outputs = by_hand(node, inputs)
-    agreements = [compare(each, outputs[each.output]) for each in expect(node, inputs, outputs)]
+    agreements = [compare(expectation, outputs[expectation.output]) for expectation in expect(node, inputs, outputs)]
     assert all(agreement.worst <= 1 for agreement in agreements)
     assert sum(a.judged for a in agreements) >= 0.9 * sum(a.elements for a in agreements)
     values = evaluate(node, inputs)
@@ -146,9 +146,9 @@ def test_a_kernel_that_takes_any_range_is_right_by_the_reading_that_it_follows(
     assert open_questions_of(node, inputs) >= {"input_range", "state_range", "reverse_pace"}
     outputs = {name: array for name, array in by_hand(node, inputs, *walk).items() if name in asked}
     expected = expect(node, inputs, outputs, interpretations=reading)
-    assert all(compare(each, outputs[each.output]).worst <= 1 for each in expected)
+    assert all(compare(expectation, outputs[expectation.output]).worst <= 1 for expectation in expected)
     usual = expect(node, inputs, outputs)
-    same = all(compare(each, outputs[each.output]).worst <= 1 for each in usual)
+    same = all(compare(expectation, outputs[expectation.output]).worst <= 1 for expectation in usual)
     assert same == (walk == ("sequence", "batch", False))
 
 
@@ -199,7 +199,9 @@ def test_ties_go_to_even() -> None:
     inputs["sequence_lens"] = np.array([4], np.int32)
     assert kill_margin(FAULTS["dynamic.half-up"], node, [inputs]) > 8
     outputs = by_hand(node, inputs)
-    assert all(compare(each, outputs[each.output]).worst <= 1 for each in expect(node, inputs, outputs))
+    assert all(
+        compare(expectation, outputs[expectation.output]).worst <= 1 for expectation in expect(node, inputs, outputs)
+    )
 
 
 def test_a_range_whose_levels_vanish_is_that_of_zeros() -> None:
@@ -209,7 +211,7 @@ def test_a_range_whose_levels_vanish_is_that_of_zeros() -> None:
         outputs = evaluate(node, inputs)
     zeros = evaluate(node, inputs | {"X": np.zeros_like(inputs["X"])})
     assert all(np.array_equal(outputs[name], zeros[name]) for name in zeros)
-    assert all(np.isfinite(each.number.radius).all() for each in expect(node, inputs, outputs))
+    assert all(np.isfinite(expectation.number.radius).all() for expectation in expect(node, inputs, outputs))
 
 
 def test_a_range_reaches_to_zero() -> None:
