@@ -51,7 +51,7 @@ def searched(batch: ModuleType, fault: str | None, seed: int, limits: Limits) ->
     with TargetProcess(target) as process:
         database = Database(FORMAT, target.name)
         versions = list(operator_versions())
-        hunt = _Sighting(target, process, versions, tuple(FORMATS), seed, False, database)
+        hunt = _Sighting(target, process, versions, tuple(FORMATS), seed, database)
         process.start()
         failing = None
         try:

@@ -25,7 +25,7 @@ from ..running.run import Plan, Run
 from ..text import listed, plural
 from .ci import Output, as_json, github_marks, on_github, write_files
 from .display import RunDisplay, could_not_start, summarize
-from .terminal import console_on, fail, progress_lines, put, say, warn, why
+from .terminal import console_on, drop, fail, progress_lines, put, say, warn, why
 
 if TYPE_CHECKING:
     from ..cluster.connection import Cluster
@@ -103,6 +103,10 @@ def _finished(
     except OSError as error:
         if finished is not None:
             summarize(finished, console_on(sys.stdout))
+        try:
+            sys.stdout.flush()
+        except OSError:
+            drop(sys.stdout)
         fail(f"{why(error)}; {obtained}")
 
 

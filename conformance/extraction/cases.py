@@ -20,6 +20,7 @@ from ...cases.directories.reading import NotOneNode
 from ...reference import IllegalNode, resolve
 from ...reference.errors import UserError
 from ...reference.operators.internal_error import format_internal_error
+from ..border.strict_json import decode
 from ..checking.check import recurrent_nodes
 from ..judging.judgement import RANDOM_WEIGHTS
 from ..models.content import ModelError, read_content
@@ -171,7 +172,7 @@ def _broken_off(path: str, operator: str, error: Exception) -> NodeCase:
 
 def read_nodes(folder: Path) -> list[NodeCase]:
     """Return the list of nodes that :func:`cases_of_model` has written. Raise OSError, ValueError."""
-    return msgspec.json.decode((folder / NODES).read_bytes(), type=list[NodeCase])
+    return decode((folder / NODES).read_bytes(), list[NodeCase])
 
 
 def _written(

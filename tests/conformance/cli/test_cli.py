@@ -380,7 +380,8 @@ def test_what_cannot_be_written_is_an_error_and_the_results_are_there(onnxspec: 
     with open("/dev/full", "wb") as full:
         for command in (["list", "--case", case], ["explain", case], ["run", "--case", case, "--out", "o"], ["--help"]):
             done = onnxspec(*command, stdout=full)
-            assert (done.code, done.complaint) == (2, "onnxspec: the disk is full"), command
+            assert done.code == 2, command
+            assert done.complaint.startswith("onnxspec: the disk is full"), command
         assert onnxspec("list", "--op", "none", stderr=full).code == 2
     assert len(read_results(tmp_path / "o")) == 1
 
