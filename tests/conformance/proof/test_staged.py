@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.cases import Case, CaseSpec, build_case, family_of, profile
+from onnxspec.cases import Case, CaseSpec, build_case, profile
+from onnxspec.cases.operators.extended_lstm.codec import B, R, W, X
+from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.specs.illegal import illegal_cases
 from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.proof.staged import Implementation, Stage, judge_staged, staged_outcome
@@ -163,7 +165,7 @@ SHARING = {
     "LSTM": replace(PLAIN, type="float64", lengths="ragged", bias=True, beside=True, after_refusal=True, kept=True),
     "GRU": CaseSpec("GRU", 14, T=3, N=2, I=2, H=3, direction="bidirectional", reruns="sizes", dimensions="symbolic"),
     "RNN": CaseSpec("RNN", 14, T=3, N=2, I=2, H=3, neighbours="twins"),
-    "ExtendedLSTM": family_of("ExtendedLSTM").spec("ExtendedLSTM", 1, about="sharing", T=3, N=2, I=2, H=3),
+    "ExtendedLSTM": extended("sharing", T=3, N=2, I=2, H=3, x=X, w=W, r=R, b=B, y=(2.0**-15, 32768)),
 }
 
 
