@@ -235,14 +235,17 @@ class LibraryRecord(Struct, kw_only=True):
     sha256: str
 
 
-class DeviceRecord(Struct, kw_only=True):
-    """A display controller or processing accelerator of the worker's machine, as its bus names it."""
+class DeviceRecord(Struct, kw_only=True, rename={"kind": "class"}):
+    """A display controller or processing accelerator of the worker's machine, as its bus names it.
+
+    kind
+        Class code of the device; the key is ``class``, which is a word of Python.
+    """
 
     place: str
     id: str
     driver: str
     driver_version: str
-    # The name of a key, and a word of Python.
     kind: str = ""
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import msgspec
+
+from onnxspec.conformance.certifying.records import DeviceRecord
+
 from .packages import Files, mended, packed, verified
 
 
@@ -22,3 +26,8 @@ def test_equal_runs_are_equal_packages(certified_run: Path, certified_files: Fil
     again = packed(certified_run)
     assert again == certified_files
     assert mended(tmp_path / "a.zip", again).read_bytes() == mended(tmp_path / "b.zip", certified_files).read_bytes()
+
+
+def test_a_device_keeps_its_class() -> None:
+    measured = {"place": "0000:01:00.0", "class": "0x120000", "id": "1022:1502", "driver": "", "driver_version": ""}
+    assert msgspec.to_builtins(msgspec.convert(measured, DeviceRecord)) == measured
