@@ -32,8 +32,8 @@ def would_show(fault: Fault, probe: Probe) -> bool:
 
 
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:
-    """Features that all failing cases have and no passing one has, in words; empty where nothing tells them apart, or
-    where nothing passes to tell them apart from."""
+    """Return features that all failing cases have and no passing one has, in words; empty where nothing tells them
+    apart, or where nothing passes to tell them apart from."""
     return told(telling_of(failing, others, pairs))
 
 
@@ -43,7 +43,7 @@ def told(traits: Iterable[str]) -> str:
 
 
 def telling_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> tuple[str, ...]:
-    """The traits that all failing cases have and no passing one has, together.
+    """Return the traits that all failing cases have and no passing one has, together.
 
     One trait is looked for first, then two together unless `pairs` are not wanted.
     """
@@ -60,12 +60,12 @@ def telling_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool 
 
 
 def _identity(trait: str) -> bool:
-    """Tell whether a trait says what a case is of. Where that tells all, its other traits only come along with it."""
+    """Return whether a trait says what a case is of. Where that tells all, its other traits only come along with it."""
     return trait in FORMATS or trait.startswith("version ")
 
 
 def _weight(trait: str) -> tuple[bool, bool, str]:
-    """The order in which traits are tried: a list of functions says more than it needs to, so it comes last."""
+    """Return the order in which traits are tried: a list of functions says more than it needs to, so it comes last."""
     return not _identity(trait), trait.startswith("activations "), trait
 
 

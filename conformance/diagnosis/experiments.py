@@ -59,7 +59,7 @@ class Budget:
         return max(0.0, self.cases if self.within is None else min(self.cases, self.within.left))
 
     def part(self, share: float) -> Budget:
-        """A part of what is left."""
+        """Return a part of what is left."""
         return Budget(self.left * share, self)
 
     def spend(self, cases: float) -> None:
@@ -107,7 +107,7 @@ Alike = Callable[[CaseRun], bool]
 
 
 def alike(first: CaseRun, explains: Callable[[CaseRun], bool] | None = None, wrong: bool = False) -> Alike:
-    """Tell whether another case fails in the same way as this one.
+    """Return whether another case fails in the same way as this one.
 
     explains
         Whether what explains the first case explains another one; None where nothing does. Then verdict, reason and
@@ -152,7 +152,7 @@ def shrink(
     budget: Budget,
     asked: int = 1,
 ) -> Shrunk:
-    """The smallest case that fails in the same way as a first one.
+    """Return the smallest case that fails in the same way as a first one.
 
     process
         The target, at work or not yet started.
@@ -245,21 +245,21 @@ class _Search:
         return complete, needs
 
     def _missed(self, results: Sequence[tuple[Simpler, CaseRun]]) -> list[tuple[Simpler, CaseRun]]:
-        """Those of some tries that fail as before after all, where a failure comes and goes: of many that are asked
-        often enough to miss one rarely, some are missed."""
+        """Return those of some tries that fail as before after all, where a failure comes and goes: of many that are
+        asked often enough to miss one rarely, some are missed."""
         changes = [change for change, _ in results]
         return next(filter(None, (self._alike(changes) for _ in range(_SURER))), [])
 
     def fails_again(self) -> bool:
-        """Tell whether the smallest case fails as before where it is run once more."""
+        """Return whether the smallest case fails as before where it is run once more."""
         return bool(self._alike([Simpler("", _probe(self.smallest).spec)]))
 
     def fails_redrawn(self) -> bool:
-        """Tell whether it fails as before with whatever other numbers."""
+        """Return whether it fails as before with whatever other numbers."""
         return all(self._same(one) for _, one in self._run(_redrawn(_probe(self.smallest))))
 
     def measured(self, need: Need) -> Need:
-        """A need of a size with what became of larger ones."""
+        """Return a need of a size with what became of larger ones."""
         results = self._run(_larger(_probe(self.smallest), need))
         outcomes = [(getattr(change.spec, need.field), one) for change, one in results]
         right = tuple(size for size, one in outcomes if one.judgement.verdict is Verdict.PASS)
@@ -336,7 +336,7 @@ def _larger(own: SpecProbe, need: Need) -> list[Simpler]:
 
 
 def _runs_before(own: SpecProbe, needs: Iterable[Need]) -> list[Simpler]:
-    """The case without a run before, in the sizes of that run, where both it and a size cannot be left out."""
+    """Return the case without a run before, in the sizes of that run, where both it and a size cannot be left out."""
     fields = {need.field for need in needs}
     if "reruns" not in fields or not fields & {*SIZES}:
         return []
@@ -355,7 +355,7 @@ def _passes(one: CaseRun) -> bool:
 
 
 def _redrawn(own: SpecProbe, larger: bool = False) -> list[Simpler]:
-    """The case with other numbers, and with more of them."""
+    """Return the case with other numbers, and with more of them."""
     seed = getattr(own.spec, "seed", None)
     if seed is None:
         return []
@@ -411,7 +411,7 @@ def _joined(own: SpecProbe, changes: Sequence[Simpler]) -> list[Simpler]:
 
 
 def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, str], ...]:
-    """Features that a case uses by an axis and a simpler one does not, each with words for it."""
+    """Return features that a case uses by an axis and a simpler one does not, each with words for it."""
     if axis is None:
         return ()
     own = (feature for feature in axis.features if feature.case is not None and feature.words)
@@ -419,7 +419,7 @@ def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, st
 
 
 def _needs(spec: Any, results: Sequence[tuple[Simpler, CaseRun]], left: Container[str]) -> Iterator[Need]:
-    """The needs of a case, from what became of it without."""
+    """Yield the needs of a case, from what became of it without."""
     needs: dict[str, Need] = {}
     # Where of one of the things in its place nothing can be said, it is not shown that none of them will do.
     unsure = {change.field for change, one in results if one.judgement.verdict is Verdict.INCONCLUSIVE}

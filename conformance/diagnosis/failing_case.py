@@ -81,7 +81,7 @@ class FailingCase:
         return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)
 
     def computed_in(self, fault: Fault) -> bool:
-        """Tell whether what was returned can come out of the arithmetic in which a fault consists: one that stores
+        """Return whether what was returned can come out of the arithmetic in which a fault consists: one that stores
         numbers in a narrower format returns such as that holds, one that flushes no subnormal ones. True of any other
         fault."""
         accuracy = ACCURACY_CLASSES.get(fault.within)
@@ -117,7 +117,7 @@ class FailingCase:
 def failing_case_of(
     case: str, trial: Trial, outcome: Outcome, topics: Iterable[str], size: tuple[float, int], slight: bool = False
 ) -> FailingCase | None:
-    """The failing case that an outcome makes; None where it did not run, or not as it was asked to."""
+    """Return the failing case that an outcome makes; None where it did not run, or not as it was asked to."""
     if outcome.status != "ran" or len(outcome.outputs) != len(trial.feeds) or not trial.feeds:
         return None
     overridden = _overridden(trial)
@@ -158,7 +158,8 @@ def _overridden(trial: Trial) -> Overridden:
 
 
 def _in_order(trial: Trial, course: Course, outcome: Outcome, overridden: Overridden) -> Iterator[Run]:
-    """The outputs that the runs of a course returned, one after the other, as often as the target went through it."""
+    """Yield the outputs that the runs of a course returned, one after the other, as often as the target went through
+    it."""
     counts = [0] * len(trial.feeds)
     refused: set[int] = set()
     once = {number: count for number, count in course.runs.items() if count}

@@ -70,7 +70,7 @@ _COMPARED = 40
 
 
 def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[Finding]:
-    """The findings of one target, as run.json holds them. `probes` has what the results are of, by id."""
+    """Return the findings of one target, as run.json holds them. `probes` has what the results are of, by id."""
     explained: dict[str, list[Result]] = defaultdict(list)
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     declined: dict[Verdict, list[Result]] = {verdict: [] for verdict in (Verdict.FALLBACK, Verdict.UNSUPPORTED)}
@@ -134,7 +134,7 @@ def _lawful(traits: frozenset[str]) -> frozenset[str]:
 
 
 def _gist(message: str, length: int = 240) -> str:
-    """A long message shortened in its middle: what failed stands at its beginning, why at its end."""
+    """Return a long message shortened in its middle: what failed stands at its beginning, why at its end."""
     if len(message) <= length:
         return message
     return f"{message[:60]} ... {message[60 - length :]}"
@@ -163,7 +163,7 @@ def beside_others(summary: str) -> str:
 
 
 def consistent(summary: str) -> str:
-    """The word for a name that has foretold nothing."""
+    """Return the word for a name that has foretold nothing."""
     return f"consistent with: {summary[:1].lower()}{summary[1:]}"
 
 
@@ -176,7 +176,7 @@ def _entry(
     conditions: str = "",
     **more: Any,
 ) -> Finding:
-    """A finding as run.json holds it. `more` has keys of it, in the place of what is usual."""
+    """Return a finding as run.json holds it. `more` has keys of it, in the place of what is usual."""
     ids = list(dict.fromkeys(clauses))
     finding: dict[str, Any] = {
         "title": "",
@@ -204,7 +204,7 @@ def _entry(
 
 
 def counted(members: Sequence[Result]) -> dict[str, Any]:
-    """The words of an entry of run.json of its cases."""
+    """Return the words of an entry of run.json of its cases."""
     return {
         "types": sorted({r.type for r in members}),
         "versions": sorted({r.version for r in members}),
@@ -215,7 +215,7 @@ def counted(members: Sequence[Result]) -> dict[str, Any]:
 
 
 def alone(members: list[Result], results: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
-    """The finding that some results are which fail alike, by themselves."""
+    """Return the finding that some results are which fail alike, by themselves."""
     return _finding("failing", members, passing_of(results, probes), probes)
 
 
@@ -236,7 +236,7 @@ def _fault(
     probes: Mapping[str, Probe],
     reasons: Mapping[str, Sequence[Result]],
 ) -> Finding:
-    """The finding that a fault is, with where it shows and where not. `reasons` has what lists give them for."""
+    """Return the finding that a fault is, with where it shows and where not. `reasons` has what lists give them for."""
     # A case that shows it and nothing else shows it best.
     alone = [r for r in members if r.diagnosis == (id,)] or members
     first = _smallest(alone, probes)
@@ -273,7 +273,7 @@ def _fault(
 def exercising_of(
     fault: Fault, ops: Iterable[str], passing: Iterable[Result], probes: Mapping[str, Probe]
 ) -> list[Probe]:
-    """The smallest cases of some operators that pass and exercise the clause that a fault breaks."""
+    """Return the smallest cases of some operators that pass and exercise the clause that a fault breaks."""
     clauses = {fault.clause(op) for op in ops}
     exercising = (p for p in _smallest_first(ops, passing, probes) if clauses & set(p.clauses))
     return list(itertools.islice(exercising, _COMPARED))
@@ -285,9 +285,9 @@ def _smallest_first(ops: Iterable[str], passing: Iterable[Result], probes: Mappi
 
 
 def _why(id: str, members: Iterable[Result], reasons: Mapping[str, Sequence[Result]]) -> str:
-    """The reason in the list of known failures that is about a fault: what most cases have that show nothing else, if
-    most that have it show the fault. A list gives one reason for a case with several faults, whichever it is about.
-    """
+    """Return the reason in the list of known failures that is about a fault: what most cases have that show nothing
+    else, if most that have it show the fault. A list gives one reason for a case with several faults, whichever it is
+    about."""
     own = Counter(r.why for r in members if r.why and r.diagnosis == (id,))
     for why, _ in own.most_common():
         if 2 * sum(id in r.diagnosis for r in reasons[why]) > len(reasons[why]):
@@ -296,7 +296,7 @@ def _why(id: str, members: Iterable[Result], reasons: Mapping[str, Sequence[Resu
 
 
 def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
-    """The finding that results are which fail alike and which nothing explains, or which need no explanation."""
+    """Return the finding that results are which fail alike and which nothing explains, or which need no explanation."""
     first = _smallest(members, probes)
     if first.verdict is Verdict.NOT_REJECTED:
         return _taken(members, first)
@@ -343,12 +343,12 @@ def _classes(results: Iterable[Result]) -> dict[str, str]:
 
 
 def _exception(result: Result) -> str:
-    """The class of what a program broke off with."""
+    """Return the class of what a program broke off with."""
     return result.message.partition(":")[0]
 
 
 def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe], ran: Iterable[Result]) -> Finding:
-    """The finding that refusals are: the smallest case that says what most of them say stands for all."""
+    """Return the finding that refusals are: the smallest case that says what most of them say stands for all."""
     kind = message_kind(members[0].message)
     first = _smallest((r for r in members if message_kind(r.message) == kind), probes)
     left = first.verdict is not Verdict.UNSUPPORTED
@@ -367,7 +367,7 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe],
 
 
 def _may_have(op: str, domain: str, condition: str, operators: Iterable[tuple[str, str]]) -> bool:
-    """Tell whether a case of an operator can have what others refuse, in the words of a finding: it has the version,
+    """Return whether a case of an operator can have what others refuse, in the words of a finding: it has the version,
     and what they have of attributes and inputs that the words name."""
     try:
         if condition.startswith("version "):
@@ -379,13 +379,13 @@ def _may_have(op: str, domain: str, condition: str, operators: Iterable[tuple[st
 
 
 def _names(op: str, domain: str) -> set[str]:
-    """The attributes, inputs and outputs of an operator, over all versions."""
+    """Return the attributes, inputs and outputs of an operator, over all versions."""
     documents = [operator_version(op, version, domain) for version in versions_of(op, domain)]
     return {name for d in documents for name in (*d.attributes, *d.inputs, *d.outputs)}
 
 
 def _taken(members: list[Result], first: Result) -> Finding:
-    """The finding that forbidden models are which ran, all against one clause of their operators."""
+    """Return the finding that forbidden models are which ran, all against one clause of their operators."""
     what = list(dict.fromkeys(result.message.partition(": ")[2] for result in members))
     more = f"; and {len(what) - _TOLD} more" if len(what) > _TOLD else ""
     return _entry(
@@ -400,7 +400,8 @@ def _taken(members: list[Result], first: Result) -> Finding:
 
 
 def _special_values(results: Sequence[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:
-    """A finding for each way in which NaN, or a number beyond a formula's range, is not what the equations give."""
+    """Yield a finding for each way in which NaN, or a number beyond a formula's range, is not what the equations
+    give."""
     for flag, what in _SPECIAL_TITLES.items():
         members = [r for r in results if flag in r.flags]
         if not members:
@@ -430,8 +431,8 @@ _SPECIAL_CLAUSES = {LOSES_NAN: ".nan.kept", OVERFLOWS: ".overflow"}
 
 
 def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:
-    """A finding for every open question that a target answers in more than one way: any answer is right, but it must
-    be the same one everywhere."""
+    """Yield a finding for every open question that a target answers in more than one way: any answer is right, but it
+    must be the same one everywhere."""
     answers: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in passing:
         for interpretation, option in result.interpretations.items():

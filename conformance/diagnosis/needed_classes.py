@@ -26,8 +26,8 @@ that some case shows every fault at eight bounds, four times as far."""
 
 
 def with_needed_classes(results: Sequence[Result]) -> list[Result]:
-    """The results that are inaccurate by a class which the target's results of that operator and type do not need as a
-    whole, amended: they are wrong.
+    """Return the results that are inaccurate by a class which the target's results of that operator and type do not
+    need as a whole, amended: they are wrong.
 
     A class is needed where at least as many results are inaccurate as pass. Conforming variants that round to a half
     type inside fail more than half of float32's cases (tests/conformance/proof/test_staged.py); the rest saturate, or
@@ -65,7 +65,7 @@ def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
 
 
 def _coarse(result: Result) -> bool:
-    """Tell whether a class is named that rounds coarsely, or none. One that flushes differs in the smallest numbers
+    """Return whether a class is named that rounds coarsely, or none. One that flushes differs in the smallest numbers
     only, which few cases have; an operator's own arithmetic without formats is another matter."""
     if result.verdict is not Verdict.INACCURATE:  # as any result of an operator of which no document speaks
         return False

@@ -56,7 +56,7 @@ class Need:
         return (self.axis is not None and self.axis.called) or self.field
 
     def met(self, spec: Any) -> bool:
-        """Tell whether another case has that thing."""
+        """Return whether another case has that thing."""
         return hasattr(spec, self.field) and conditions_of(self)[0].holds(spec)
 
 
@@ -78,7 +78,8 @@ _ABSENT = (None, False, 0, "", ())
 
 
 def axis_of(spec: Any, name: str) -> Axis | None:
-    """The axis whose a field of a case is; None where an operator of another distribution says its cases otherwise."""
+    """Return the axis whose a field of a case is; None where an operator of another distribution says its cases
+    otherwise."""
     axes = getattr(spec, "axes", ())
     return next((axis for axis in axes if axis.name == name), None)
 
@@ -89,7 +90,7 @@ def needs_in_words(needs: Sequence[Need]) -> list[str]:
 
 
 def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] = ()) -> tuple[Condition, ...]:
-    """The words for a need, the plainest first.
+    """Return the words for a need, the plainest first.
 
     passed, failed
         Further sizes of cases that meet all other conditions.
@@ -118,7 +119,7 @@ def _counted(need: Need, size: int) -> str:
 
 
 def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Condition]:
-    """The words for a size by those that pass and those that fail: a threshold lies between the largest that
+    """Yield the words for a size by those that pass and those that fail: a threshold lies between the largest that
     passes and the smallest that fails."""
 
     def size_of(spec: Any) -> int:
@@ -146,7 +147,7 @@ def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Conditi
 
 
 def _spec_of(probe: Probe) -> Any | None:
-    """The spec of a valid case; None of what has none."""
+    """Return the spec of a valid case; None of what has none."""
     return probe.spec if isinstance(probe, SpecProbe) and not probe.spec.illegal else None
 
 
@@ -156,7 +157,7 @@ def _true_of(condition: Condition, field: str, probe: Probe) -> bool:
 
 
 def meeting(needs: Sequence[Need], probes: Iterable[Probe]) -> list[Probe]:
-    """The probes that have what a smallest case cannot do without."""
+    """Return the probes that have what a smallest case cannot do without."""
     conditions = [(need.field, conditions_of(need)[0]) for need in needs if need.field not in UNSAID]
     return [probe for probe in probes if all(_true_of(condition, name, probe) for name, condition in conditions)]
 
@@ -168,8 +169,8 @@ def stated(
     shows: Callable[[Probe], bool] = lambda probe: True,
     absent: Sequence[Need] = (),
 ) -> Stated:
-    """The conditions that a finding may state: each is true of all its members. Where cases pass that meet all of them,
-    narrower ones are sought.
+    """Return the conditions that a finding may state: each is true of all its members. Where cases pass that meet all
+    of them, narrower ones are sought.
 
     shows
         Whether a case that passes should have failed, where that is known.
@@ -212,7 +213,8 @@ def _sizes(
     passing: Sequence[Probe],
     shows: Callable[[Probe], bool],
 ) -> tuple[set[int], set[int]]:
-    """The sizes of those that pass, and of those that fail, with all else that a smallest case cannot do without."""
+    """Return the sizes of those that pass, and of those that fail, with all else that a smallest case cannot do
+    without."""
     if need.field not in SIZES:
         return set(), set()
     size = partial(_size, need.field)

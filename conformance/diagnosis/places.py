@@ -76,7 +76,7 @@ class Region:
     among: Callable[[Look], int] | None = None
 
     def holds(self, case: Iterable[Look]) -> bool:
-        """Tell whether nothing outside of it is wrong in any run of a case."""
+        """Return whether nothing outside of it is wrong in any run of a case."""
         return not any((wrong & ~self.allowed(look)).any() for look, wrong in _along(self.axis, case))
 
     def evidence(self, case: Iterable[Look]) -> float:
@@ -91,8 +91,8 @@ class Region:
 
 
 def looks_of(failing_case: FailingCase, evidence: TargetEvidence) -> list[Look]:
-    """The runs of a case by the arithmetic and the interpretation by which fewest numbers are wrong, though some are;
-    empty where nothing is known of single numbers."""
+    """Return the runs of a case by the arithmetic and the interpretation by which fewest numbers are wrong, though some
+    are; empty where nothing is known of single numbers."""
     accuracies = evidence.accuracy, *evidence.arithmetics.get(failing_case.type, ())
     observation: Any = failing_case.observation(evidence.accuracy)
     if failing_case.misshapen or not hasattr(observation, "misses"):
@@ -249,12 +249,12 @@ _TRIED = Counter(place.axis for place in _PLACES)
 
 
 def places_of(cases: Sequence[Sequence[Look]]) -> list[Region]:
-    """The places outside of which nothing is wrong in any case."""
+    """Return the places outside of which nothing is wrong in any case."""
     return [place for place in _PLACES if all(map(place.holds, cases))]
 
 
 def telling_places(places: Iterable[Region], cases: Sequence[Sequence[Look]]) -> list[Region]:
-    """The place on each axis that says most, where that is enough not to be chance."""
+    """Return the place on each axis that says most, where that is enough not to be chance."""
     best: dict[str, tuple[float, Region]] = {}
     for place in places:
         bits, least = [place.evidence(case) for case in cases], _BITS + math.log2(_TRIED[place.axis])

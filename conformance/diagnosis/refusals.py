@@ -92,8 +92,8 @@ def refusals(
 
 
 def _whole(op: str, members: Sequence[_Refusal]) -> str:
-    """The words for an operator of which nothing runs: that it is refused altogether shows a case that has nothing
-    which can be left out."""
+    """Return the words for an operator of which nothing runs: that it is refused altogether shows a case that has
+    nothing which can be left out."""
     if any(not one.suspects for one in members):
         return f"{op} altogether"
     shared = set(members[0].suspects).intersection(*(one.suspects for one in members))
@@ -110,7 +110,8 @@ def _plain(op: str, version: int) -> Traits:
 
 
 def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) -> _Refusal:
-    """A refusal with what may be the reason, by what runs of its operator, and in every other that runs at all."""
+    """Return a refusal with what may be the reason, by what runs of its operator, and in every other that runs at
+    all."""
     message, kind = _bare(result.message), message_kind(result.message)
     # A list of functions says more than it needs to: the functions are traits of their own.
     never = [t for t in sorted(traits) if t not in runs and not t.startswith("activations ")]
@@ -167,7 +168,7 @@ _INPUT = re.compile(r"(\w+?)s? [A-Z]")
 
 
 def _shortens(word: str, name: str) -> bool:
-    """Tell whether a word is a name with shorter parts: ``seq_len`` of ``sequence_lens``."""
+    """Return whether a word is a name with shorter parts: ``seq_len`` of ``sequence_lens``."""
     parts, whole = word.split("_"), name.split("_")
     pairs = zip(parts, whole, strict=False)
     return len(parts) == len(whole) and all(len(part) >= _SHORT and own.startswith(part) for part, own in pairs)
@@ -193,7 +194,7 @@ def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]
 
 
 def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str], set[str]]) -> bool:
-    """Tell whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is,
+    """Return whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is,
     and one that is about nothing else is so in every operator."""
     kinds = sure.get((one.result.op, word), set())
     if not _identity(trait):
@@ -202,7 +203,7 @@ def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str]
 
 
 def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
-    """The features that are refused by themselves, for each operator: the messages that are about it."""
+    """Return the features that are refused by themselves, for each operator: the messages that are about it."""
     # What is refused with another message is so for another reason.
     counts = Counter((one.kind, word) for one in refused for word in one.suspects)
     sure: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -241,7 +242,7 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
 
 
 def _words(word: str, others: Sequence[str]) -> str:
-    """The features that were refused together: ``bfloat16 (only tested together with layout 1 and no bias)``."""
+    """Return the features that were refused together: ``bfloat16 (only tested together with layout 1 and no bias)``."""
     shown = list(others)
     if len(shown) > _TOLD:
         shown = [*shown[: _TOLD - 1], f"{len(shown) - _TOLD + 1} more features"]
@@ -250,6 +251,6 @@ def _words(word: str, others: Sequence[str]) -> str:
 
 
 def _representative(members: Sequence[Result]) -> list[Result]:
-    """Results with the commonest message first, in their order otherwise."""
+    """Return results with the commonest message first, in their order otherwise."""
     kinds = Counter(message_kind(result.message) for result in members)
     return sorted(members, key=lambda result: -kinds[message_kind(result.message)])

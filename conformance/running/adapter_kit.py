@@ -80,7 +80,7 @@ class AdapterContract:
 
     @pytest.fixture
     def process(self) -> Iterator[TargetProcess]:
-        """The target at work."""
+        """Yield the target at work."""
         with TargetProcess(self.configuration) as process:
             process.start()
             yield process

@@ -34,7 +34,7 @@ _OTHER_FILL = "64"  # instead of the worker's own 0x80
 
 
 def answered(outcomes: Sequence[Outcome]) -> bool:
-    """Tell whether a target ran a case and returned the same bits in all runs of its session."""
+    """Return whether a target ran a case and returned the same bits in all runs of its session."""
     return all(o.status == "ran" and all(len(distinct) == 1 for distinct in o.outputs) for o in outcomes)
 
 
