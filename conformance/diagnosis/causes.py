@@ -1,5 +1,8 @@
 """Causes: the smallest case of each finding, and the fault that fresh cases confirm.
 
+The smallest case of each group of failures is reduced as far as possible (:mod:`.experiments`). The features that
+remain are the conditions under which the failure occurs. Title, message, pictures and scripts then come from that case.
+
 For each group of failures its smallest case is made as small as it can be (:mod:`.experiments`); what remains in that
 case, and cannot be left out, is the condition under which the failure shows. Title, message, pictures and scripts then
 come from that case.
@@ -37,38 +40,38 @@ from .target_evidence import TargetEvidence
 __all__ = ["Cause", "DiagnosisContext", "causes_of", "experiments_of", "is_open"]
 
 _SHARE = 0.5
-"""The part of a run's own cases that experiments may cost."""
+"""Share of a run's cases that experiments may cost."""
 
 _ALWAYS, _TIMES, _MOST = 600, 2, 1200
-"""The cases that they may cost after a run of few: as many as one finding needs, and so many for each case of the run,
-up to what some findings need. That is also what may be spent where a failure comes and goes."""
+"""Budget after a small run, in cases: `_ALWAYS`, and `_TIMES` for each case of the run, at most `_MOST`. After a run
+with unstable results the budget is `_MOST`."""
 
 _KINDS = frozenset(v.value for v in FAILING - {Verdict.NOT_REJECTED})
 _OFF = frozenset({Verdict.WRONG, Verdict.INACCURATE})
 _CAUSES = 8
-"""Causes that are looked for among failures that are alike."""
+"""Maximum number of causes that are searched in one finding."""
 
 _ASKED, _MISSED = 12, 0.02
-"""How often a case that did not fail again is asked, and how rarely a failure may be missed that comes and goes."""
+"""Repetitions of a case that did not fail again, and the accepted probability of missing an intermittent failure."""
 
 _EFFORT = 3000
-"""Hypotheses that may be tried on a smallest case."""
+"""Maximum number of hypotheses that are tried on a smallest case."""
 
 
 @dataclass(frozen=True)
 class DiagnosisContext:
-    """The failures of one target, and the target to ask about them.
+    """Failures of one target, and the target on which experiments run.
 
     process
-        At work or not yet started.
+        The target's process, started or not.
     repeat
-        The command that shows a case on the target.
+        Returns the command that repeats a case on the target.
     results
-        All of them.
+        All results of the target.
     probes, kept
-        What the results are of, by id, and what the target returned; both get the smallest cases too.
+        Probes of the results, by id, and the target's outputs. Both also get the smallest cases.
     internal_error
-        Called with an exception in the suite's own code or an operator's, which costs a finding its experiments.
+        Called with an exception in the suite's own code or an operator's. The finding then gets no experiments.
     """
 
     process: TargetProcess
@@ -84,13 +87,13 @@ class DiagnosisContext:
         return TargetEvidence(self.accuracy, self.results, self.probes)
 
     def run(self, probes: Sequence[SpecProbe], budget: Budget) -> Iterator[CaseRun]:
-        """Run some cases, all of which are paid for."""
+        """Run cases and charge them to the budget."""
         for one in tried(self.process, probes, self.accuracy):
             budget.spend_on(one)
             yield one
 
     def others(self, finding: Finding) -> list[Fault]:
-        """Return the faults that explain other failures of the target: it has them in every case."""
+        """Return the faults that explain other failures of the target. A target has its faults in every case."""
         ids = dict.fromkeys(id for r in self.results for id in r.diagnosis if id != finding["fault"])
         return [d for d in map(fault_named, ids) if d is not None and not d.accepts]
 
@@ -103,11 +106,11 @@ class DiagnosisContext:
         return failing_cases_of(self.results, self.probes, self.kept, self.internal_error)
 
     def matcher(self, known: Sequence[Fault], effort: float = 0.0) -> Matcher:
-        """Return what tries known faults on failing cases, and with effort others, too."""
+        """Return a matcher that tries known faults on failing cases and, with effort, other faults too."""
         return Matcher(self.observed, effort, [*known], self.internal_error)
 
     def amended(self, better: Mapping[str, Result]) -> DiagnosisContext:
-        """Return the same with other results, by case, of which only what explains them differs."""
+        """Return the context with amended results, by case. Only their explanations may differ."""
         context = replace(self, results=[better.get(result.case, result) for result in self.results])
         context.__dict__.update(observed=self.observed, failing_cases=self.failing_cases, evidence=self.evidence)
         return context
@@ -115,20 +118,20 @@ class DiagnosisContext:
 
 @dataclass(frozen=True)
 class Cause:
-    """The cause of some failures, as far as experiments tell.
+    """Cause of some failures, as far as experiments show it.
 
     finding
-        That with which they began; its cases are those that have this cause.
+        The finding that was examined; its cases are those with this cause.
     what, fault, foretold
         As in a finding.
     searched
         Whether all faults were tried on the smallest case.
     refuted
-        Whether the fault that explains the finding's cases predicts something else than fresh cases return.
+        Whether fresh cases contradict the fault that explains the finding's cases.
     passing
-        Fresh cases and tries that came out right.
+        Fresh cases and tries that passed.
     places
-        Of what has no name: outside of them nothing was wrong.
+        For a cause without a fault: the parts of the outputs outside of which nothing was wrong.
     """
 
     finding: Finding
@@ -143,19 +146,19 @@ class Cause:
 
     @property
     def said(self) -> bool:
-        """Return whether anything was tried that says something."""
+        """Whether the reduction was completed or found a need."""
         return self.shrunk.complete or bool(self.shrunk.needs)
 
 
 def experiments_of(results: Sequence[Result]) -> Budget:
-    """Return the budget of experiments after a run with some results."""
+    """Return the budget of experiments after a run with these results."""
     ran = sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)
     varies = any(r.verdict is Verdict.UNSTABLE for r in results)
     return Budget(max(_SHARE * ran, _MOST if varies else min(_MOST, _ALWAYS + _TIMES * ran)))
 
 
 def is_open(finding: Finding, probes: Mapping[str, Probe]) -> bool:
-    """Return whether there is something to try: a legal case that fails, and that is made from a few values."""
+    """Return whether experiments are possible: the smallest case fails, is legal and comes from a spec."""
     probe = probes.get(finding["smallest"])
     return finding["kind"] in _KINDS and isinstance(probe, SpecProbe) and not probe.spec.illegal
 
@@ -163,8 +166,8 @@ def is_open(finding: Finding, probes: Mapping[str, Probe]) -> bool:
 def causes_of(finding: Finding, context: DiagnosisContext, budget: Budget) -> Iterator[Cause]:
     """Yield the causes of a finding's cases, one after the other, as far as the budget goes.
 
-    Failures that nothing explains fail alike, but may have several causes: those that have not what the smallest case
-    cannot do without have another one. After a confirmed fault nothing is yielded: it may explain the others, too.
+    Unexplained failures with the same signature may have several causes. Cases that lack a need of the smallest case
+    have another cause. Nothing is yielded after a confirmed fault, because it may explain the other cases too.
     """
     results = {r.case: r for r in context.results}
     for _ in range(_CAUSES):
@@ -186,8 +189,8 @@ def causes_of(finding: Finding, context: DiagnosisContext, budget: Budget) -> It
 
 
 def _members(finding: Finding, cause: Cause, context: DiagnosisContext, budget: Budget) -> list[str]:
-    """Return the cases of a finding that have what the smallest one cannot do without, of operators in which it fails,
-    too."""
+    """Return the cases of a finding that meet the needs of the smallest one, of all operators in which that one
+    fails."""
     probes = [context.probes[case] for case in finding["cases"]]
     probe = cause.shrunk.one.probe
     others = [op for op in finding["operators"] if op != probe.op]
@@ -196,7 +199,7 @@ def _members(finding: Finding, cause: Cause, context: DiagnosisContext, budget: 
 
 
 def _fails_in(op: str, cause: Cause, context: DiagnosisContext, budget: Budget) -> bool:
-    """Return whether the same case of another operator fails alike; False where there is none."""
+    """Return whether the same case of another operator fails in the same way; False if there is no such case."""
     one = cause.shrunk.one
     assert isinstance(one.probe, SpecProbe)
     spec: Any = one.probe.spec
@@ -214,7 +217,8 @@ def _fails_in(op: str, cause: Cause, context: DiagnosisContext, budget: Budget) 
 
 
 def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budget: Budget) -> Cause:
-    """Return the cause of a finding with the fault that predicts the target's answers in fresh cases, if any does."""
+    """Return the cause of a finding, with the fault that predicts the target's outputs in fresh cases, if there is
+    one."""
     cause = Cause(finding, shrunk, finding["what"], finding["fault"], passing=shrunk.passed)
     verdict = shrunk.one.judgement.verdict
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
@@ -251,14 +255,14 @@ def _explains(
 
 
 def _places(fresh: FreshCases, context: DiagnosisContext) -> tuple[Region, ...]:
-    """Return where the failures of a smallest case and of fresh ones show."""
+    """Return the regions in which a smallest case and fresh cases fail."""
     cases = (failing_case_of_tried(one) for one in (fresh.smallest, *fresh.failing))
     looks = [some for case in cases if case is not None and (some := looks_of(case, context.evidence))]
     return tuple(telling_places(places_of(looks), looks)) if len(looks) > ENOUGH else ()
 
 
 def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
-    """Yield cases without one thing each that fail all the same, in another way, by the name of its field."""
+    """Yield field names and cases. Each case lacks one need and still fails, in another way."""
     probe = shrunk.one.probe
     assert isinstance(probe, SpecProbe)
     spec: Any = probe.spec
@@ -272,7 +276,7 @@ def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
 
 
 def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shrunk | None:
-    """Return the smallest case of a finding; None where its case does not fail again, however often it is asked."""
+    """Return the smallest case of a finding; None if its case does not fail again after all repetitions."""
     probe = context.probes[finding["smallest"]]
     answers = list(tried(context.process, [probe], context.accuracy))
     # By itself a case may be right by a wider class, which other results of the run do not bear out.
@@ -302,8 +306,8 @@ def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shru
 
 
 def _why(finding: Finding, context: DiagnosisContext) -> Callable[[CaseRun], bool]:
-    """Return whether a case fails for the reason of a finding: its fault; or where it has none, nothing that explains
-    other failures of the target."""
+    """Return a predicate: whether a case fails because of the finding's fault. Without a fault: whether no fault of the
+    target's other failures explains the case."""
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     others = context.others(finding)
     if fault is not None:

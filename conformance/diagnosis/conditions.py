@@ -1,4 +1,4 @@
-"""Conditions: what cases that fail, or are refused, have and cases that pass have not, in words."""
+"""Conditions, in words: features that failing or refused cases have and passing cases lack."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["condition_of", "message_kind", "telling_of", "told", "would_show"]
 Traits = frozenset[str]
 
 _ENOUGH = 3
-"""Failing cases from which two traits together are told: of fewer, some two are true by chance."""
+"""Minimum number of failing cases for a condition of two traits: with fewer, some pair fits by chance."""
 
 
 @lru_cache(maxsize=4096)
 def would_show(fault: Fault, probe: Probe) -> bool:
-    """Tell whether a target that makes a fault would be seen to make it in a case; False where nobody knows."""
+    """Return whether a fault would be visible in a case; False if that is unknown."""
     if not fault.applies(probe.op, probe.version):
         return False
     trials = probe.prepare().trials
@@ -32,18 +32,18 @@ def would_show(fault: Fault, probe: Probe) -> bool:
 
 
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:
-    """Return features that all failing cases have and no passing one has, in words; empty where nothing tells them
-    apart, or where nothing passes to tell them apart from."""
+    """Return, in words, the features that all failing cases have and no passing one has. Return an empty string if
+    there are none, or no passing cases."""
     return told(telling_of(failing, others, pairs))
 
 
 def told(traits: Iterable[str]) -> str:
-    """Traits as a condition that a reader is told of."""
+    """Return the words for a condition."""
     return " and ".join(map(worded, traits))
 
 
 def telling_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> tuple[str, ...]:
-    """Return the traits that all failing cases have and no passing one has, together.
+    """Return the traits that all failing cases have and no passing case has together.
 
     One trait is looked for first, then two together unless `pairs` are not wanted.
     """
@@ -60,12 +60,13 @@ def telling_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool 
 
 
 def _identity(trait: str) -> bool:
-    """Return whether a trait says what a case is of. Where that tells all, its other traits only come along with it."""
+    """Return whether a trait is a type or a version. If that explains the failures, the other traits are
+    coincidental."""
     return trait in FORMATS or trait.startswith("version ")
 
 
 def _weight(trait: str) -> tuple[bool, bool, str]:
-    """Return the order in which traits are tried: a list of functions says more than it needs to, so it comes last."""
+    """Return the sort key of a trait. A list of activation functions comes last: it is more specific than needed."""
     return not _identity(trait), trait.startswith("activations "), trait
 
 
@@ -82,5 +83,6 @@ def _variable(names: tuple[str, ...]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)  # many results say the same
 def message_kind(message: str) -> str:
-    """A message without what differs from case to case: addresses, paths, shapes, lists, names and numbers."""
+    """Return a message without the parts that vary between cases: addresses, paths, shapes, lists, names and
+    numbers."""
     return " ".join(_variable(operator_names("")).sub("*", message).split())

@@ -1,4 +1,8 @@
-"""Confirmation: does a fault that explains a smallest case predict what the target returns in fresh cases?
+"""Confirmation: does a fault that explains a smallest case predict the target's outputs in fresh cases?
+
+Several faults may explain a small case. So each must predict fresh cases of the same kind, with other numbers and
+larger sizes, within the bounds of every number. A fault is confirmed if it is the only one that does. If several
+distinct faults do, none is confirmed.
 
 A small case is explained by more than one fault. So whatever explains it must predict fresh cases of the same kind,
 with other numbers and larger sizes, within the bounds of every number. One fault that does is confirmed; of several
@@ -31,27 +35,27 @@ from .match import Matcher, ObservedCase
 __all__ = ["ENOUGH", "Confirmation", "FreshCases", "confirm", "fresh_specs"]
 
 FRESH = 10
-"""Fresh cases that a fault must predict."""
+"""Number of fresh cases in a batch."""
 
 ENOUGH = 5
-"""Fresh cases that must fail: of a case that passes a fault predicts little."""
+"""Minimum number of failing fresh cases: a passing case says little about a fault."""
 
 _TIMES = 4
-"""How often so many are drawn until enough of them fail."""
+"""Maximum number of batches of fresh cases."""
 
 Array = NDArray[Any]
 Run = Callable[[Sequence[SpecProbe]], Iterator[CaseRun]]
-"""The results of the target on some cases."""
+"""Run cases on the target and yield the results."""
 
 
 @dataclass(frozen=True)
 class FreshCases:
-    """The results of a target on fresh cases of the same kind as a smallest one, which are run when they are asked for.
+    """Results of a target on fresh cases of the same kind as a smallest one; the cases run on first access.
 
     fixed
-        Sizes on which the failure was seen to depend, so that few cases change them.
+        Sizes on which the failure was seen to depend; few fresh cases change them.
     without
-        The case without one thing, where it was seen to fail all the same: what explains that, too, is likelier.
+        Specs that each lack one need and still failed. A fault that also explains these is likelier.
     """
 
     smallest: CaseRun
@@ -66,7 +70,7 @@ class FreshCases:
 
     @cached_property
     def answers(self) -> list[CaseRun]:
-        """All of them; more where few fail, as with a clip that seldom bites."""
+        """All results. More cases run if few fail, as with a clip that seldom has an effect."""
         answers: list[CaseRun] = []
         for number in range(_TIMES):
             answers += self.tried(fresh_specs(self.probe.spec, self.fixed, number * FRESH))
@@ -76,11 +80,11 @@ class FreshCases:
 
     @cached_property
     def richer(self) -> list[CaseRun]:
-        """Cases with more in them, in which faults that look alike differ."""
+        """Results of cases with more features, in which similar faults differ."""
         return self.tried([*_richer_specs(self.probe.spec), *self.without])
 
     def tried(self, specs: Sequence[Any]) -> list[CaseRun]:
-        """Run cases in the same surroundings, those of them that fit there."""
+        """Run the cases that fit into the same surrounding graph."""
         probes: list[SpecProbe] = []
         for spec in specs:
             with contextlib.suppress(ValueError):  # the surroundings do not fit
@@ -98,7 +102,7 @@ class FreshCases:
 
     @property
     def kinds(self) -> list[list[CaseRun]]:
-        """Those that fail, by what is larger in them: nothing, some sizes, or one on which the failure depends."""
+        """Failing results, grouped by whether sizes are larger, and whether a fixed size is."""
         kinds: dict[tuple[bool, bool], list[CaseRun]] = {}
         for answer in self.failing:
             larger = {name for name in _MORE if _size(answer.probe, name) != _size(self.probe, name)}
@@ -111,14 +115,14 @@ def _size(probe: Probe, name: str) -> int:
 
 
 def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[Any]:
-    """Return cases of the same kind with other numbers; every second of them is larger, each in sizes of its own, as
-    what holds for two rows may hold for no three. None where a case has no seed.
+    """Return cases of the same kind with other numbers; an empty list if the spec has no seed.
+
+    Every second case is larger, each in other sizes: a fault may hold for two rows and not for three.
 
     fixed
-        Sizes that are larger in every fourth case only: what holds at 256 steps may hold at no 257, but it may also
-        show at that size alone.
+        Sizes that are larger in every fourth case only. The failure may depend on exactly this size.
     after
-        How many there have been.
+        Number of earlier fresh cases.
     """
     names = {own.name for own in fields(spec)}
     if "seed" not in names:
@@ -139,7 +143,7 @@ def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[
 _SEEDS: tuple[str, ...] = ("seed", "weights_seed")
 
 _MORE = {"T": (0, 1, 4, 2, 0), "N": (0, 1, 3, 6, 2), "I": (0, 2, 0, 1, 5), "H": (0, 4, 1, 12, 3)}
-"""Steps added to the sizes of larger fresh cases, one after the other."""
+"""Steps by which the sizes of larger fresh cases grow, one after the other."""
 
 
 def _richer_specs(spec: Any) -> Iterator[Any]:
@@ -152,14 +156,14 @@ def _richer_specs(spec: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The verdict of fresh cases on the faults that explain a smallest case.
+    """Result of fresh cases for the faults that explain a smallest case.
 
     fault
-        The one that is confirmed; None where none is.
+        The confirmed fault, or None.
     cases
-        Fresh failing cases that it predicted.
+        Number of failing fresh cases that it predicted.
     refuted
-        Whether the fault that was expected predicts something else than what is returned.
+        Whether fresh cases contradict the expected fault.
     searched
         Whether all faults were tried.
     """
@@ -171,14 +175,14 @@ class Confirmation:
 
 
 def confirm(fresh: FreshCases, matcher: Matcher, expected: Fault | None, hurry: Callable[[], bool]) -> Confirmation:
-    """Return which fault explains a smallest case and predicts fresh ones.
+    """Return the fault that explains a smallest case and predicts fresh ones.
 
     matcher
-        With the other faults of the target as the known ones.
+        Matcher whose known faults are the target's other faults.
     expected
         The fault that explains the results from which the smallest case was made.
     hurry
-        Whether the budget is spent.
+        Returns whether the budget is spent.
     """
     return _Confirming(fresh, matcher, expected).result(hurry)
 
@@ -213,7 +217,7 @@ class _Confirming:
         return Confirmation(refuted=self._expected is not None and self._refuted(self._expected))
 
     def _predicting(self, fitting: Sequence[Fault]) -> list[Fault]:
-        """Return the faults that predict the fresh cases and what the cases with more in them leave of these."""
+        """Return the faults that predict the fresh cases, narrowed by the cases with more features."""
         op, failing = self._fresh.probe.spec.op, self._fresh.failing
         # Each may be made in fewer places than it is thought to be.
         narrow = [d for d in scoped_of(iter(fitting), seen=True) if d.concerns(op) and d not in fitting]
@@ -251,19 +255,19 @@ class _Confirming:
         return observed is not None and observed.explained_by(fault, self._matcher.known, needed=True)
 
     def _contradicts(self, fault: Fault, one: CaseRun) -> bool:
-        """Return whether a fault predicts something else than what the target returned in a case."""
+        """Return whether a fault affects a case and does not fit the target's outputs."""
         observed = self._observed(one)
         return observed is not None and observed.affected_by(fault) and observed.fit((fault,)) is None
 
     def _contradicted_arithmetic(self, fault: Fault) -> bool:
-        """Return whether a passing case would show a fault that is an arithmetic: a kernel has it in every case."""
+        """Return whether a passing case contradicts an arithmetic fault: a kernel has its arithmetic in every case."""
         if not fault.within:
             return False
         against = self._matcher.observed.evidence.counterexamples(fault, self._fresh.probe.op)
         return against > 0 or any(would_show(fault, probe) for probe in self._fresh.passing)
 
     def _refuted(self, fault: Fault) -> bool:
-        """Return whether a fault is not what is wrong: what holds at one size, and at no larger one, is another."""
+        """Return whether fresh cases contradict a fault. A fault that holds at one size only is the wrong one."""
         if len(self._fresh.failing) < ENOUGH:
             return False
         few = (2 * sum(self._explains(fault, one) for one in kind) < len(kind) for kind in self._fresh.kinds)
@@ -273,14 +277,14 @@ class _Confirming:
         return any(array.size for array in self._open_elements(fault, (self._fresh.smallest,)))
 
     def _open_elements(self, fault: Fault, answers: Iterable[CaseRun]) -> Iterator[Array]:
-        """Yield what was returned where by a fault anything may stand."""
+        """Yield the returned elements whose value a fault leaves open."""
         for observed in map(self._observed, answers):
             if observed is not None and observed.affected_by(fault):
                 yield from observed.observation.left_open(fault, observed.interpretations[0])
 
     def _is_constant(self, fault: Fault) -> bool:
-        """Return whether one number stands wherever by a fault anything may, as memory happened to be: then it was
-        written there. What the worker fills memory with is of equal bytes."""
+        """Return whether the target wrote one constant to all elements that a fault leaves open. Unwritten memory
+        differs: the worker fills it with equal bytes."""
         returned = list(self._open_elements(fault, (self._fresh.smallest, *self._fresh.failing)))
         numbers = {number for array in returned for number in array.astype(np.float64).tolist()}
         values = {byte for array in returned for byte in array.tobytes()}
@@ -297,18 +301,17 @@ def _outputs(answer: CaseRun) -> tuple[str, ...]:
 
 
 def _place_of(fault: Fault) -> int:
-    """Return the place of a fault in the table; variants come behind."""
+    """Return the position of a fault in the table; variants come last."""
     places = {id: number for number, id in enumerate(FAULTS)}
     return places.get(base_id(fault.id), len(places))
 
 
 _LARGE = 4000.0
-"""The size of cases beyond which a look costs more than it tells."""
+"""Maximum size of the cases on which two faults are compared."""
 
 
 def _same_thing(fault: Fault, other: Fault, op: str) -> bool:
-    """Return whether two faults are observationally equal, but for roundings, in all cases of `core` that are not
-    large."""
+    """Return whether two faults are observationally equal on all small cases of `core`, up to rounding."""
     versions = [v for v in reversed(versions_of(op)) if fault.applies(op, v) and other.applies(op, v)]
     every = (spec for version in versions for spec in family_of(op).profile("core", op, version))
     specs = (spec for spec in every if not spec.illegal and spec.size[0] <= _LARGE)
@@ -317,7 +320,7 @@ def _same_thing(fault: Fault, other: Fault, op: str) -> bool:
 
 
 def _pairs(trial: Trial, *faults: Fault) -> Iterator[tuple[Mapping[str, Array], ...]]:
-    """Yield the outputs of targets with each of the faults, run by run."""
+    """Yield the outputs of targets with each of the faults, for each run."""
     memories: list[dict[str, Any]] = [{} for _ in faults]
     answer = operator_for(trial.node).answer
     for feed in trial.feeds:
