@@ -1,4 +1,11 @@
-"""Experiments: the smallest case that still fails in the same way, found by asking the target itself.
+"""Experiments: reduction of a failing case to the smallest one that still fails in the same way.
+
+Features that failing cases share may be coincidental. So the search removes one feature at a time and runs the rest on
+the target. A case that still fails in the same way replaces the previous one. When nothing more can be removed, the
+last tries are the proof: without each remaining feature, the failure disappeared.
+
+Tries run in batches, which suits slow devices. A crash or a hang costs only its own try, because the process
+(:class:`..workers.process.TargetProcess`) restarts.
 
 What failing cases have in common is no cause: it may only come along with one. So one thing at a time is taken from a
 failing case, the target runs what is left, and whatever fails as before takes its place. When nothing more can be
@@ -29,23 +36,24 @@ from .needs import Need, axis_of
 __all__ = ["Budget", "Shrunk", "alike", "shrink"]
 
 _NOT_TRIED = UNTRIED | {Verdict.NOT_TRIED}
-"""Verdicts after which there is nothing more to be had."""
+"""Verdicts after which the target cannot be tried any more."""
 
 _ROUNDS = 40  # each takes something away, and no case has so many things
 
 _SURER = 2
-"""Number of times that what seems to be needed is asked anew, as often each time, where a failure comes and goes."""
+"""Number of additional rounds that check the needs of an intermittent failure."""
 
 
 @dataclass
 class Budget:
-    """The cost that experiments may have, counted in cases that a run could have run instead: a slow machine comes to
-    the same findings as a fast one. What is left is shared by all of a target's findings.
+    """Cost that experiments may have, in cases that a run could have run instead.
+
+    This unit makes the findings of slow and fast machines the same. All findings of a target share one budget.
 
     within
-        That of which this is a part.
+        The budget of which this one is a part.
     until
-        When everything must be over, on the monotonic clock: for searches that people give so many seconds.
+        Deadline on the monotonic clock, for searches with a time limit.
     """
 
     cases: float
@@ -59,40 +67,40 @@ class Budget:
         return max(0.0, self.cases if self.within is None else min(self.cases, self.within.left))
 
     def part(self, share: float) -> Budget:
-        """Return a part of what is left."""
+        """Return a share of the remaining budget."""
         return Budget(self.left * share, self)
 
     def spend(self, cases: float) -> None:
-        """Take away what something has cost."""
+        """Subtract a cost, here and from the budget of which this is a part."""
         self.cases -= cases
         if self.within is not None:
             self.within.spend(cases)
 
     def spend_on(self, one: CaseRun) -> None:
-        """Take away what a case has cost: after some the target must be started anew, or was waited for."""
+        """Subtract the cost of a case. Crashes cost more because of the restart, and hangs because of the wait."""
         self.spend(_COST.get(one.judgement.verdict, 1.0))
 
 
 _COST = {Verdict.CRASHED: 10.0, Verdict.TIMED_OUT: 50.0}
-"""Cases that could be run in the time that one such takes."""
+"""Number of cases that could run in the time of one crash or hang."""
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """The smallest case that was found.
+    """Smallest case that was found.
 
     one
-        The case with what the target returned.
+        The case with the target's outputs.
     needs
-        What was tried and cannot be left out.
+        Features that were tried and cannot be removed.
     tries
-        Cases that were run.
+        Number of cases that were run.
     complete
-        Whether nothing more can be taken away; False where the budget ran out first.
+        Whether nothing more can be removed; False if the budget ran out first.
     passed
-        The tries that came out right.
+        Tries that passed.
     absent
-        What must be absent: with it the failure went away.
+        Features whose addition makes the failure disappear.
     """
 
     one: CaseRun
@@ -107,13 +115,12 @@ Alike = Callable[[CaseRun], bool]
 
 
 def alike(first: CaseRun, explains: Callable[[CaseRun], bool] | None = None, wrong: bool = False) -> Alike:
-    """Return whether another case fails in the same way as this one.
+    """Return a predicate: whether another case fails in the same way as this one.
 
     explains
-        Whether what explains the first case explains another one; None where nothing does. Then verdict, reason and
-        output must be the same, or for what did not run, the message.
+        Returns whether the explanation of the first case also explains another one; None if there is no explanation. In both cases, verdict, reason and output must be the same; for a case that did not run, the message.
     wrong
-        Whether it is known to be wrong: that it is right by a wider class then is chance, in others too.
+        Whether the case is known to be wrong. If a wider class accepts it, or another case, that is chance.
     """
 
     def way(one: CaseRun) -> tuple[object, ...]:
@@ -174,14 +181,14 @@ def shrink(
 
 
 class _Search:
-    """A search for the smallest case, as far as it has come.
+    """Search for the smallest case.
 
     smallest
-        The smallest case up to now that fails in the same way.
+        The smallest case so far that fails in the same way.
     tries
-        Cases that were run.
+        Number of cases that were run.
     passed
-        Those of them that came out right.
+        Tries that passed.
     """
 
     def __init__(
@@ -199,8 +206,8 @@ class _Search:
         self.passed: list[SpecProbe] = []
 
     def take_much(self) -> None:
-        """Take as much as can be at once: where a failure costs a new process, or the wait for a hang, tries are to be
-        few."""
+        """Remove as many features as possible at once, by bisection. This needs few tries, which matters if each
+        failure costs a new process or the wait for a hang."""
         blocked: set[str] = set()
         for _ in range(_ROUNDS):
             own = _probe(self.smallest)
@@ -218,7 +225,8 @@ class _Search:
             blocked.add(chain[fails - 1].field)
 
     def take_each(self) -> tuple[bool, tuple[Need, ...]]:
-        """Take one thing at a time, many tries in a batch. Whether nothing more can be taken, and what is needed."""
+        """Remove one feature at a time, many tries in a batch. Return whether nothing more can be removed, and the
+        needs."""
         complete = False
         needs: tuple[Need, ...] = ()
         for _ in range(_ROUNDS):
@@ -245,21 +253,21 @@ class _Search:
         return complete, needs
 
     def _missed(self, results: Sequence[tuple[Simpler, CaseRun]]) -> list[tuple[Simpler, CaseRun]]:
-        """Return those of some tries that fail as before after all, where a failure comes and goes: of many that are
-        asked often enough to miss one rarely, some are missed."""
+        """Return the tries of an intermittent failure that fail in the same way when they are repeated. Among many
+        tries, some failures are missed at first."""
         changes = [change for change, _ in results]
         return next(filter(None, (self._alike(changes) for _ in range(_SURER))), [])
 
     def fails_again(self) -> bool:
-        """Return whether the smallest case fails as before where it is run once more."""
+        """Return whether the smallest case fails in the same way when it is run again."""
         return bool(self._alike([Simpler("", _probe(self.smallest).spec)]))
 
     def fails_redrawn(self) -> bool:
-        """Return whether it fails as before with whatever other numbers."""
+        """Return whether the smallest case fails in the same way with all other numbers that are tried."""
         return all(self._same(one) for _, one in self._run(_redrawn(_probe(self.smallest))))
 
     def measured(self, need: Need) -> Need:
-        """Return a need of a size with what became of larger ones."""
+        """Return a need of a size, with the larger sizes that pass and those that fail."""
         results = self._run(_larger(_probe(self.smallest), need))
         outcomes = [(getattr(change.spec, need.field), one) for change, one in results]
         right = tuple(size for size, one in outcomes if one.judgement.verdict is Verdict.PASS)
@@ -267,7 +275,8 @@ class _Search:
         return replace(need, passed=(*need.passed, *right), failed=wrong)
 
     def kept_away(self) -> Iterator[Need]:
-        """Needs of what must be absent: cases of several numbers fail as before, and none of them does with it."""
+        """Yield the features whose addition makes the failure disappear: cases with several other numbers fail in the
+        same way, and all of them pass with the feature."""
         spec: Any = _probe(self.smallest).spec
         more = [
             (axis, axis.name, axis.added(spec)[axis.name])
@@ -288,12 +297,12 @@ class _Search:
                 yield Need(name, getattr(spec, name), (value,), Verdict.PASS, axis=axis)
 
     def _alike(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, CaseRun]]:
-        """Changes, run in their order, with which a case fails as before."""
+        """Run changes in order and return those with which the case fails in the same way."""
         return [(change, one) for change, one in self._run(changes) if self._same(one)]
 
     def _run(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, CaseRun]]:
-        """Run some changes, in their order; of fewer where the budget is spent. One that changes nothing (its field has
-        no name) is run all the same."""
+        """Run changes in order, fewer if the budget is spent. A change without a field name changes nothing and is run
+        even then."""
         own = _probe(self.smallest)
         probes = [own.like(change.spec) for change in changes]
         results: dict[str, CaseRun] = {}
@@ -312,7 +321,7 @@ class _Search:
         return outcomes
 
     def _try(self, probes: Sequence[SpecProbe], results: dict[str, CaseRun]) -> None:
-        """Run some cases once, into the results by id, until the target or the budget is at its end."""
+        """Run cases once and store the results by id, until the target or the budget is exhausted."""
         with contextlib.closing(tried(self._process, probes, self._accuracy)) as running:
             for one in running:
                 if one.judgement.verdict in _NOT_TRIED:
@@ -324,7 +333,8 @@ class _Search:
 
 
 def _larger(own: SpecProbe, need: Need) -> list[Simpler]:
-    """Cases of which one size is larger: that it takes so much is shown by less, that more does as well by more."""
+    """Return cases in which one size is larger. Smaller sizes show that this size is necessary, larger ones whether it
+    is a threshold."""
     if need.field not in SIZES or not need.value:
         return []
     size = need.value
@@ -336,7 +346,8 @@ def _larger(own: SpecProbe, need: Need) -> list[Simpler]:
 
 
 def _runs_before(own: SpecProbe, needs: Iterable[Need]) -> list[Simpler]:
-    """Return the case without a run before, in the sizes of that run, where both it and a size cannot be left out."""
+    """Return the case without a previous run, in the sizes of that run, if neither that run nor a size can be
+    removed."""
     fields = {need.field for need in needs}
     if "reruns" not in fields or not fields & {*SIZES}:
         return []
@@ -355,7 +366,7 @@ def _passes(one: CaseRun) -> bool:
 
 
 def _redrawn(own: SpecProbe, larger: bool = False) -> list[Simpler]:
-    """Return the case with other numbers, and with more of them."""
+    """Return the case with other numbers, and optionally with larger sizes."""
     seed = getattr(own.spec, "seed", None)
     if seed is None:
         return []
@@ -369,8 +380,7 @@ _REDRAWN = 6
 """Number of times that numbers are drawn anew."""
 
 _CONTROLS, _CONTROL = 3, {"T": 3, "N": 3, "H": 5}
-"""Cases on which it is tried what must be absent, and sizes that they have at least: in few numbers much does not
-show."""
+"""Number of cases that are tried for absent features, and their minimum sizes: few numbers hide many failures."""
 
 
 def _probe(one: CaseRun) -> SpecProbe:
@@ -394,7 +404,8 @@ def _legal(own: SpecProbe, spec: Any) -> bool:
 
 
 def _joined(own: SpecProbe, changes: Sequence[Simpler]) -> list[Simpler]:
-    """Cases that each leave out one thing more than the one before: for each field the change that takes most away."""
+    """Return cases that each remove one feature more than the one before. For each field, the change that removes most
+    is used."""
     joined: list[Simpler] = []
     done: set[str] = set()
     spec: Any = own.spec
@@ -411,7 +422,7 @@ def _joined(own: SpecProbe, changes: Sequence[Simpler]) -> list[Simpler]:
 
 
 def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, str], ...]:
-    """Return features that a case uses by an axis and a simpler one does not, each with words for it."""
+    """Return names and words of the features of an axis that a case uses and the simpler one does not."""
     if axis is None:
         return ()
     own = (feature for feature in axis.features if feature.case is not None and feature.words)
@@ -419,7 +430,7 @@ def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, st
 
 
 def _needs(spec: Any, results: Sequence[tuple[Simpler, CaseRun]], left: Container[str]) -> Iterator[Need]:
-    """Yield the needs of a case, from what became of it without."""
+    """Yield the needs of a case, from the results without each feature."""
     needs: dict[str, Need] = {}
     # Where of one of the things in its place nothing can be said, it is not shown that none of them will do.
     unsure = {change.field for change, one in results if one.judgement.verdict is Verdict.INCONCLUSIVE}

@@ -1,4 +1,4 @@
-"""A failing case with what the target returned: what faults are tried on."""
+"""Failing cases with the target's outputs, on which faults are tried."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["DIAGNOSED", "FailingCase", "ReportInternalError", "failing_case_of",
 Array = NDArray[Any]
 
 ReportInternalError = Callable[[str, Exception], None]
-"""Called with what was under way, and the exception."""
+"""Called with a description of the current step, and the exception."""
 
 
 def reraise(doing: str, error: Exception) -> None:
@@ -34,21 +34,20 @@ def reraise(doing: str, error: Exception) -> None:
 
 
 _HELD = 0.5
-"""The part of the numbers that must be ones of the format in which they are said to be computed: of others hardly any
-is so by chance."""
+"""Minimum share of the numbers that must be representable in the assumed format: few others are so by chance."""
 
 DIAGNOSED = frozenset({Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED, Verdict.UNSTABLE})
-"""Verdicts that rest on what a target returned."""
+"""Verdicts that depend on the target's outputs."""
 
 
 @dataclass(frozen=True)
 class FailingCase:
-    """A failing case with what the target returned.
+    """Failing case with the target's outputs.
 
     topics
-        Ids of the clauses that it exercises: faults against them are the likeliest.
+        Ids of the clauses that it exercises; faults against them are the likeliest.
     slight
-        Whether it is right by a wider accuracy class: then only slips of precision are thought of.
+        Whether a wider accuracy class accepts it. Then only faults of precision are tried.
     """
 
     case: str
@@ -73,7 +72,7 @@ class FailingCase:
 
     @cached_property
     def misshapen(self) -> bool:
-        """Tell whether outputs are missing, or have another shape or type than they must have."""
+        """Whether outputs are missing or have a wrong shape or type."""
         node = self.trial.node
         return any(malformed(node, run.inputs, run.outputs, self.open_questions) is not None for run in self.runs)
 
@@ -81,9 +80,8 @@ class FailingCase:
         return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)
 
     def computed_in(self, fault: Fault) -> bool:
-        """Return whether what was returned can come out of the arithmetic in which a fault consists: one that stores
-        numbers in a narrower format returns such as that holds, one that flushes no subnormal ones. True of any other
-        fault."""
+        """Return whether the outputs are consistent with the arithmetic of a fault. Storage in a narrower format
+        returns numbers of that format; flushing returns no subnormal numbers. True for faults of another kind."""
         accuracy = ACCURACY_CLASSES.get(fault.within)
         if accuracy is None or self.type not in fault.types:
             return True
@@ -100,13 +98,13 @@ class FailingCase:
 
     @cached_property
     def open_questions(self) -> frozenset[str]:
-        """The interpretations on which its results depend."""
+        """Interpretations on which the results depend."""
         return open_questions_of(self.trial.node, self.runs[0].inputs)
 
     @cached_property
     def telling(self) -> tuple[object, ...]:
-        """Its place in an order in which those cases come first that tell most. Little that could have gone wrong, many
-        digits, and enough numbers that no other fault happens to give the same ones."""
+        """Sort key: the most informative cases come first. These have few features, precise types, and enough numbers
+        to exclude a fault that fits by chance."""
         inputs = self.runs[0].inputs
         numbers = sum(array.size for array in self.runs[0].outputs.values())
         coarse = any(array.dtype.itemsize == 2 for array in inputs.values())
@@ -117,7 +115,7 @@ class FailingCase:
 def failing_case_of(
     case: str, trial: Trial, outcome: Outcome, topics: Iterable[str], size: tuple[float, int], slight: bool = False
 ) -> FailingCase | None:
-    """Return the failing case that an outcome makes; None where it did not run, or not as it was asked to."""
+    """Return the failing case for an outcome; None if it did not run, or not with all feeds."""
     if outcome.status != "ran" or len(outcome.outputs) != len(trial.feeds) or not trial.feeds:
         return None
     overridden = _overridden(trial)
@@ -135,14 +133,15 @@ def failing_case_of(
 
 
 _ROUNDS = 2
-"""The number of times that a session is gone through where nobody says which run returned what."""
+"""Number of rounds of a session if the order of the outputs is unknown."""
 
 
 Overridden = Callable[[Feed, int], dict[str, Array]]
 
 
 def _overridden(trial: Trial) -> Overridden:
-    """From a feed and the number of its session to what that session's model holds for constants that are fed."""
+    """Return a function of a feed and a session number. It returns the values that the session's model holds for
+    constants that are fed."""
 
     @cache
     def constants(session: int) -> dict[str, Array]:
@@ -158,8 +157,7 @@ def _overridden(trial: Trial) -> Overridden:
 
 
 def _in_order(trial: Trial, course: Course, outcome: Outcome, overridden: Overridden) -> Iterator[Run]:
-    """Yield the outputs that the runs of a course returned, one after the other, as often as the target went through
-    it."""
+    """Yield the runs of a course with their outputs, in order, for every time that the target executed the course."""
     counts = [0] * len(trial.feeds)
     refused: set[int] = set()
     once = {number: count for number, count in course.runs.items() if count}

@@ -1,4 +1,10 @@
-"""Matcher: which faults explain what a target returned in failing cases.
+"""Matcher: the faults that explain a target's outputs in failing cases.
+
+A runtime has its faults in every case: if it ignores lengths *and* clip, a case with both shows both at once. So the
+search first tries the target's known faults, all together and then fewer of them. Then it tries one more fault, alone
+or with known ones; then a fault in one place only; then two new faults at once. Among hundreds of faults some fit by
+chance. So the evidence of a fit must suffice (:attr:`.hypothesis.Fit.evidence`), other failing cases choose between
+faults that fit equally well, and passing cases that would show a fault count against it.
 
 A runtime has its faults in every case: it ignores lengths *and* clip, and a case with both shows both at once. So the
 faults that are known of a target are tried first, all together and then fewer of them; then one more, alone or beside
@@ -31,44 +37,46 @@ __all__ = ["Explanation", "Matcher", "ObservedCase", "ObservedCases"]
 Explanation = tuple[Fault, ...]
 
 _INTERPRETATIONS = 4
-"""Interpretations that are tried on a case: first those that the target's right results show."""
+"""Maximum number of interpretations that are tried on a case. Those that the target's right results show come first."""
 
 _HELD = 96
-"""Cases whose numbers are held at a time."""
+"""Maximum number of cases whose numbers are kept in memory."""
 
 _PER_CASE = 700.0
-"""Hypotheses that may always be tried on a case, in those of small cases; a tenth of the cap where that is more."""
+"""Minimum number of hypotheses that may be tried on a case, in units of small cases; a tenth of the effort if that is
+more."""
 
 _AT_ONCE = 4
-"""Faults that one case may show at once: more explain whatever there is."""
+"""Maximum number of faults in one case: more would explain any output."""
 
 _VOTERS = 8
-"""Other failing cases that choose between faults which explain a case equally well."""
+"""Number of other failing cases that choose between faults with equally good fits."""
 
 _SETS = 48
-"""Sets of known faults that are tried on a case."""
+"""Maximum number of sets of known faults that are tried on a case."""
 
 _EXPENSIVE_SETS, _EXPENSIVE = 8, 48.0
-"""As many at least; more as long as all of them cost less than so many hypotheses on a small case."""
+"""Number of sets that are tried in any case; more are tried while all of them cost less than `_EXPENSIVE` hypotheses on
+a small case."""
 
 _PAIRED = 28
-"""Faults of which any two are tried together: those nearest to what was returned."""
+"""Number of faults that are tried in pairs: those nearest to the outputs."""
 
 _NEAREST = 6
-"""Faults of several that differ in a number which are tried in each place: those nearest to what was returned."""
+"""Number of parametrized faults that are tried in each place: those nearest to the outputs."""
 
 _UNEXPLAINED = 2
-"""Unexplained cases with no more clauses than a case has, after which it waits until all others have been tried."""
+"""Number of unexplained cases whose clauses a case includes, after which it waits for all others."""
 
 _GIVEN_UP = 3
-"""Searches for an operator without a result, one after the other, after which there is none any more."""
+"""Number of successive searches without a result after which an operator is given up."""
 
 _EQUAL = 0.02
-"""Evidence that differs by less than this share is equal: radii are no finer."""
+"""Relative difference below which evidence counts as equal: radii are no more precise."""
 
 
 class ObservedCase:
-    """A failing case with the faults that explain it; each question is answered once.
+    """Failing case with the faults that explain it; results are cached.
 
     interpretations
         The interpretations that are tried; those that the target's right results show come first.
@@ -82,7 +90,7 @@ class ObservedCase:
         self._fits: dict[Explanation, Fit | None] = {}
 
     def fit(self, faults: Explanation) -> Fit | None:
-        """Return the fit of these faults by one of the first interpretations and one of the target's arithmetics."""
+        """Return the fit of faults by one of the first interpretations and one of the target's arithmetics, or None."""
         if faults not in self._fits:
             self._fits[faults] = self._fit(faults)
         return self._fits[faults]
@@ -106,19 +114,19 @@ class ObservedCase:
 
     @cached_property
     def _telling(self) -> list[str]:
-        """The accuracy classes in which not all is right: of what is, no fault is needed."""
+        """Accuracy classes by which something is wrong; in the others, no fault is needed."""
         first, *wider = self._accuracies
         return [first, *(accuracy for accuracy in wider if self._within((), accuracy) is None)]
 
     def _bounds(self, fault: Fault) -> bool:
-        """Return whether the class of a fault bounds the case's numbers: where sums are too long it has no bounds."""
+        """Return whether the class of a fault bounds the case's numbers. There are no bounds if sums are too long."""
         if not fault.within or self.case.type not in fault.types or not self.case.computed_in(fault):
             return False
         resolved = resolve(self.case.trial.node, self.case.runs[0].inputs)
         return math.isfinite(budget(fault.within, self.case.type).gamma(resolved.H + resolved.I + 2))
 
     def affected_by(self, fault: Fault) -> bool:
-        """Return whether a target with the fault would return something else than what is right."""
+        """Return whether the fault changes the right outputs of the case."""
         applies = fault.applies(self.case.op, self.case.trial.node.since_version)
         return applies and (self._bounds(fault) or self.observation.changes(fault, self.interpretations[0]))
 
@@ -154,7 +162,7 @@ def _interpretations(case: FailingCase, followed: Mapping[str, str]) -> list[Int
 
 
 class ObservedCases:
-    """Failing cases of one target with the faults that explain them, as many as were asked for last."""
+    """Cache of the observed cases of one target, limited to the most recently used ones."""
 
     def __init__(self, evidence: TargetEvidence) -> None:
         self.evidence = evidence
@@ -171,7 +179,7 @@ class ObservedCases:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Faults that explain a case: new ones, and known ones beside them."""
+    """Explanation of a case: new faults, and known ones together with them."""
 
     new: Explanation
     faults: Explanation
@@ -180,18 +188,18 @@ class Candidate:
 
 @dataclass
 class Matcher:
-    """The faults that are known of a target, and the search for more.
+    """Known faults of a target, and the search for more.
 
     observed
-        Failing cases; several matchers share what is known of them.
+        Failing cases; several matchers share them.
     known
-        In the order in which they became known.
+        Known faults, in order of discovery.
     effort
-        Hypotheses that may still be tried, in those of small cases.
+        Number of hypotheses that may still be tried, in units of small cases.
     internal_error
-        Called with an exception in the suite's own code or an operator's, which costs a case its names.
+        Called with an exception in the suite's own code or an operator's. That case then gets no explanation.
     per_case
-        Hypotheses that may be tried on one case; by default a tenth of the effort.
+        Number of hypotheses that may be tried on one case (default: a tenth of the effort).
     """
 
     observed: ObservedCases
@@ -245,7 +253,7 @@ class Matcher:
     def _next(
         self, waiting: Sequence[FailingCase], searched: set[str], unexplained: Mapping[str, Sequence[FailingCase]]
     ) -> FailingCase | None:
-        """Return the case that promises most: one that has not all clauses of those that nothing explained."""
+        """Return the most promising case. Cases that include all clauses of unexplained ones come last."""
 
         def hopeless(case: FailingCase) -> int:
             return sum(other.topics <= case.topics for other in unexplained.get(case.op, ()))
@@ -256,11 +264,11 @@ class Matcher:
         return min(left, key=lambda case: (max(0, hopeless(case) - _UNEXPLAINED + 1), case.telling), default=None)
 
     def explain(self, case: FailingCase) -> Explanation | None:
-        """Return the faults that explain a case by itself."""
+        """Return the faults that explain a case, without other cases."""
         return self.by_known(case) or (self.by_one_more(case, ()) if self.effort > 0 else None)
 
     def by_known(self, case: FailingCase) -> Explanation | None:
-        """Return the known faults that explain a case, as few as do."""
+        """Return a minimal set of known faults that explains a case, or None."""
         if self._tried.get(case.case) == len(self.known):
             return None
         observed = self.observed[case]
@@ -281,14 +289,14 @@ class Matcher:
         return None
 
     def by_all(self, case: FailingCase) -> Explanation | None:
-        """Return all known faults that affect a case, in an order in which they explain it; None where none does."""
+        """Return all known faults that affect a case, in an order in which they explain it; None if there is none."""
         observed = self.observed[case]
         active = [fault for fault in self.known if observed.affected_by(fault)]
         orders = itertools.permutations(active) if 0 < len(active) <= _AT_ONCE else ()
         return next((ordered for ordered in orders if self._holds(observed, ordered)), None)
 
     def by_one_more(self, case: FailingCase, others: Sequence[FailingCase]) -> Explanation | None:
-        """Return the faults that explain a case with one more that is known then, or two."""
+        """Return the faults that explain a case, including one or two new ones; the new ones become known."""
         observed, least = self.observed[case], operator_of(case.op).evidence
         work = observed.observation.work
         candidates = next(self.candidates(case, least.new, least.placed), [])
@@ -308,7 +316,7 @@ class Matcher:
         return explanation
 
     def _holds(self, observed: ObservedCase, faults: Explanation) -> bool:
-        """Return whether known faults explain a case with enough evidence. Slips of precision give little."""
+        """Return whether faults explain a case with enough evidence. Faults of precision need none."""
         fit, least = observed.fit(faults), operator_of(observed.case.op).evidence
         if fit is None:
             return False
@@ -316,7 +324,7 @@ class Matcher:
         return fit.evidence >= (least.known if shown else least.new) or not any(d.structural for d in faults)
 
     def _minimal(self, observed: ObservedCase, faults: Explanation) -> Explanation:
-        """Return faults without those that the case is explained without."""
+        """Return a minimal subset of the faults that still explains the case."""
         for fault in faults:
             fewer = tuple(d for d in faults if d is not fault)
             if fewer and self._holds(observed, fewer):
@@ -326,14 +334,13 @@ class Matcher:
     def candidates(
         self, case: FailingCase, least: float = 0.0, placed: float = 0.0, first: Sequence[Fault] | None = None
     ) -> Iterator[list[Candidate]]:
-        """Yield what explains a case, of each stage of the search in which anything does; last what says of some
-        numbers only that anything may stand there.
+        """Yield candidates that explain a case, for each stage of the search that has any. Candidates that leave some
+        numbers open come last.
 
         least, placed
-            Bits of evidence that it takes, and how many more for a fault in one place only.
+            Required evidence in bits, and the additional bits for a fault in one place only.
         first
-            Faults that are tried together with the whole table; with None, faults of the case's clauses come first,
-            and two faults at once last.
+            Faults that are tried together with the whole table. If None, faults of the case's clauses come first, and pairs of faults last.
         """
         observed = self.observed[case]
         known = [fault for fault in self.known if observed.affected_by(fault)]
@@ -399,7 +406,7 @@ class Matcher:
     def _placed(
         self, observed: ObservedCase, table: Sequence[Fault], variants: Sequence[Fault]
     ) -> Iterator[Iterable[Explanation]]:
-        """Yield faults in one place only, then a tensor in one direction."""
+        """Yield faults in one place only, then faults of one tensor in one direction."""
         op, usual, observation = observed.case.op, observed.interpretations[0], observed.observation
         active = [fault for fault in table if observed.affected_by(fault)]
 
@@ -417,8 +424,8 @@ class Matcher:
         yield [(fault,) for fault in scoped(self._nearest(observed, changing, _PAIRED), merges)]
 
     def _borne_out(self, candidate: Candidate, case: FailingCase, voters: Sequence[ObservedCase]) -> bool:
-        """Return whether other cases bear a candidate out. Two faults that no case shows alone must explain most cases
-        that show both; and a kernel has its arithmetic in every case."""
+        """Return whether other cases support a candidate. Two faults that no case shows alone must explain most cases
+        that show both. An arithmetic must not contradict any passing case."""
         if any(fault.within and self._evidence.counterexamples(fault, case.op) for fault in candidate.new):
             return False
         if len(candidate.new) < 2:
@@ -428,8 +435,8 @@ class Matcher:
         return holding >= 2 and 2 * holding >= len(both)
 
     def _chosen(self, candidates: Sequence[Candidate], case: FailingCase, voters: Sequence[ObservedCase]) -> Candidate:
-        """Return the candidate that explains most of the nearest cases; of equals the one that fewest passing cases
-        speak against, then one with clearly more evidence, then the plainest: the first one."""
+        """Return the candidate that explains most of the nearest cases. Ties are broken by fewest passing cases against
+        it, then by clearly more evidence, then by order (the simplest is first)."""
         if len(candidates) == 1:
             return candidates[0]
         votes = [sum(self._explains(voter, candidate) for voter in voters) for candidate in candidates]
@@ -446,8 +453,8 @@ class Matcher:
         return self._holds(observed, candidate.faults)
 
     def _reduced(self, found: dict[str, Explanation], cases: Mapping[str, FailingCase]) -> dict[str, Explanation]:
-        """Return explanations by fewer faults: without each one, the rarest first, whose cases the others explain, or
-        the same fault made everywhere. What was known before stays."""
+        """Return explanations with fewer faults. Each fault found here, the rarest first, is removed if the others
+        explain its cases, or replaced by the same fault everywhere. Faults that were known before stay."""
         counts = Counter(fault for explanation in found.values() for fault in explanation)
         self.known = [fault for fault in self.known if counts[fault] or fault in self._given]
         found_here = [fault for fault in self.known if fault not in self._given]
@@ -467,14 +474,15 @@ class Matcher:
 
 
 def _nearest(case: FailingCase, others: Iterable[FailingCase]) -> list[FailingCase]:
-    """Return the other cases of its operator, first those that are most alike."""
+    """Return other cases of the same operator, the most similar first."""
     several = [other for other in others if other is not case and other.op == case.op]
     return sorted(several, key=lambda w: (len(w.topics ^ case.topics), w.size, w.case))[: 2 * _VOTERS]
 
 
 def _sets(active: Sequence[Fault], others: Sequence[Fault]) -> Iterator[Explanation]:
-    """Yield sets of known faults: all that affect a case, as a target has its faults in every case; all but one; then
-    few; then all beside one that shows only where others are, as a sum that wraps where another makes it large."""
+    """Yield sets of known faults: all that affect a case, because a target has its faults in every case; all but one;
+    then few; then all with one more that shows only beside others, such as a sum that wraps if another fault makes it
+    large."""
     sizes = dict.fromkeys((len(active), len(active) - 1, 1, 2, 3))
     for count in sizes:
         if 0 < count <= min(len(active), _AT_ONCE):

@@ -1,4 +1,7 @@
-"""Needs: what a smallest case cannot do without, and the conditions that other cases are held against.
+"""Needs: features that cannot be removed from a smallest case, and the conditions derived from them.
+
+A need refers to one case, and a finding to many. So a need becomes conditions: words with a predicate on cases, the
+simplest first.
 
 A need is about one case. What a finding says is about all of its cases, so a need becomes conditions: words that are
 true or false of any case, the plainest first.
@@ -20,25 +23,25 @@ from ..probes.probe import Probe, SpecProbe
 __all__ = ["UNSAID", "Need", "Stated", "axis_of", "conditions_of", "needs_in_words", "stated"]
 
 UNSAID = frozenset({"seed", "weights_seed"})
-"""Fields that are no feature: other numbers do not show it, which says nothing of when it comes."""
+"""Fields that are not reported: that a failure depends on the random numbers does not say when it occurs."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """A thing that remains in the smallest case, with what became of the same case without it.
+    """Feature that remains in the smallest case, with the results of the same case without it.
 
     field
-        Of the spec.
+        Name of the field of the spec.
     value, instead
-        What it is, and all that was tried in its place.
+        Its value, and all values that were tried instead.
     verdict
-        On the last of that; it is another failure or none.
+        Verdict on the last of these: another failure or none.
     passed, failed
-        Of a size: which others pass, and which fail in the same way.
+        For a size: other sizes that pass, and that fail in the same way.
     features
-        What the case uses by that field and did not without, the broadest first, each with words for it.
+        Features that the case uses through this field and did not use without it, the broadest first, each with its words.
     axis
-        That whose field it is; None of a case that is said otherwise.
+        The axis of the field; None if the case is described without axes.
     """
 
     field: str
@@ -52,22 +55,22 @@ class Need:
 
     @property
     def called(self) -> str:
-        """The word for its field."""
+        """Name of the field, for a reader."""
         return (self.axis is not None and self.axis.called) or self.field
 
     def met(self, spec: Any) -> bool:
-        """Return whether another case has that thing."""
+        """Return whether another case has the feature."""
         return hasattr(spec, self.field) and conditions_of(self)[0].holds(spec)
 
 
 @dataclass(frozen=True)
 class Stated:
-    """The conditions of a finding.
+    """Conditions of a finding.
 
     conditions
-        All of its cases meet each of them.
+        Conditions that all of its cases meet.
     passing
-        How many cases meet all of them and pass.
+        Number of passing cases that meet all conditions.
     """
 
     conditions: tuple[Condition, ...]
@@ -78,19 +81,18 @@ _ABSENT = (None, False, 0, "", ())
 
 
 def axis_of(spec: Any, name: str) -> Axis | None:
-    """Return the axis whose a field of a case is; None where an operator of another distribution says its cases
-    otherwise."""
+    """Return the axis of a field; None if the operator's cases are described without axes."""
     axes = getattr(spec, "axes", ())
     return next((axis for axis in axes if axis.name == name), None)
 
 
 def needs_in_words(needs: Sequence[Need]) -> list[str]:
-    """Needs that cannot be left out, for a reader."""
+    """Return the words for the needs of a case."""
     return [conditions_of(need)[0].words for need in needs if need.field not in UNSAID]
 
 
 def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] = ()) -> tuple[Condition, ...]:
-    """Return the words for a need, the plainest first.
+    """Return the conditions for a need, the simplest first.
 
     passed, failed
         Further sizes of cases that meet all other conditions.
@@ -119,7 +121,7 @@ def _counted(need: Need, size: int) -> str:
 
 
 def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Condition]:
-    """Yield the words for a size by those that pass and those that fail: a threshold lies between the largest that
+    """Yield the conditions for a size, from sizes that pass and that fail. A threshold lies between the largest that
     passes and the smallest that fails."""
 
     def size_of(spec: Any) -> int:
@@ -147,7 +149,7 @@ def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Conditi
 
 
 def _spec_of(probe: Probe) -> Any | None:
-    """Return the spec of a valid case; None of what has none."""
+    """Return the spec of a valid case, or None."""
     return probe.spec if isinstance(probe, SpecProbe) and not probe.spec.illegal else None
 
 
@@ -157,7 +159,7 @@ def _true_of(condition: Condition, field: str, probe: Probe) -> bool:
 
 
 def meeting(needs: Sequence[Need], probes: Iterable[Probe]) -> list[Probe]:
-    """Return the probes that have what a smallest case cannot do without."""
+    """Return the probes that meet all needs of a smallest case."""
     conditions = [(need.field, conditions_of(need)[0]) for need in needs if need.field not in UNSAID]
     return [probe for probe in probes if all(_true_of(condition, name, probe) for name, condition in conditions)]
 
@@ -169,13 +171,12 @@ def stated(
     shows: Callable[[Probe], bool] = lambda probe: True,
     absent: Sequence[Need] = (),
 ) -> Stated:
-    """Return the conditions that a finding may state: each is true of all its members. Where cases pass that meet all
-    of them, narrower ones are sought.
+    """Return the conditions that all cases of a finding meet. If passing cases meet them too, narrower ones are tried.
 
     shows
-        Whether a case that passes should have failed, where that is known.
+        Returns whether a passing case should have failed, if that is known.
     absent
-        What must be absent; it is said where cases that have it pass.
+        Features that must be absent. They are stated if passing cases have them.
     """
     choices: list[tuple[str, list[Condition]]] = []
     for need in needs:
@@ -213,8 +214,7 @@ def _sizes(
     passing: Sequence[Probe],
     shows: Callable[[Probe], bool],
 ) -> tuple[set[int], set[int]]:
-    """Return the sizes of those that pass, and of those that fail, with all else that a smallest case cannot do
-    without."""
+    """Return the passing and the failing sizes of cases that meet all other needs."""
     if need.field not in SIZES:
         return set(), set()
     size = partial(_size, need.field)

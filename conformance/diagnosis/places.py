@@ -1,4 +1,9 @@
-"""Places: which numbers are wrong, where nobody knows why.
+"""Places: the regions of the outputs that are wrong in unexplained failures.
+
+A failure that no known fault explains is described by its region: the units, rows, steps, directions, outputs and runs
+that are wrong, while all others are right. Each step is judged from the state reported before it, so a region is where
+an error originates, not where it has spread. A stated region holds in all cases of a finding, in fresh cases, and in
+further cases of other sizes, which separate regions that coincide in one case.
 
 What no known fault explains is described by what is seen of it: which units, rows, steps, directions, outputs and runs
 are wrong, and that all others are right. Each step is judged from the state that was reported before it, so a place is
@@ -30,24 +35,25 @@ Mask = NDArray[np.bool_]
 _INTERPRETATIONS = 4
 
 _BITS = 6.0
-"""Evidence for a place, in bits, beyond those by which one of so many that are tried on an axis fits by chance."""
+"""Required evidence for a region, in bits, beyond the bits by which one of the regions tried on an axis fits by
+chance."""
 
 _OF_A_CASE, _VALUES = 6.0, 3
-"""The bits that one case speaks for a place at most, and the numbers on an axis that are counted in it: what goes wrong
-in one unit for a reason goes wrong in the next for the same one."""
+"""Maximum evidence from one case, in bits, and the maximum number of wrong positions on an axis that count in it.
+Errors in neighbouring units often have one cause."""
 
 _CASES = 3
-"""Cases that must have numbers outside of a place."""
+"""Minimum number of cases that have elements outside of a region."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """One run of a case.
+    """Error masks of one run of a case.
 
     number
-        Of the run, from 0.
+        Index of the run, from 0.
     wrong
-        By output the numbers that are wrong: Y as (T, D, N, H), states as (D, N, H).
+        Mask of wrong elements for each output: Y as (T, D, N, H), states as (D, N, H).
     """
 
     number: int
@@ -62,12 +68,12 @@ class Look:
 
 @dataclass(frozen=True)
 class Region:
-    """A part of the numbers of a run along one axis.
+    """Region of the outputs of a run along one axis.
 
     allowed
-        From a run to where on the axis it is.
+        Returns the mask of the region on the axis.
     among
-        From a run to how many places there are that it is chosen from; all on the axis where that is None.
+        Returns the number of positions from which the region is chosen; None for the whole axis.
     """
 
     axis: str
@@ -76,11 +82,11 @@ class Region:
     among: Callable[[Look], int] | None = None
 
     def holds(self, case: Iterable[Look]) -> bool:
-        """Return whether nothing outside of it is wrong in any run of a case."""
+        """Return whether all errors of a case lie in the region."""
         return not any((wrong & ~self.allowed(look)).any() for look, wrong in _along(self.axis, case))
 
     def evidence(self, case: Iterable[Look]) -> float:
-        """Evidence that a case gives for it, in bits."""
+        """Return the evidence of a case for the region, in bits."""
         pairs = list(_along(self.axis, case))
         allowed = sum(int(self.allowed(look).sum()) for look, wrong in pairs)
         values = sum(int(wrong.sum()) for _, wrong in pairs)
@@ -91,8 +97,8 @@ class Region:
 
 
 def looks_of(failing_case: FailingCase, evidence: TargetEvidence) -> list[Look]:
-    """Return the runs of a case by the arithmetic and the interpretation by which fewest numbers are wrong, though some
-    are; empty where nothing is known of single numbers."""
+    """Return the error masks of a case's runs, by the arithmetic and the interpretation with the fewest errors, but at
+    least one. Return an empty list if errors of single elements are unknown."""
     accuracies = evidence.accuracy, *evidence.arithmetics.get(failing_case.type, ())
     observation: Any = failing_case.observation(evidence.accuracy)
     if failing_case.misshapen or not hasattr(observation, "misses"):
@@ -113,7 +119,7 @@ def _looks(failing_case: FailingCase, masks: Iterable[Mapping[str, Mask]]) -> It
 
 
 def _along(axis: str, case: Iterable[Look]) -> Iterator[tuple[Look, Mask]]:
-    """Runs of which something is known along an axis, with what is wrong there."""
+    """Yield runs with their error mask along an axis, if it is known there."""
     runs = list(case)
     if axis == "run":
         if len(runs) > 1:
@@ -147,7 +153,7 @@ def _some(look: Look, change: Callable[[Mask], Any]) -> Mask | None:
 
 
 def _steps(look: Look) -> Mask | None:
-    """(T, N): first the steps of each row in the order in which they are computed, then its padding."""
+    """Return the error mask (T, N): the steps of each row in the order of computation, then its padding."""
     Y = look.wrong.get("Y")
     if Y is None:
         return None
@@ -171,7 +177,7 @@ _AXES: Mapping[str, Callable[[Look], Mask | None]] = {
 
 
 def _counted(axis: str, size: Callable[[Look], int], word: str, whole: str) -> Iterator[Region]:
-    """Places that a kernel has because it takes units, or rows, several at a time."""
+    """Yield regions that result from processing several units or rows at a time."""
 
     def place(words: str, chosen: Stretch) -> Region:
         def allowed(look: Look) -> Mask:
@@ -249,12 +255,12 @@ _TRIED = Counter(place.axis for place in _PLACES)
 
 
 def places_of(cases: Sequence[Sequence[Look]]) -> list[Region]:
-    """Return the places outside of which nothing is wrong in any case."""
+    """Return the regions that contain all errors of all cases."""
     return [place for place in _PLACES if all(map(place.holds, cases))]
 
 
 def telling_places(places: Iterable[Region], cases: Sequence[Sequence[Look]]) -> list[Region]:
-    """Return the place on each axis that says most, where that is enough not to be chance."""
+    """Return the region with the most evidence on each axis, if chance does not explain it."""
     best: dict[str, tuple[float, Region]] = {}
     for place in places:
         bits, least = [place.evidence(case) for case in cases], _BITS + math.log2(_TRIED[place.axis])
@@ -264,6 +270,6 @@ def telling_places(places: Iterable[Region], cases: Sequence[Sequence[Look]]) ->
 
 
 def places_in_words(places: Iterable[Region]) -> str:
-    """Words for places, as a reader is told them; empty for none."""
+    """Return the words for regions; empty if there are none."""
     listed = ", ".join(dict.fromkeys(place.words for place in places))
     return f"only in {listed}" if listed else ""
