@@ -118,7 +118,8 @@ def alike(first: CaseRun, explains: Callable[[CaseRun], bool] | None = None, wro
     """Return a predicate: whether another case fails in the same way as this one.
 
     explains
-        Returns whether the explanation of the first case also explains another one; None if there is no explanation. In both cases, verdict, reason and output must be the same; for a case that did not run, the message.
+        Returns whether the explanation of the first case also explains another one; None if there is no explanation. In
+        both cases, verdict, reason and output must be the same; for a case that did not run, the message.
     wrong
         Whether the case is known to be wrong. If a wider class accepts it, or another case, that is chance.
     """

@@ -340,7 +340,8 @@ class Matcher:
         least, placed
             Required evidence in bits, and the additional bits for a fault in one place only.
         first
-            Faults that are tried together with the whole table. If None, faults of the case's clauses come first, and pairs of faults last.
+            Faults that are tried together with the whole table. If None, faults of the case's clauses come first, and
+            pairs of faults last.
         """
         observed = self.observed[case]
         known = [fault for fault in self.known if observed.affected_by(fault)]

@@ -39,7 +39,8 @@ class Need:
     passed, failed
         For a size: other sizes that pass, and that fail in the same way.
     features
-        Features that the case uses through this field and did not use without it, the broadest first, each with its words.
+        Features that the case uses through this field and did not use without it, the broadest first, each with its
+        words.
     axis
         The axis of the field; None if the case is described without axes.
     """
