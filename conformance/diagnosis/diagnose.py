@@ -34,17 +34,17 @@ from .stating import beside_others, by_fault, divided, stated_finding
 __all__ = ["Single", "diagnosed", "with_causes"]
 
 _MOST = 24
-"""Findings whose causes are looked for."""
+"""Maximum number of findings whose causes are searched."""
 
 _ENOUGH = 3
-"""Cases that two faults explain together, of fewer of which neither is named."""
+"""Minimum number of cases for a fault that no case shows alone."""
 
 
 def with_causes(
     findings: Sequence[Finding], context: DiagnosisContext, budget: Budget
 ) -> tuple[list[Finding], list[Result]]:
-    """Return the findings, those that the budget was enough for with their smallest case and what it cannot do without;
-    and those results that are explained otherwise than before."""
+    """Return the findings, and the results whose explanation has changed. Findings within the budget have their
+    smallest case and its needs."""
     before = context.results
     causes: list[Cause] = []
     asked: set[tuple[str, ...]] = set()
@@ -69,7 +69,7 @@ def with_causes(
 
 
 def _key(finding: Finding, confirmed: Sequence[str]) -> tuple[str, ...]:
-    """Return what a search for causes depends on: of what has no name, also the faults that are confirmed."""
+    """Return the key of a search for causes. For an unexplained finding, it includes the confirmed faults."""
     return finding["fault"], finding["smallest"], *(() if finding["fault"] else confirmed)
 
 
@@ -98,9 +98,9 @@ def _stated(findings: Sequence[Finding], causes: Sequence[Cause], context: Diagn
 
 
 def _assigned(causes: Sequence[Cause], context: DiagnosisContext) -> dict[str, Result]:
-    """Return the results that confirmed faults explain otherwise than before, by case: alone, or where nothing or a
-    refuted fault explains a result, beside the others that are known. What a list of known failures expects is left as
-    it is."""
+    """Return the results whose explanation changes through confirmed faults, by case. A confirmed fault explains a
+    result alone; if nothing or a refuted fault explained it, also together with other known faults. Expected failures
+    with an explanation keep it."""
     confirmed, sure, refuted = _confirmed_and_refuted(causes)
     open_ = [r for r in context.results if r.verdict in DIAGNOSED and not (r.diagnosis and r.expected)]
     open_ = [r for r in open_ if not (r.diagnosis and sure >= {*r.diagnosis})]
@@ -114,7 +114,7 @@ def _assigned(causes: Sequence[Cause], context: DiagnosisContext) -> dict[str, R
 
 
 def _confirmed_and_refuted(causes: Iterable[Cause]) -> tuple[list[Fault], set[str], set[str]]:
-    """Return the faults that are confirmed, their ids, and the ids of those that are refuted."""
+    """Return the confirmed faults, their ids, and the ids of refuted faults."""
     sure = dict.fromkeys(cause.fault for cause in causes if cause.foretold)
     confirmed = [d for d in map(fault_named, sure) if d is not None]
     return confirmed, {*sure}, {cause.finding["fault"] for cause in causes if cause.refuted} - {*sure}
@@ -128,9 +128,12 @@ def _explained_by(
 
 
 def _withdrawn(causes: Sequence[Cause], context: DiagnosisContext, asked: Container[str]) -> dict[str, Result]:
-    """Return the results without names that are doubtful, by case: that are not confirmed, that no case shows alone,
-    and few beside others, as of so many faults some two explain a few cases by chance; that explain what comes and
-    goes, and were asked about; or that as many passing cases would show."""
+    """Return the results without their doubtful faults, by case. Confirmed faults are never doubtful.
+
+    A fault is doubtful if no case shows it alone and it explains few cases, because some pair of faults fits by chance;
+    if it explains an unstable result and experiments did not confirm it; or if more passing cases would show it than
+    failing ones do.
+    """
     _, sure, _ = _confirmed_and_refuted(causes)
     named = [r for r in context.results if r.verdict in DIAGNOSED and r.diagnosis and not r.expected]
     counts = Counter(id for r in named for id in r.diagnosis)
@@ -149,14 +152,14 @@ def _withdrawn(causes: Sequence[Cause], context: DiagnosisContext, asked: Contai
 
 @dataclass(frozen=True)
 class Single:
-    """The explanation of one case.
+    """Explanation of one case.
 
     faults
-        The ids of the faults that explain it together.
+        Ids of the faults that explain it together.
     foretold
-        Fresh cases, of other sizes and numbers, that each of them predicted.
+        Number of fresh cases, of other sizes and numbers, that each fault predicted.
     accepts
-        Whether the fault is to take a forbidden model, which one case shows.
+        Whether the fault is the acceptance of a forbidden model, for which one case is proof.
     """
 
     faults: tuple[str, ...] = ()
@@ -165,14 +168,14 @@ class Single:
 
     @property
     def certain(self) -> bool:
-        """Return whether this is a fact; else one case is all that speaks for it."""
+        """Whether the explanation is confirmed; otherwise it rests on one case."""
         return self.accepts or self.foretold > 0
 
 
 def diagnosed(
     one: CaseRun, target: Target, process: TargetProcess, repeat: Callable[[Probe], str], entries: Sequence[Entry] = ()
 ) -> Single:
-    """Return the explanation of a case, if it fails and anything does, as a run of that case alone finds it.
+    """Return the explanation of a case as a run of that case alone finds it; empty if there is none.
 
     entries
         The target's known failures.

@@ -1,4 +1,4 @@
-"""Names of failing results without asking the target: by a list of known failures, by an accuracy class, or by the
+"""Explanations of failing results without experiments: from a list of known failures, an accuracy class, or the
 matcher."""
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["Explainer", "accepting", "effort_of", "explained", "failing_case_of_
 _EFFORT, _EACH = 1500, 12
 
 _FEW, _TABLE, _PRODUCTS = 4, 1500, 50_000
-"""Failing cases up to which each has an effort of its own: so many hypotheses, times what one costs by the case's
-multiplications. A run of a model has few cases, and no other one can show what is wrong."""
+"""Maximum number of failing cases for which the effort depends on the cases: `_TABLE` hypotheses each, scaled by the
+multiplications of the case. A run of a model has few cases, and no others show the fault."""
 
 
 def effort_of(results: Iterable[Result]) -> float:
-    """Return how many hypotheses a diagnosis of these results may try, in those of small cases."""
+    """Return the number of hypotheses that a diagnosis of these results may try, in units of small cases."""
     return _EFFORT + _EACH * sum(r.verdict not in WITHOUT_RUN | UNTRIED for r in results)
 
 
@@ -45,12 +45,12 @@ def explained(
     entries: Sequence[Entry] = (),
     internal_error: ReportInternalError = reraise,
 ) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the faults that explain all failing cases together, by case, as far as what the target
-    returned is still at hand. A forbidden model that ran is explained by not looking at what it breaks.
+    """Return the ids of the faults that explain each failing case together, by case, if its outputs are still in
+    memory. The fault for a forbidden model that ran is the missing check.
 
     entries
-        The target's known failures. A case that they cover is explained by the faults that they name for it, if these
-        do; the matcher takes them for faults of the target, which no case has to show first.
+        The target's known failures. The faults that they name for a case explain it if they fit its outputs. The
+        matcher treats these faults as known from the start.
     """
     taken = (r for r in results if r.verdict is Verdict.NOT_REJECTED)
     accepted = {r.case: faults for r in taken if (faults := accepting(r.op, r.version, r.clause))}
@@ -72,7 +72,7 @@ def explained(
 
 
 def _suspected(patterns: Sequence[str]) -> list[Fault]:
-    """Return the faults that patterns name and that show in what is returned."""
+    """Return the faults that match patterns, except those that consist in accepting forbidden models."""
     scoped = (d for name in patterns if name not in FAULTS and (d := fault_named(name)) is not None)
     every = (*FAULTS.values(), *scoped) if patterns else ()
     return [d for d in every if not d.accepts and any(fnmatchcase(d.id, pattern) for pattern in patterns)]
@@ -81,7 +81,7 @@ def _suspected(patterns: Sequence[str]) -> list[Fault]:
 def _as_listed(
     failing: Iterable[FailingCase], entries: Sequence[Entry], observed: ObservedCases
 ) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the faults that entries name for cases, for those cases that they explain."""
+    """Return the ids of the faults that entries name for cases, for the cases that these faults explain."""
     evidence = observed.evidence
     by_case = {result.case: result for result in evidence.results}
     listed: dict[str, tuple[str, ...]] = {}
@@ -94,14 +94,14 @@ def _as_listed(
 
 
 def _by_listed(case: FailingCase, faults: Sequence[Fault], observed: ObservedCases) -> Explanation | None:
-    """Return the explanation of a case by some faults alone: by all of them that affect it, or by fewer. A list of
-    known failures that was written from such an explanation is then read as it was written."""
+    """Return an explanation of a case by given faults: by all that affect it, or by fewer. So an explanation that was
+    written to a list of known failures is reproduced when the list is read."""
     matcher = Matcher(observed, math.inf, [*faults])
     return matcher.by_all(case) or matcher.by_known(case)
 
 
 def _by_class(evidence: TargetEvidence, failing_cases: Mapping[str, FailingCase]) -> dict[str, tuple[str, ...]]:
-    """Return the results that are right by a wider class alone, which is the arithmetic that a fault consists in."""
+    """Return the faults of results that a wider class accepts: the arithmetic of that class."""
     named: dict[str, tuple[str, ...]] = {}
     for result in evidence.results:
         if result.verdict is Verdict.INACCURATE and result.accuracy:
@@ -118,7 +118,7 @@ def _by_class(evidence: TargetEvidence, failing_cases: Mapping[str, FailingCase]
 def failing_cases_of(
     results: Iterable[Result], probes: Mapping[str, Probe], kept: Kept, internal_error: ReportInternalError = reraise
 ) -> list[FailingCase]:
-    """Return the results that rest on what a target returned, as far as that is at hand."""
+    """Return the failing cases of results that depend on a target's outputs, if these are still in memory."""
     failing = []
     for result in results:
         outcomes = kept.get(result.case) if result.verdict in DIAGNOSED else None
@@ -133,7 +133,7 @@ def failing_cases_of(
 
 
 def failing_case_of_tried(one: CaseRun, slight: bool = False) -> FailingCase | None:
-    """Return the case with what the target returned; None where it returned nothing."""
+    """Return the failing case with its outputs; None if there are none."""
     return _failing_case(one.probe, one.judgement, one.outcomes, slight)
 
 
@@ -146,21 +146,21 @@ def _failing_case(probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:
-    """Return the faults that consist in taking models that a clause forbids."""
+    """Return the ids of the faults that accept models which a clause forbids."""
     return tuple(d.id for d in faults_of(op, version) if d.accepts and d.clause(op) == clause)
 
 
 class Explainer:
-    """Explains one failing case after the other: what explained earlier ones is tried first."""
+    """Explainer of failing cases, one at a time; it first tries the faults of earlier cases."""
 
     def __init__(self, accuracy: str, effort: float, entries: Sequence[Entry] = (), each: float = 0) -> None:
-        """`effort` is how many hypotheses may be tried, all in all, and `each` how many at least on any case, whatever
-        is left; `entries` are the target's known failures, see :func:`explained`."""
+        """`effort` is the total number of hypotheses, `each` the minimum for every case; `entries` are the target's
+        known failures, as for :func:`explained`."""
         self._matcher = Matcher(ObservedCases(TargetEvidence(accuracy)), effort, _suspected(suspects(entries)))
         self._entries, self._each = entries, each
 
     def explain(self, one: CaseRun) -> tuple[str, ...]:
-        """Return the ids of the faults that explain a case together; none where it does not fail, or nothing does."""
+        """Return the ids of the faults that explain a case together; empty if it passes or has no explanation."""
         probe, judgement = one.probe, one.judgement
         if judgement.verdict is Verdict.NOT_REJECTED:
             return accepting(probe.op, probe.version, judgement.clause)

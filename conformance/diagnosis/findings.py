@@ -1,4 +1,8 @@
-"""Findings: failing results that belong together, said once.
+"""Findings: groups of failing results with one cause.
+
+Results form one finding if the same fault explains them (see :mod:`.diagnose`). Unexplained results form one if they
+have the same verdict, reason, broken clause and reason to expect the failure. A condition of a finding is a feature
+that its cases have and passing cases lack (see :mod:`.conditions`). Refusals are grouped by the refused feature.
 
 Results are one finding when the same fault explains them (see :mod:`.diagnosis`); those that nothing explains when
 they fail alike: same verdict, same reason, same broken clause, same reason to expect it. What failing cases have and
@@ -53,24 +57,24 @@ __all__ = [
 ]
 
 _TOLD = 2
-"""Forbidden models that a title names."""
+"""Maximum number of forbidden models in a title."""
 
 _NO_ANSWER = frozenset((Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED))
 _RAN = frozenset((*FAILING - DECLINED - _NO_ANSWER, Verdict.PASS, Verdict.INCONCLUSIVE))
-"""The outcome of a case that was not declined: a wrong result shows that what it has is taken, too."""
+"""Verdicts on cases that were not declined: even a wrong result shows that the target accepts the features."""
 
 _SHOWN = 4
-"""Results that a class allows and whose errors do not show it, for one whose errors do: fewer are of that class too."""
+"""Maximum ratio of results that a class allows without showing it to results that show it."""
 
 _LATER_RUN = re.compile(r"\(run (?!1 )\d+ of \d+\b")
-"""In a message, where the first element that is wrong is in a later run: then the runs before are right."""
+"""Pattern for messages whose first wrong element is in a later run, so that the earlier runs are right."""
 
 _COMPARED = 40
-"""Passing cases in which a fault is looked for that others show: the smallest that exercise its clause."""
+"""Maximum number of passing cases in which a fault is tried: the smallest that exercise its clause."""
 
 
 def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[Finding]:
-    """Return the findings of one target, as run.json holds them. `probes` has what the results are of, by id."""
+    """Return the findings of one target, as in run.json. `probes` has the probes of the results by id."""
     explained: dict[str, list[Result]] = defaultdict(list)
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     declined: dict[Verdict, list[Result]] = {verdict: [] for verdict in (Verdict.FALLBACK, Verdict.UNSUPPORTED)}
@@ -111,8 +115,8 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
 
 
 def joined(findings: Iterable[Finding], results: Iterable[Result]) -> list[Finding]:
-    """Findings of which no two say the same of the same clauses, expected for the same reason: such ones are one, with
-    the cases of both."""
+    """Return findings without duplicates: those with the same title, fault, clauses and expectation become one, with
+    the cases of all."""
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = finding["kind"], finding["title"], finding["fault"], tuple(finding["clauses"]), finding["why"]
@@ -129,21 +133,22 @@ def joined(findings: Iterable[Finding], results: Iterable[Result]) -> list[Findi
 
 
 def _lawful(traits: frozenset[str]) -> frozenset[str]:
-    """Traits without what is forbidden: where such a case is refused, so is the same model without it."""
+    """Return the traits without those of forbidden models: if such a case is refused, so is the same model without
+    them."""
     return frozenset(trait for trait in traits if not trait.startswith("illegal"))
 
 
 def _gist(message: str, length: int = 240) -> str:
-    """Return a long message shortened in its middle: what failed stands at its beginning, why at its end."""
+    """Return a message shortened in its middle, because it begins with the failed part and ends with the reason."""
     if len(message) <= length:
         return message
     return f"{message[:60]} ... {message[60 - length :]}"
 
 
 def titled(finding: Finding, conditions: str, tried: bool, passing: int = 0) -> str:
-    """Return a finding's title. It says of a condition that it was only seen where the case failed, and not tried, or
-    that passing cases have it. A fault that no fresh cases have confirmed, or that passing cases should have shown, is
-    no more than consistent with what was returned, whether or not the failures are known."""
+    """Return the title of a finding. It says whether a condition was only observed, and whether passing cases meet it.
+    An unconfirmed fault, or one that passing cases contradict, is only 'consistent with' the outputs, whether or not
+    the failures are known."""
     what = finding["what"]
     thought = finding["fault"] and finding["kind"] != Verdict.NOT_REJECTED.value
     if thought and (passing or not finding["foretold"]):
@@ -158,12 +163,12 @@ _BESIDE = "Beside other faults: "
 
 
 def beside_others(summary: str) -> str:
-    """Return the words for a confirmed fault that explains none of a finding's cases without others."""
+    """Return the title for a confirmed fault that explains none of a finding's cases alone."""
     return f"{_BESIDE}{summary[:1].lower()}{summary[1:]}"
 
 
 def consistent(summary: str) -> str:
-    """Return the word for a name that has foretold nothing."""
+    """Return the title for an unconfirmed fault."""
     return f"consistent with: {summary[:1].lower()}{summary[1:]}"
 
 
@@ -176,7 +181,7 @@ def _entry(
     conditions: str = "",
     **more: Any,
 ) -> Finding:
-    """Return a finding as run.json holds it. `more` has keys of it, in the place of what is usual."""
+    """Return a finding as in run.json. `more` replaces defaults."""
     ids = list(dict.fromkeys(clauses))
     finding: dict[str, Any] = {
         "title": "",
@@ -204,7 +209,7 @@ def _entry(
 
 
 def counted(members: Sequence[Result]) -> dict[str, Any]:
-    """Return the words of an entry of run.json of its cases."""
+    """Return the keys of a finding that depend on its cases."""
     return {
         "types": sorted({r.type for r in members}),
         "versions": sorted({r.version for r in members}),
@@ -215,12 +220,12 @@ def counted(members: Sequence[Result]) -> dict[str, Any]:
 
 
 def alone(members: list[Result], results: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
-    """Return the finding that some results are which fail alike, by themselves."""
+    """Return the finding for unexplained results with the same failure."""
     return _finding("failing", members, passing_of(results, probes), probes)
 
 
 def passing_of(results: Iterable[Result], probes: Mapping[str, Probe]) -> list[Result]:
-    """Verdicts of what is computed rightly. What was refused, and rightly, tells nothing of that."""
+    """Return the results with right outputs. Rightly refused models are excluded, because they have none."""
     right = (r for r in results if r.verdict is Verdict.PASS and "illegal" not in probes[r.case].features)
     return [r for r in right if "unconventional" not in r.flags]
 
@@ -236,7 +241,8 @@ def _fault(
     probes: Mapping[str, Probe],
     reasons: Mapping[str, Sequence[Result]],
 ) -> Finding:
-    """Return the finding that a fault is, with where it shows and where not. `reasons` has what lists give them for."""
+    """Return the finding for a fault, with its conditions. `reasons` has the explained results by reason of the list of
+    known failures."""
     # A case that shows it and nothing else shows it best.
     alone = [r for r in members if r.diagnosis == (id,)] or members
     first = _smallest(alone, probes)
@@ -273,7 +279,7 @@ def _fault(
 def exercising_of(
     fault: Fault, ops: Iterable[str], passing: Iterable[Result], probes: Mapping[str, Probe]
 ) -> list[Probe]:
-    """Return the smallest cases of some operators that pass and exercise the clause that a fault breaks."""
+    """Return the smallest passing cases of operators that exercise the clause of a fault."""
     clauses = {fault.clause(op) for op in ops}
     exercising = (p for p in _smallest_first(ops, passing, probes) if clauses & set(p.clauses))
     return list(itertools.islice(exercising, _COMPARED))
@@ -285,9 +291,8 @@ def _smallest_first(ops: Iterable[str], passing: Iterable[Result], probes: Mappi
 
 
 def _why(id: str, members: Iterable[Result], reasons: Mapping[str, Sequence[Result]]) -> str:
-    """Return the reason in the list of known failures that is about a fault: what most cases have that show nothing
-    else, if most that have it show the fault. A list gives one reason for a case with several faults, whichever it is
-    about."""
+    """Return the reason for a fault in the list of known failures. It is the commonest reason of cases that show only
+    this fault, if most cases with that reason show the fault. A list has one reason for a case with several faults."""
     own = Counter(r.why for r in members if r.why and r.diagnosis == (id,))
     for why, _ in own.most_common():
         if 2 * sum(id in r.diagnosis for r in reasons[why]) > len(reasons[why]):
@@ -296,7 +301,7 @@ def _why(id: str, members: Iterable[Result], reasons: Mapping[str, Sequence[Resu
 
 
 def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes: Mapping[str, Probe]) -> Finding:
-    """Return the finding that results are which fail alike and which nothing explains, or which need no explanation."""
+    """Return the finding for results with the same failure that have no explanation or need none."""
     first = _smallest(members, probes)
     if first.verdict is Verdict.NOT_REJECTED:
         return _taken(members, first)
@@ -325,9 +330,9 @@ def _finding(kind: str, members: list[Result], passing: Iterable[Result], probes
 
 
 def _classes(results: Iterable[Result]) -> dict[str, str]:
-    """By case the wider class that an inaccurate result is right by: the one whose roundings its errors show, or where
-    they do not, the one that allows as much and that enough others of its operator and type show. A kernel has one
-    arithmetic, and where errors happen to be small they show none."""
+    """Return the wider class that accepts each inaccurate result, by case: the class whose roundings its errors show.
+    If they show none, it is a class that also accepts the result and that enough others of its operator and type show.
+    A kernel has one arithmetic, but small errors do not show it."""
     inaccurate = [r for r in results if r.verdict is Verdict.INACCURATE]
     shown = Counter((r.op, r.type, r.accuracy) for r in inaccurate if r.accuracy)
     silent: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
@@ -343,12 +348,12 @@ def _classes(results: Iterable[Result]) -> dict[str, str]:
 
 
 def _exception(result: Result) -> str:
-    """Return the class of what a program broke off with."""
+    """Return the class of the exception that ended a program."""
     return result.message.partition(":")[0]
 
 
 def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe], ran: Iterable[Result]) -> Finding:
-    """Return the finding that refusals are: the smallest case that says what most of them say stands for all."""
+    """Return the finding for refusals. Its example is the smallest case with the commonest message."""
     kind = message_kind(members[0].message)
     first = _smallest((r for r in members if message_kind(r.message) == kind), probes)
     left = first.verdict is not Verdict.UNSUPPORTED
@@ -367,8 +372,8 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe],
 
 
 def _may_have(op: str, domain: str, condition: str, operators: Iterable[tuple[str, str]]) -> bool:
-    """Return whether a case of an operator can have what others refuse, in the words of a finding: it has the version,
-    and what they have of attributes and inputs that the words name."""
+    """Return whether a case of an operator can have a feature that others refuse: it has the version, or the attributes
+    and inputs that the words name."""
     try:
         if condition.startswith("version "):
             return int(condition.split()[1]) in versions_of(op, domain)
@@ -379,13 +384,13 @@ def _may_have(op: str, domain: str, condition: str, operators: Iterable[tuple[st
 
 
 def _names(op: str, domain: str) -> set[str]:
-    """Return the attributes, inputs and outputs of an operator, over all versions."""
+    """Return the attributes, inputs and outputs of all versions of an operator."""
     documents = [operator_version(op, version, domain) for version in versions_of(op, domain)]
     return {name for d in documents for name in (*d.attributes, *d.inputs, *d.outputs)}
 
 
 def _taken(members: list[Result], first: Result) -> Finding:
-    """Return the finding that forbidden models are which ran, all against one clause of their operators."""
+    """Return the finding for forbidden models that ran, all against one clause."""
     what = list(dict.fromkeys(result.message.partition(": ")[2] for result in members))
     more = f"; and {len(what) - _TOLD} more" if len(what) > _TOLD else ""
     return _entry(
@@ -400,8 +405,7 @@ def _taken(members: list[Result], first: Result) -> Finding:
 
 
 def _special_values(results: Sequence[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:
-    """Yield a finding for each way in which NaN, or a number beyond a formula's range, is not what the equations
-    give."""
+    """Yield a finding for each kind of special value that is lost: NaN, or a finite value that overflows."""
     for flag, what in _SPECIAL_TITLES.items():
         members = [r for r in results if flag in r.flags]
         if not members:
@@ -431,8 +435,8 @@ _SPECIAL_CLAUSES = {LOSES_NAN: ".nan.kept", OVERFLOWS: ".overflow"}
 
 
 def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:
-    """Yield a finding for every open question that a target answers in more than one way: any answer is right, but it
-    must be the same one everywhere."""
+    """Yield a finding for every open question on which a target follows several interpretations: each is right, but the
+    target must be consistent."""
     answers: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in passing:
         for interpretation, option in result.interpretations.items():

@@ -1,4 +1,9 @@
-"""The need of a target for the wider class that holds one of its results: what rounds coarsely does so everywhere.
+"""Check that a target needs the wider accuracy class of an inaccurate result: coarse arithmetic shows in most cases.
+
+A result is inaccurate if a wider class accepts it and its errors look like that class's roundings
+(:mod:`..judging.rounding`). In a single case, the errors of a structural fault may look so too. But arithmetic does not
+change from case to case: a kernel that computes in bfloat16 misses the bounds of float32 in nearly every case. A kernel
+that meets them in most cases does not compute in bfloat16, and its other errors are not due to rounding.
 
 A result is called inaccurate where a wider class holds it and its errors look like that class's roundings
 (:mod:`..judging.rounding`). In a single case a structural fault may look so too. But arithmetic does not change from
@@ -21,21 +26,21 @@ from ..results.result import Result
 __all__ = ["with_needed_classes"]
 
 _LITTLE = 2.0
-"""The largest error over its bound that still is a rounding somewhat larger than declared: `prove` asks of the suite
-that some case shows every fault at eight bounds, four times as far."""
+"""Largest ratio of error to bound that may still be a rounding somewhat larger than declared. `prove` requires that
+some case shows every fault at eight bounds, four times as far."""
 
 
 def with_needed_classes(results: Sequence[Result]) -> list[Result]:
-    """Return the results that are inaccurate by a class which the target's results of that operator and type do not
-    need as a whole, amended: they are wrong.
+    """Return amended results: inaccurate results become wrong if the target does not need the class for that operator
+    and type.
 
-    A class is needed where at least as many results are inaccurate as pass. Conforming variants that round to a half
-    type inside fail more than half of float32's cases (tests/conformance/proof/test_staged.py); the rest saturate, or
-    are exact in both.
+    A class is needed if at least as many results are inaccurate as pass. Conforming variants that round to a half type
+    inside fail more than half of float32's cases (tests/conformance/proof/test_staged.py); the rest saturate, or are
+    exact in both.
 
-    Functions that are approximated coarsely miss the bounds where their errors happen to be large, and then by little:
+    Coarse approximations of functions miss the bounds only where their errors happen to be large, and then by little:
     Qualcomm's HTP in one LSTM of six, by a factor of 1.0 to 1.5. A structural fault misses them by orders of magnitude
-    in some cases and by little in few. So where half of what missed did so by less than `_LITTLE`, that half is
+    in some cases and by little in few. So if the median ratio is below `_LITTLE`, the results below `_LITTLE` stay
     inaccurate.
     """
     passed: Counter[tuple[str, str]] = Counter()
@@ -56,7 +61,7 @@ def with_needed_classes(results: Sequence[Result]) -> list[Result]:
 
 
 def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
-    """Ratios by which the results of each operator and type that may be inaccurate miss their bounds."""
+    """Return the ratios of error to bound of the inaccurate results, by operator and type."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for result in results:
         if _coarse(result) and result.worst is not None:
@@ -65,8 +70,9 @@ def _ratios(results: Sequence[Result]) -> dict[tuple[str, str], list[float]]:
 
 
 def _coarse(result: Result) -> bool:
-    """Return whether a class is named that rounds coarsely, or none. One that flushes differs in the smallest numbers
-    only, which few cases have; an operator's own arithmetic without formats is another matter."""
+    """Return whether a result is inaccurate by a class that rounds coarsely, or by no named class. Classes that only
+    flush are excluded, because they differ in the smallest numbers, which few cases have; so is an operator's own
+    arithmetic without formats."""
     if result.verdict is not Verdict.INACCURATE:  # as any result of an operator of which no document speaks
         return False
     named = operator_of(result.op, result.domain).roundings(result.accuracy) if result.accuracy else None

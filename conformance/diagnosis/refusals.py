@@ -1,4 +1,10 @@
-"""Refusals, put together by what is refused.
+"""Refusals, grouped by the refused feature.
+
+A case has many features, and a refusal is due to one of them or to several together. A feature counts as refused only
+if nothing else can be the reason: the target's message names it, or some refused case has no other feature that never
+runs. Features that merely occur with it are not blamed. A message that lists the node's features is not searched for
+other reasons if one of these features is refused by itself. Features that were never tried apart are named together,
+unless the message names another feature of the case.
 
 A case has many things, and a refusal says of one of them that it is too much, or of several together. A thing is called
 refused where nothing else can be the reason: the target's own message names it, or some refused case has nothing else
@@ -25,26 +31,27 @@ from .conditions import Traits, message_kind
 __all__ = ["refusals"]
 
 _ENOUGH = 6
-"""Cases with something that are refused, all of them, from which it is told: where one case in three is refused for no
-reason that anybody sees, six in a row are so once in 729 times, and an operator has some hundred traits."""
+"""Minimum number of cases with a feature, all of them refused. If one case in three is refused for no apparent reason,
+six in a row are refused once in 729 times, and an operator has about a hundred traits."""
 
 _TOLD = 3
-"""Things that were only refused together, of which so many are named."""
+"""Maximum number of features named among those that were only refused together."""
 
 _SHORT = 3
-"""Letters that a part of a shortened name has at least."""
+"""Minimum number of letters in a part of a shortened name."""
 
 _LISTING = 2
-"""A message that names more things than that of one case lists what it was given, and not what is wrong with it."""
+"""Maximum number of features that a message names as the reason; a message that names more lists the inputs."""
 
 
 class _Refusal(Struct, frozen=True):
-    """A refused result: how it is worded, and what it has that never runs (a reader's words for each).
+    """Refused result with its features that never run (words by trait).
 
     named, mentioned
-        What of that its message names as the reason, and all that it mentions, be it in a list of what it was given.
+        The features that its message names as the reason, and all that it mentions, even in a list of inputs.
     speaks
-        Whether the message names what runs elsewhere: then it is about that, and not about what merely never runs.
+        Whether the message names a feature that runs elsewhere. Then that feature is the reason, not one that never
+        runs.
     """
 
     result: Result
@@ -61,12 +68,12 @@ class _Refusal(Struct, frozen=True):
 def refusals(
     refused: Iterable[Result], running: Iterable[Result], traits: Callable[[Result], Traits]
 ) -> list[tuple[str, list[Result]]]:
-    """Refused results with what is refused, in words, the largest group first.
+    """Return pairs of words for the refused feature and refused results, the largest group first.
 
-    Of a group the results with the commonest message come first. Operators that refuse the same stand in one group,
+    Results with the commonest message come first in a group. Operators that refuse the same feature form one group,
     whatever their messages.
 
-    The words are empty where nobody knows what is refused: then the messages are alike.
+    The words are empty if the refused feature is unknown. Then the group has similar messages.
     """
     ran: defaultdict[str, set[str]] = defaultdict(set)
     for result in running:
@@ -92,8 +99,8 @@ def refusals(
 
 
 def _whole(op: str, members: Sequence[_Refusal]) -> str:
-    """Return the words for an operator of which nothing runs: that it is refused altogether shows a case that has
-    nothing which can be left out."""
+    """Return the words for an operator of which nothing runs. It is refused altogether if a case without optional
+    features is refused."""
     if any(not one.suspects for one in members):
         return f"{op} altogether"
     shared = set(members[0].suspects).intersection(*(one.suspects for one in members))
@@ -102,7 +109,7 @@ def _whole(op: str, members: Sequence[_Refusal]) -> str:
 
 @lru_cache(maxsize=256)
 def _plain(op: str, version: int) -> Traits:
-    """Traits of a case that has nothing which can be left out; none where nobody knows such cases."""
+    """Return the traits of a case without optional features; empty if there is no such case."""
     try:
         return SpecProbe(family_of(op).spec(op, version)).traits
     except (LookupError, TypeError, ValueError):  # a directory that somebody else made may hold any node
@@ -110,8 +117,8 @@ def _plain(op: str, version: int) -> Traits:
 
 
 def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) -> _Refusal:
-    """Return a refusal with what may be the reason, by what runs of its operator, and in every other that runs at
-    all."""
+    """Return a refusal with its possible reasons: traits that run neither in its operator nor, if nothing of that runs,
+    in all the others."""
     message, kind = _bare(result.message), message_kind(result.message)
     # A list of functions says more than it needs to: the functions are traits of their own.
     never = [t for t in sorted(traits) if t not in runs and not t.startswith("activations ")]
@@ -128,7 +135,7 @@ def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) 
 
 
 _TENSOR = re.compile(r"(?<![\w'\"#])[XWR](?![\w'\"])")
-"""Inputs of every node, as a sentence names them: ``W must be constant``. Quoted is what a graph calls its own."""
+"""Inputs of every node, as a message names them: ``W must be constant``. Quoted names belong to the graph."""
 
 
 def _identity(trait: str) -> bool:
@@ -137,13 +144,14 @@ def _identity(trait: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _bare(message: str) -> str:
-    """A message without lists and paths, which name what was given and not what is wrong."""
+    """Return a message without lists and paths, which name inputs rather than reasons."""
     return re.sub(r"\[[^\]]*\]|\{[^}]*\}|(?:/[\w.+-]+){2,}", " ", message)
 
 
 @lru_cache(maxsize=65536)
 def _names(message: str, trait: str, op: str, version: int) -> bool:
-    """Tell whether a message names what a trait is about: a function, an attribute, an input, a type or the version."""
+    """Return whether a message names the subject of a trait: a function, an attribute, an input, a type or the
+    version."""
     if trait.startswith("version "):
         return bool(re.search(rf"\b{re.escape(op)}\({version}\)|version:? {version}\b|\bopset\b", message))
     if trait in FORMATS:
@@ -164,18 +172,18 @@ def _names(message: str, trait: str, op: str, version: int) -> bool:
 
 
 _INPUT = re.compile(r"(\w+?)s? [A-Z]")
-"""An input with the word for it: ``peepholes P``."""
+"""Input with its noun: ``peepholes P``."""
 
 
 def _shortens(word: str, name: str) -> bool:
-    """Return whether a word is a name with shorter parts: ``seq_len`` of ``sequence_lens``."""
+    """Return whether a word is a name with shortened parts: ``seq_len`` for ``sequence_lens``."""
     parts, whole = word.split("_"), name.split("_")
     pairs = zip(parts, whole, strict=False)
     return len(parts) == len(whole) and all(len(part) >= _SHORT and own.startswith(part) for part, own in pairs)
 
 
 def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]:
-    """Refusals by what is refused: (words, kind of message where there are none)."""
+    """Return refusals by words for the refused feature and, if there are none, by kind of message."""
     sure = _sure(refused)
     counts = Counter(word for one in refused for word in one.suspects)
     groups: defaultdict[tuple[str, str], list[_Refusal]] = defaultdict(list)
@@ -194,8 +202,8 @@ def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]
 
 
 def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str], set[str]]) -> bool:
-    """Return whether a thing is refused by itself, and this refusal is about it. Of a type or a version any message is,
-    and one that is about nothing else is so in every operator."""
+    """Return whether a feature is refused by itself and this refusal is due to it. For a type or a version any message
+    counts. A message that has no other reason in any operator counts too."""
     kinds = sure.get((one.result.op, word), set())
     if not _identity(trait):
         return one.kind in kinds
@@ -203,7 +211,7 @@ def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str]
 
 
 def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
-    """Return the features that are refused by themselves, for each operator: the messages that are about it."""
+    """Return the kinds of messages about features that are refused by themselves, by operator and feature."""
     # What is refused with another message is so for another reason.
     counts = Counter((one.kind, word) for one in refused for word in one.suspects)
     sure: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -218,8 +226,8 @@ def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
 
 
 def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]]]:
-    """Refusals with one message, by what they have in common that never runs; what has nothing in common with enough
-    others comes last, without words."""
+    """Yield refusals with one message, grouped by common features that never run. Refusals that share no feature with
+    enough others come last, without words."""
     rest = list(members)
     shared = set(rest[0].suspects).intersection(*(one.suspects for one in rest)) if len(rest) > 1 else set()
     if len(shared) == 1 and (len(rest) >= _ENOUGH or any(_identity(rest[0].suspects[word]) for word in shared)):
@@ -242,7 +250,8 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
 
 
 def _words(word: str, others: Sequence[str]) -> str:
-    """Return the features that were refused together: ``bfloat16 (only tested together with layout 1 and no bias)``."""
+    """Return the words for features that were refused together: ``bfloat16 (only tested together with layout 1 and no
+    bias)``."""
     shown = list(others)
     if len(shown) > _TOLD:
         shown = [*shown[: _TOLD - 1], f"{len(shown) - _TOLD + 1} more features"]
@@ -251,6 +260,6 @@ def _words(word: str, others: Sequence[str]) -> str:
 
 
 def _representative(members: Sequence[Result]) -> list[Result]:
-    """Return results with the commonest message first, in their order otherwise."""
+    """Return results with the commonest message first, otherwise in their order."""
     kinds = Counter(message_kind(result.message) for result in members)
     return sorted(members, key=lambda result: -kinds[message_kind(result.message)])

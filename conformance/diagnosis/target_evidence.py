@@ -1,4 +1,4 @@
-"""Evidence of a whole run: what a target's other results say about how a failing one is to be read."""
+"""Evidence from a whole run: how a target's other results affect the reading of a failing one."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .failing_case import DIAGNOSED
 __all__ = ["TargetEvidence"]
 
 _COUNTEREXAMPLES = 6
-"""Passing cases that are asked whether they would show a fault: the smallest that exercise its clause."""
+"""Maximum number of passing cases in which a fault is tried: the smallest that exercise its clause."""
 
 _TELLING = 2
-"""Right results that must follow an interpretation: a small fault may make one alone right."""
+"""Minimum number of right results that follow an interpretation: a small fault may make a single one right."""
 
 
 @dataclass(frozen=True)
 class TargetEvidence:
-    """What the results of one target say of it; without any, nothing.
+    """Evidence from the results of one target.
 
     accuracy
         The accuracy class by which it is judged.
@@ -39,7 +39,7 @@ class TargetEvidence:
 
     @cached_property
     def followed(self) -> dict[str, dict[str, str]]:
-        """The interpretations of each operator that most of the target's right results follow."""
+        """Interpretations that most of the target's right results follow, by operator."""
         votes: dict[str, Counter[tuple[str, str]]] = {}
         for result in self.results:
             if result.verdict is Verdict.PASS:
@@ -51,9 +51,9 @@ class TargetEvidence:
 
     @cached_property
     def arithmetics(self) -> dict[str, tuple[str, ...]]:
-        """The wider accuracy classes that results show, by type: arithmetic does not change from case to case, so that
-        at least as many results need one as pass without. Where no result of a type is right, it may be what devices
-        compute in."""
+        """Wider accuracy classes that results show, by type. Arithmetic does not change from case to case, so at least
+        as many results must need a class as pass without it. If no result of a type is right, the last of its wider
+        classes is assumed."""
         classes: dict[str, Counter[str]] = defaultdict(Counter)
         right: Counter[str] = Counter()
         wider: dict[str, tuple[str, ...]] = {}
@@ -74,7 +74,7 @@ class TargetEvidence:
 
     @cached_property
     def passing(self) -> dict[str, list[Probe]]:
-        """Cases of each operator that passed, the smallest first."""
+        """Passing cases of each operator, the smallest first."""
         passing: defaultdict[str, list[Probe]] = defaultdict(list)
         for result in self.results:
             if result.verdict is Verdict.PASS and "unconventional" not in result.flags and result.case in self.probes:
@@ -82,8 +82,8 @@ class TargetEvidence:
         return {op: sorted(probes, key=lambda probe: (probe.size, probe.id)) for op, probes in passing.items()}
 
     def counterexamples(self, fault: Fault, op: str) -> int:
-        """Return how many of the smallest passing cases of its clause the fault would show in. An arithmetic would show
-        in any case."""
+        """Return the number of passing cases that would show the fault: among the smallest of its clause, or for an
+        arithmetic fault among all."""
         if (fault, op) not in self._counts:
             able = (p for p in self.passing.get(op, ()) if p.type in fault.types and fault.applies(op, p.version))
             exercising: Iterable[Probe] = (p for p in able if fault.within or fault.clause(op) in p.clauses)
