@@ -65,7 +65,7 @@ class AdapterContract:
 
     @cached_property
     def configuration(self) -> Target:
-        """The target as it is run."""
+        """Return the target as it is run."""
         if isinstance(self.target, Target):
             return self.target
         return parse_target(self.target, Path(self.targets_file) if self.targets_file is not None else None)
@@ -115,7 +115,7 @@ class AdapterContract:
         assert "no_such_option" in reason, f"the reason does not name the option: {reason}"
 
     def test_it_runs_some_type(self, process: TargetProcess) -> None:
-        """A type that it refuses is skipped; where that is all, nothing has been tested."""
+        """At least one type runs; refused types are skipped."""
         outcomes = list(process.run([job_of(self.trial(type)) for type in TYPES]))
         assert any(outcome.status != "refused" for outcome in outcomes), (
             f"it refuses {self.op}-{self.version} in every type ({outcomes[0].message}); op, version and weights say "
@@ -183,7 +183,7 @@ class AdapterContract:
         assert _bits(_ran(before)[0]) == _bits(_ran(after)[0]), "after refusals the results are others"
 
     def test_it_ends_when_it_is_told_and_begins_anew(self) -> None:
-        """A worker ends a second after its input is closed; another one gives the same results."""
+        """A worker ends within a second of its input's closing; another one gives the same results."""
         seen = []
         job = job_of(self.trial())
         for _ in range(2):
@@ -194,7 +194,7 @@ class AdapterContract:
         assert seen[0] == seen[1], "two processes give different results for the same model and inputs"
 
     def test_its_source_stands_alone(self) -> None:
-        """It is sent to interpreters that have no onnxspec."""
+        """The source runs in interpreters without onnxspec."""
         if self.configuration.adapter == EXTERNAL:
             pytest.skip("a program of its own")
         tree = ast.parse(adapter_source(self.configuration.adapter))

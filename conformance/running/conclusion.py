@@ -32,9 +32,9 @@ def conclude(
     listed
         The target's list of known failures.
     told
-        Its findings, if more is known of them than results say.
+        Its findings from experiments, if there are any; else they are derived from the results.
     left_out
-        Why no random cases followed, if none were to.
+        Reason why no random cases followed.
     """
     probes = {probe.id: probe for probe in run.plan.probes_of(target.target)}
     target.stale = no_longer_needed(run.plan, listed, target)

@@ -21,7 +21,7 @@ from .run import Plan, Run, TargetRun
 
 
 def description_of(run: Run) -> RunRecord:
-    """Return run.json."""
+    """Return the content of run.json."""
     selection, plan = run.plan.selection, run.plan
     targets = [_target_description(target) for target in run.targets]
     named = {c for t in run.targets for r in t.results for c in (*r.clauses, r.clause) if c}

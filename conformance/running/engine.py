@@ -103,7 +103,7 @@ def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:
 
 
 def _take_up(run: Run, loaded: LoadedRun, done: Sequence[Result]) -> None:
-    """Fill a run with what its folder holds."""
+    """Load the results of a folder into a run."""
     cases = {probe.id for probe in run.plan.probes}
     for target_run in run.targets:
         name = target_run.target.name

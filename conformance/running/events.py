@@ -1,5 +1,7 @@
 """Events of a run. Files, terminal and CI are handlers of them.
 
+``lines`` are the lines for results.jsonl.
+
 ``lines`` are those that results.jsonl gets.
 """
 
@@ -18,7 +20,7 @@ from .run import Run, TargetRun
 
 
 class TargetBegun(Struct, frozen=True):
-    """A target is next; nothing of it has started yet."""
+    """Event: a target is next and has not started yet."""
 
     lines: ClassVar[Sequence[Line]] = ()
     run: Run
@@ -26,7 +28,7 @@ class TargetBegun(Struct, frozen=True):
 
 
 class TargetAtWork(Struct, frozen=True):
-    """A target has started; its description is known."""
+    """Event: a target has started; its description is known."""
 
     run: Run
     target: TargetRun
@@ -37,7 +39,7 @@ class TargetAtWork(Struct, frozen=True):
 
 
 class CaseJudged(Struct, frozen=True):
-    """A case has its verdict. ``one`` is None if there was no target to try it on."""
+    """Event: a case has its verdict. ``one`` is None if the target was not available."""
 
     result: Result
     one: CaseRun | None = None
@@ -48,7 +50,7 @@ class CaseJudged(Struct, frozen=True):
 
 
 class CasesFilled(Struct, frozen=True):
-    """Random cases follow on a target; the run's plan has them."""
+    """Event: random cases follow on a target; they are in the run's plan."""
 
     run: Run
     target: TargetRun
@@ -60,7 +62,7 @@ class CasesFilled(Struct, frozen=True):
 
 
 class SampleTried(Struct, frozen=True):
-    """A case was run once more, in a fresh process."""
+    """Event: a case was run again in a fresh process."""
 
     lines: ClassVar[Sequence[Line]] = ()
     target: TargetRun
@@ -68,7 +70,7 @@ class SampleTried(Struct, frozen=True):
 
 
 class ResultsUpdated(Struct, frozen=True):
-    """More is known of earlier results. ``by`` names the step: ``fresh-sample``, ``diagnosis``."""
+    """Event: earlier results have changed. ``by`` names the step: ``fresh-sample``, ``diagnosis``."""
 
     target: TargetRun
     by: str

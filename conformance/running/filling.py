@@ -32,7 +32,7 @@ NOT_ASKED = "it was not asked for"
 SHARDS = "parts of a run are not filled up; the merged run is, when it is gone on with (--resume)"
 
 MOST = 100
-"""Random cases of an operator that follow."""
+"""Maximum number of random cases of an operator."""
 
 SISTERS = 16
 """Failing cases that are tried in another version, for each version and type in which no case fails."""

@@ -1,4 +1,7 @@
-"""Sample of cases that run again in a fresh process: does a result depend on what the target did before?
+"""Sample of cases that run again in a fresh process, to detect results that depend on earlier cases.
+
+A worker runs hundreds of cases, and each case has the same neighbours in every run. So a few cases run again in a
+process of their own, in the opposite order and with other bytes in unwritten memory. All bits must be the same.
 
 A worker lives for hundreds of cases, and each has the same neighbours in every run. So a few cases run again in a
 process of their own, in the opposite order and with other bytes in unwritten memory. All bits must be the same.
@@ -25,24 +28,24 @@ from ..workers.job import Outcome, TargetUnavailable
 from ..workers.process import TargetProcess
 
 SAMPLE = 16
-"""Cases that are run again at most: a process that loads its runtime costs as much as they do."""
+"""Maximum number of repeated cases: they cost about as much as starting a process with its runtime."""
 
 FEWEST = 8
-"""Cases of a run, from which on some are run again: among fewer none has many before it."""
+"""Minimum number of cases of a run for a sample: with fewer, no case has many predecessors."""
 
 _OTHER_FILL = "64"  # instead of the worker's own 0x80
 
 
 def answered(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether a target ran a case and returned the same bits in all runs of its session."""
+    """Return whether a target ran a case with the same bits in all runs of its session."""
     return all(o.status == "ran" and all(len(distinct) == 1 for distinct in o.outputs) for o in outcomes)
 
 
 def sample_of(profile: str, cases: Iterable[str]) -> frozenset[str]:
-    """Return the ids of the cases that are run again, among those that a target has answered.
+    """Return the ids of the repeated cases, among those for which the target returned outputs.
 
-    The profile, with its nonce, decides, not the person who runs the cases. The sample of a whole run lies within the
-    samples of its shards together.
+    The sample depends on the profile with its nonce, not on the person who runs the cases. The sample of a whole run is
+    a subset of the union of its shards' samples.
     """
 
     def rank(case: str) -> bytes:
@@ -52,7 +55,7 @@ def sample_of(profile: str, cases: Iterable[str]) -> frozenset[str]:
 
 
 class FreshSample:
-    """Cases that are run again, and what they returned the first time."""
+    """Repeated cases and digests of their first results."""
 
     def __init__(self, profile: str, planned: int, chosen: frozenset[str] | None = None) -> None:
         """`planned` is the number of cases of the whole run, with all its shards; `chosen` replaces the sample."""
@@ -62,12 +65,12 @@ class FreshSample:
         self._again: dict[str, str] = {}
 
     def offer(self, one: CaseRun) -> None:
-        """Remember what a case returned."""
+        """Store a digest of the first result of a case."""
         if self._enough and one.outcomes and answered(one.outcomes):
             self._first[one.probe.id] = one.probe, _digest(one.outcomes)
 
     def recall(self, folder: Path, target: str, probes: Mapping[str, Probe], done: Collection[str]) -> None:
-        """Remember what a resumed run has recorded of finished cases. Raise OSError."""
+        """Load the digests of finished cases from the folder of a resumed run. Raise OSError."""
         if not (self._enough and done):
             return
         with bits_of(folder, target) as bits:
@@ -91,8 +94,8 @@ class FreshSample:
         observe: Callable[[CaseRun], None],
         start: Callable[..., TargetProcess] = TargetProcess,
     ) -> list[Result]:
-        """Run the sample, and return results of cases that return something else now: ``unstable`` if one of the two is
-        right and the other is not, else flagged ``nondeterministic``.
+        """Run the sample and return the results of cases whose outputs differ. A result becomes ``unstable`` if one of
+        the two is right and the other is not; otherwise it is flagged ``nondeterministic``.
 
         results
             The results of the run, by case.
@@ -129,7 +132,7 @@ class FreshSample:
 
 
 def amended_by_fresh(result: Result, again: Judgement) -> Result:
-    """Return the result of a case that returned something else in a fresh process, where its verdict is `again`."""
+    """Return the amended result of a case whose outputs differ in a fresh process; `again` is the judgement there."""
     flags = tuple(dict.fromkeys((*result.flags, "nondeterministic")))
     if result.failing == (again.verdict in FAILING):
         return structs.replace(result, flags=flags)

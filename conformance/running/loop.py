@@ -1,4 +1,4 @@
-"""The loop that all runs share: probes go to a target, events come back."""
+"""Loop of all runs: sends probes to a target and yields events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cases_judged(
     repeat: Callable[[Probe], str],
     pool: Pool | None = None,
 ) -> Iterator[CaseJudged]:
-    """Yield every case on a running target, in order, as it is judged.
+    """Yield an event for every case on a running target, in order.
 
     probes
         Read ahead, as far as the target takes jobs.
@@ -49,7 +49,7 @@ def judged_result(
     seconds: float = 0.0,
     printed: str = "",
 ) -> Result:
-    """Return the result of a verdict on a case, with the reason why it was expected, if it was."""
+    """Return the result for a judgement of a case, with the reason for an expected failure."""
     entry = matching(entries, probe, judgement)
     why = entry.reason if entry else None
     return result_of(probe, target.name, judgement, seconds, why, repeat(probe), printed)

@@ -1,5 +1,8 @@
 """Merging of a run's shards.
 
+Results are not changed; findings, grades and counts are computed from all of them. Runs of different plans are refused.
+Missing cases can be run in the merged folder, with --resume.
+
 Results are not changed; findings, grades and counts are computed from all of them. Runs of another plan are refused.
 Missing cases can be run in the merged folder, with --resume.
 """
@@ -33,16 +36,16 @@ from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, stranger_among
 
 _SAME = ("onnxspec", "profile", "selection", "expected_failures")
-"""Keys of run.json that all shards of a run have alike."""
+"""Keys of run.json that must be equal in all shards of a run."""
 
 
 def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> Run:
-    """Merge the shards of a run into the folder `to`, which becomes a run like any other and can be resumed.
+    """Merge the shards of a run into the folder `to`, which becomes an ordinary run folder and can be resumed.
 
-    ``problems`` of the run that is returned has a line for each damaged line and doubled result.
+    ``problems`` of the returned run has a line for each damaged line and each duplicate result.
 
-    Raise RecordError if they are not of one plan or one cannot be read, OccupiedFolder if `to` holds a run, and OSError
-    if it cannot be written.
+    Raise RecordError if the folders have different plans or one cannot be read, OccupiedFolder if `to` holds a run, and
+    OSError if it cannot be written.
     """
     parts = [read_described(folder) for folder in folders]
     for part in parts[1:]:
@@ -66,7 +69,7 @@ def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> 
 
 
 def _together(parts: Sequence[DescribedRun], plan: Plan, to: Path) -> Run:
-    """Return the results of all runs as one run without conclusions. Raise RecordError for a result that is not of the
+    """Return a run with the results of all parts, without conclusions. Raise RecordError for a result outside the
     plan."""
     results = _joined(parts)
     for part in parts:
@@ -104,7 +107,7 @@ def _write_down(
 
 
 def plan_of(run: DescribedRun) -> Plan:
-    """Return the plan of a run that was read. Its cases are made again from run.json. Raise RecordError."""
+    """Return the plan of a run that was read. Its cases are rebuilt from run.json. Raise RecordError."""
     return _plan([run], run.info["command"])
 
 
@@ -139,7 +142,7 @@ def _compare_targets(where: str, first: TargetRecord, other: TargetRecord) -> No
 
 
 def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
-    """Return the result of every target and case. Raise RecordError if two differ."""
+    """Return the results by target and case. Raise RecordError if two of them differ."""
     joined: dict[tuple[str, str], tuple[Result, DescribedRun]] = {}
     for part in parts:
         for result in part.results:
@@ -154,7 +157,7 @@ def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
 
 
 def _plan(parts: Sequence[DescribedRun], command: Sequence[str]) -> Plan:
-    """Return the plan of which all the runs are parts."""
+    """Return the plan that all parts share. Raise RecordError."""
     first, info = parts[0], parts[0].info
     selection = _selection(first)
     targets = tuple(_target(_entry(parts, name)) for name in first.targets)
@@ -188,7 +191,7 @@ def _selection(part: DescribedRun) -> Selection:
 
 
 def _entry(parts: Sequence[DescribedRun], name: str) -> TargetRecord:
-    """Return the entry of a target in the runs, from one that it started in if there is one."""
+    """Return the entry of a target, preferably from a run in which it started."""
     entries = [part.targets[name] for part in parts]
     return next((entry for entry in entries if entry["description"] and not entry["unavailable"]), entries[0])
 
@@ -205,7 +208,7 @@ def _target(entry: TargetRecord) -> Target:
 
 
 def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> None:
-    """Conclude on a target from all its results."""
+    """Compute the conclusions on a target from all its results."""
     probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
     listed = _listed(target_run.target) if run.plan.expected else ()
     entries = applying(listed, target_run.description)
@@ -245,7 +248,7 @@ def _listed(target: Target) -> tuple[Any, ...]:
 
 
 def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[DescribedRun]) -> EvidenceRecord:
-    """Copy the evidence of the cases that stand for findings."""
+    """Copy the evidence of the smallest cases of findings."""
     folders: dict[str, str] = {}
     larger: dict[str, str] = {}
     for part in parts:

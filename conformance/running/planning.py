@@ -1,4 +1,4 @@
-"""From options to a plan. Unknown names raise exceptions with a message of one line."""
+"""Creation of plans from options. Unknown names raise exceptions with a message of one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..targets.target import Target
 from .run import Plan
 
 SPECIAL_VALUES = "special-values"
-"""The requirement that NaN, and values beyond a formula's range, come out as the equations give them."""
+"""Requirement that NaN and values beyond a formula's range agree with the equations."""
 
 
 def planned(
@@ -61,7 +61,7 @@ def chosen_probes(
     targets: Iterable[Target],
     skipped: Callable[[str], None] = lambda line: None,
 ) -> tuple[tuple[Probe, ...], str]:
-    """Return the probes that a selection chooses, and a digest of those that lie in directories, empty if none do.
+    """Return the selected probes, and a digest of those from directories (empty if there are none).
 
     Raise UnknownName and DirectoryError.
     """
@@ -77,7 +77,7 @@ def chosen_probes(
 
 
 def _require_cases(plan: Plan) -> None:
-    """Make sure that every target gets something to run: a run of nothing would pass."""
+    """Raise CaseError if a target has no cases, because an empty run would pass."""
     for target in plan.targets:
         if plan.probes_of(target):
             continue
@@ -90,8 +90,8 @@ def _require_cases(plan: Plan) -> None:
 
 
 def _required(texts: Sequence[str], probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:
-    """Return operator versions with types. Raise UnknownName for one that does not exist or has no case: what is never
-    tried would pass."""
+    """Return operator versions with types. Raise UnknownName for one that does not exist or has no case, because an
+    untested requirement would pass."""
     there = {f"{probe.op}-{probe.version}:{probe.type}" for probe in probes}
     required = set()
     for text in texts:

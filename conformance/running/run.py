@@ -1,4 +1,4 @@
-"""The plan and the state of a run."""
+"""Plan and state of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
 
 _SPEAKING = (OSError, RecordError, TargetUnavailable, DirectoryError, ExpectedFailureError)
-"""Exceptions that end a run in a line of their own: the disk, the target, a file."""
+"""Exceptions that end a run with their own message: from the disk, the target or a file."""
 
 _FILLED = ("core", "full")  # smoke is a look
 
@@ -98,17 +98,17 @@ class Plan:
 
     @property
     def can_fill(self) -> bool:
-        """Tell whether random cases may follow: only after whole operators of a large profile."""
+        """Whether random cases may follow: only after whole operators of a large profile."""
         some = self.selection
         narrowed = some.versions or some.types or some.cases or some.directories
         return split_nonce(some.profile)[0] in _FILLED and not narrowed and self.shard is None
 
     def pinned_of(self, target: Target) -> tuple[Probe, ...]:
-        """Return the cases that are meant for a target."""
+        """Return the selected cases for a target."""
         return tuple(meant_for(target.operators, self.selection, self.probes))
 
     def probes_of(self, target: Target) -> tuple[Probe, ...]:
-        """Return the cases that are run on a target: those meant for it and those that follow, in its wrap."""
+        """Return the cases that are run on a target, selected and random ones, in its wrap."""
         known = self.pinned_of(target)
         ids = {probe.id for probe in known} if self.filled else set()
         probes = (*known, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
@@ -116,8 +116,8 @@ class Plan:
 
 
 def stranger_among(results: Iterable[Result], plan: Plan) -> str:
-    """Return a message about the first result that cannot be of a plan; empty if there is none. Results that
-    were read may have been edited."""
+    """Return a message about the first result that does not belong to a plan; empty if there is none. Results from
+    files may have been edited."""
     planned = {(target.name, probe.id): probe for target in plan.targets for probe in plan.probes_of(target)}
     for result in results:
         name = f"case {result.case[:200]!a} on {result.target[:200]!a}"
@@ -157,14 +157,14 @@ class TargetRun:
     internal_errors: list[str] = field(default_factory=list)
 
     def internal_error(self, doing: str, error: Exception) -> None:
-        """Note an exception, once if several cases raise it."""
+        """Record an exception, once if several cases raise it."""
         line = f"{doing}: {format_internal_error(error)}"
         if line not in self.internal_errors:
             self.internal_errors.append(line)
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
-        """Return a context in which the suite's own exceptions, or an operator's, are noted and do not end the run."""
+        """Return a context that records exceptions of the suite or of an operator, so that they do not end the run."""
         try:
             yield
         except _SPEAKING:
@@ -187,17 +187,17 @@ class TargetRun:
 
     @property
     def judged(self) -> bool:
-        """Tell whether some result says that it is right or wrong. Invalid models do not count: a target that refuses
+        """Whether some result is known to be right or wrong. Invalid models do not count: a target that refuses
         everything refuses them too."""
         telling = [r for r in self.results if r.reason not in OF_FORBIDDEN] or self.results
         return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in telling)
 
     def special(self, required: bool = True) -> list[Result]:
-        """Return the results that lose NaN, or overflow where the document's value is finite, if that is required."""
+        """Return the results that lose NaN, or overflow where the document's value is finite; empty unless required."""
         return [r for r in self.results if required and not r.failing and {*SPECIAL} & {*r.flags}]
 
     def missing(self, require: frozenset[tuple[str, str]]) -> list[Result]:
-        """Return the results that are required, and refused or left to another provider."""
+        """Return the required results that were refused or left to another provider."""
         return [r for r in self.results if r.verdict in DECLINED and (f"{r.op}-{r.version}", r.type) in require]
 
 
@@ -225,7 +225,7 @@ class Run:
 
     @property
     def lacking(self) -> bool:
-        """Tell whether a planned case has no result, or nothing was planned."""
+        """Whether a planned case has no result, or nothing was planned."""
         return not any(t.results for t in self.targets) or any(
             len(t.results) < len(self.plan.probes_of(t.target)) for t in self.targets
         )

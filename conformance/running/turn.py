@@ -43,7 +43,7 @@ Events = Generator[Event, None, None]
 
 
 class Turn:
-    """Run of one target: `run` is its state in the run `whole`."""
+    """Runner of one target: `run` is its state in the run `whole`."""
 
     def __init__(self, whole: Run, run: TargetRun) -> None:
         plan, target = whole.plan, run.target
@@ -62,7 +62,7 @@ class Turn:
         self._reserve = Reserve()
 
     def events(self) -> Events:
-        """Run the target. Its state is up to date at every event."""
+        """Run the target and yield events. Its state is up to date at every event."""
         with self._reserve:
             yield from self._events()
 
@@ -90,13 +90,13 @@ class Turn:
         run.seconds += time.monotonic() - self._clock
 
     def _process(self, **settings: Any) -> TargetProcess:
-        """Return the target's process, not started. Entering it raises TargetUnavailable if it cannot start."""
+        """Return the target's process, not started. Its context raises TargetUnavailable if it cannot start."""
         process = self._plan.process(self._target, hangs=self._run.hangs, **settings)
         process.share(self._reserve)
         return process
 
     def _batches(self) -> Iterator[Sequence[Probe]]:
-        """Yield the cases of the plan that are left, and then the random cases that follow."""
+        """Yield the remaining cases of the plan, then the random cases."""
         yield self._left
         if self._plan.fills and self._plan.can_fill:
             with self._run.guarded("choosing what follows"):
@@ -106,7 +106,7 @@ class Turn:
                     yield more
 
     def _run_cases(self) -> Events:
-        """Run every case that has no result. Raise TargetUnavailable."""
+        """Run every case without a result. Raise TargetUnavailable."""
         with contextlib.ExitStack() as stack:
             process: TargetProcess | None = None
             pool = self._whole.pool
@@ -128,7 +128,7 @@ class Turn:
                     yield self._taken(judged)
 
     def _unavailable(self, why: str) -> Events:
-        """Yield every case that is left, of a target that is gone."""
+        """Yield the remaining cases of a target that is not available."""
         finished = {r.case for r in self._run.results}
         gone = Judgement(Verdict.UNAVAILABLE, "unavailable", message=why)
         for probe in self._probes.values():
@@ -136,7 +136,7 @@ class Turn:
                 yield self._taken(CaseJudged(judged_result(probe, self._target, gone, (), self._repeat)))
 
     def _taken(self, event: CaseJudged) -> CaseJudged:
-        """Add a result to the target's, and return its event."""
+        """Append a result to the target's results, and return its event."""
         result = event.result
         if result.verdict is Verdict.UNAVAILABLE:
             self._run.unavailable = self._run.unavailable or result.message
@@ -144,7 +144,7 @@ class Turn:
         return event
 
     def _same_runtime(self, description: dict[str, Any]) -> dict[str, Any]:
-        """Return the description of a runtime. Raise RecordError if earlier results are of another one."""
+        """Return the description of a runtime. Raise RecordError if earlier results belong to another one."""
         run = self._run
         for key in SAME_RUNTIME:
             was, now = run.description.get(key), description.get(key)
@@ -153,7 +153,7 @@ class Turn:
         return description
 
     def _repeated(self) -> Events:
-        """Run a sample of cases once more, in a fresh process."""
+        """Run a sample of cases again in a fresh process."""
         run, again = self._run, list[CaseRun]()
         results = {r.case: r for r in run.results}
         differing = self._sample.differing(self._target, results, run.hangs, again.append, self._plan.process)
@@ -161,7 +161,7 @@ class Turn:
         yield from self._amend("fresh-sample", differing)
 
     def _amend(self, by: str, better: Iterable[Result]) -> Events:
-        """Replace results by those of the same cases of which more is known."""
+        """Replace results by amended ones of the same cases."""
         run = self._run
         amended = {result.case: looked_up(result, self._probes, self._entries) for result in better}
         changes = [
@@ -203,7 +203,7 @@ class Turn:
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
     def _experiments(self) -> Events:
-        """Ask the target under which conditions its failures show, and what they foretell."""
+        """Determine by experiments the conditions of failures, and confirm their faults."""
         from ..diagnosis.causes import DiagnosisContext, experiments_of
         from ..diagnosis.diagnose import with_causes
 
@@ -218,14 +218,13 @@ class Turn:
         yield from self._amend("experiments", better)
 
     def _write_evidence(self) -> None:
-        """Write the evidence of the findings."""
         run, folder = self._run, self._whole.folder
         run.evidence = write_evidence(
             folder, self._target, run.findings, self._probes, run.results, self._kept, run.hangs, self._plan.process
         )
 
     def _repeat(self, probe: Probe) -> str:
-        """Return the command that shows a case on the target, or for a function the line of Python."""
+        """Return the command that repeats a case on the target; for a function, a line of Python."""
         if self._plan.function:
             return f"onnxspec.assert_conforms({probe.text!r}, {self._plan.function})"
         file = self._plan.targets_file
