@@ -65,7 +65,7 @@ class AdapterContract:
 
     @cached_property
     def configuration(self) -> Target:
-        """Return the target as it is run."""
+        """Configured target."""
         if isinstance(self.target, Target):
             return self.target
         return parse_target(self.target, Path(self.targets_file) if self.targets_file is not None else None)

@@ -174,8 +174,7 @@ def run(
 
 
 def _several(given: Named | Iterable[Named]) -> tuple[Named, ...]:
-    return (given,) if isinstance(given, (str, int)) or hasattr(given, "to_json") else tuple(given)  # type:
-    ignore[return-value]
+    return (given,) if isinstance(given, (str, int)) or hasattr(given, "to_json") else tuple(given)  # type: ignore[return-value]
 
 
 def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], None]) -> RunOutcome:
