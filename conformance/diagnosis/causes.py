@@ -204,12 +204,12 @@ def _fails_in(op: str, cause: Cause, context: DiagnosisContext, budget: Budget) 
     assert isinstance(one.probe, SpecProbe)
     spec: Any = one.probe.spec
     if "op" not in {field.name for field in fields(spec)}:
-        return False  # cases of a described operator have no other
+        return False  # specs of a described operator have no field for another operator
     version = spec.version if spec.version in versions_of(op) else max(versions_of(op))
     try:
         other = one.probe.like(replace(spec, op=op, version=version))
         other.prepare()
-        _ = other.traits  # for which the node is looked at
+        _ = other.traits  # reading them validates the node
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
         return False
     same = alike(one)
@@ -240,7 +240,7 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
         return cause
     fields = {probe.id: field for field, probe in without.items()}
     failing = (one for one in context.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
-    # A thing without which it shows, too, is no condition of it.
+    # A feature is no condition if the failure also shows without it.
     shown = {fields[one.probe.id] for one in failing if _explains(fault, matcher.known, context, one)}
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
     what = fault.summary.rstrip(".")
@@ -271,7 +271,7 @@ def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
             with contextlib.suppress(ValueError, KeyError, IndexError):  # an IllegalNode too: more goes with it
                 other = probe.like(replace(spec, **{need.field: need.instead[-1]}))
                 other.prepare()
-                _ = other.traits  # for which the node is looked at
+                _ = other.traits  # reading them validates the node
                 yield need.field, other
 
 
@@ -279,11 +279,11 @@ def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shru
     """Return the smallest case of a finding; None if its case does not fail again after all repetitions."""
     probe = context.probes[finding["smallest"]]
     answers = list(tried(context.process, [probe], context.accuracy))
-    # By itself a case may be right by a wider class, which other results of the run do not bear out.
+    # A wider class may accept a single case, although other results of the run contradict this class.
     verdicts = {v.value for v in _OFF} if finding["verdict"] == Verdict.WRONG.value else {finding["verdict"]}
     varies = any(result.verdict is Verdict.UNSTABLE for result in context.results)
     if varies or answers[0].judgement.verdict.value not in verdicts:
-        # One that failed at once may have done so by chance.
+        # A first failure may be chance, so the case is repeated.
         answers += itertools.takewhile(lambda _: budget.left > 0, _repeated(probe, context, budget))
     failing = [one for one in answers if one.judgement.verdict.value in verdicts]
     if not failing:
@@ -296,11 +296,11 @@ def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shru
     asked = math.ceil(math.log(_MISSED) / math.log(1 - share)) if share < 1 else 1
     shrunk = shrink(context.process, first, same, context.accuracy, budget, asked)
     if not finding["fault"] and first.judgement.verdict in _OFF:
-        # The same error is wrong in one type and inaccurate in another: then the type is no condition of it.
+        # The type is no condition if the same error is wrong in one type and inaccurate in another.
         needs = tuple(need for need in shrunk.needs if need.field != "type" or need.verdict not in _OFF)
         shrunk = replace(shrunk, needs=needs)
     if finding["verdict"] == Verdict.INACCURATE.value:
-        # The more numbers there are, the likelier is one that lies outside: their count is no condition of it.
+        # Sizes are no condition: with more numbers, one out of bounds is likelier.
         return replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in SIZES))
     return shrunk
 

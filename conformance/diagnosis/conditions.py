@@ -51,7 +51,7 @@ def telling_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool 
         return ()
     common = sorted(failing[0].intersection(*failing), key=_weight)
     telling = [t for t in common if not any(t in o for o in others)]
-    # Where one case fails, two traits tell as much as none: nobody knows which it is.
+    # With one failing case, several traits are ambiguous.
     if telling and (len(failing) > 1 or _identity(telling[0]) or len(set(map(worded, telling))) == 1):
         return (telling[0],)
     if len(failing) < _ENOUGH or not pairs:
@@ -81,7 +81,7 @@ def _variable(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(_PATTERN.replace("OPERATORS", "|".join(names)), re.IGNORECASE)
 
 
-@lru_cache(maxsize=1024)  # many results say the same
+@lru_cache(maxsize=1024)  # many results have the same message
 def message_kind(message: str) -> str:
     """Return a message without the parts that vary between cases: addresses, paths, shapes, lists, names and
     numbers."""

@@ -87,7 +87,7 @@ class FreshCases:
         """Run the cases that fit into the same surrounding graph."""
         probes: list[SpecProbe] = []
         for spec in specs:
-            with contextlib.suppress(ValueError):  # the surroundings do not fit
+            with contextlib.suppress(ValueError):  # the spec does not fit into the surrounding graph
                 probes.append(self.probe.like(spec))
         return list(self.run(probes))
 
@@ -132,7 +132,7 @@ def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[
     for seed in range(after + 1, after + FRESH + 1):
         changed = {name: getattr(spec, name) + seed for name in _SEEDS if name in names}
         if seed % 2:
-            # Nothing at all is what a case is about.
+            # A size of 0 is the subject of a case, so it stays.
             free = {name: least for name, least in larger.items() if name not in fixed or seed % 4 == 3}
             sizes = {name: max(n, least) for name, least in free.items() if (n := getattr(spec, name, 0)) > 0}
             changed |= {name: size + _MORE[name][seed // 2 % 5] for name, size in sizes.items()}
@@ -148,7 +148,7 @@ _MORE = {"T": (0, 1, 4, 2, 0), "N": (0, 1, 3, 6, 2), "I": (0, 2, 0, 1, 5), "H": 
 
 def _richer_specs(spec: Any) -> Iterator[Any]:
     for number, change in enumerate(family_of(spec.op).richer(spec)):
-        with contextlib.suppress(ValueError, KeyError, IndexError):  # that version, or that case, has no such thing
+        with contextlib.suppress(ValueError, KeyError, IndexError):  # not valid in this version or case
             larger = replace(spec, **change, seed=spec.seed + FRESH + number)
             SpecProbe(larger).prepare()
             yield larger
@@ -196,7 +196,7 @@ class _Confirming:
         smallest = self._observed(self._fresh.smallest)
         if smallest is None or self._fresh.probe.spec.illegal:
             return Confirmation()
-        # A look at what was returned costs nothing.
+        # This check needs no further runs.
         if self._expected is not None and self._leaves_open(self._expected) and self._is_constant(self._expected):
             return Confirmation(refuted=True)
         expected = [] if self._expected is None else [self._expected]
@@ -219,24 +219,24 @@ class _Confirming:
     def _predicting(self, fitting: Sequence[Fault]) -> list[Fault]:
         """Return the faults that predict the fresh cases, narrowed by the cases with more features."""
         op, failing = self._fresh.probe.spec.op, self._fresh.failing
-        # Each may be made in fewer places than it is thought to be.
+        # Each fault may be made in fewer places than assumed.
         narrow = [d for d in scoped_of(iter(fitting), seen=True) if d.concerns(op) and d not in fitting]
         right = [*fitting, *narrow]
         for answer in (self._fresh.smallest, *failing):
             right = [fault for fault in right if self._explains(fault, answer)]
         right = [fault for fault in right if not self._is_constant(fault)]
-        # Beside what the target does anyway much predicts it.
+        # Beside the target's known faults many faults predict the outputs, so the fault must be needed.
         shown = {fault.id: sum(self._needed(fault, answer) for answer in failing) for fault in right}
         most = max(shown.values(), default=0)
         right = [fault for fault in right if shown[fault.id] == most and 2 * most >= len(failing)]
         for answer in self._fresh.richer if right else ():
-            # What none of them explains shows something else.
+            # A case that no candidate explains shows another fault.
             if answer.judgement.verdict in FAILING:
                 right = [fault for fault in right if self._needed(fault, answer)] or right
-            # Of several, those that say what is right to be wrong are not the cause.
+            # Candidates that contradict a passing case are not the cause.
             elif answer.judgement.verdict is Verdict.PASS and len(right) > 1:
                 right = [fault for fault in right if not self._contradicts(fault, answer)] or right
-        # Where nothing but an output is asked for nobody sees that the others are right.
+        # A fault of one output needs a case with several outputs: only that shows that the others are right.
         several = [a for a in (self._fresh.smallest, *failing, *self._fresh.richer) if len(_outputs(a)) > 1]
         return [d for d in right if not self._of_output(d) or any(self._explains(d, answer) for answer in several)]
 

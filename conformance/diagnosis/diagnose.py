@@ -53,10 +53,10 @@ def with_causes(
         left = [f for f in findings if is_open(f, context.probes) and _key(f, confirmed) not in asked]
         if not left or budget.left <= 0:
             break
-        # With what is confirmed less is left of what nobody knows; what is expected comes last.
+        # Findings with a fault come first, because confirming them explains more results; expected ones come last.
         finding = min(left, key=lambda f: (bool(f["expected"]), not f["fault"], -len(f["cases"])))
         asked.add(_key(finding, confirmed))
-        # Twice its part: what the others leave over is theirs.
+        # Twice an equal share, because most findings use less than theirs.
         new = _guarded_causes(finding, context, budget.part(min(1.0, 2 / len(left))))
         causes += new
         if any(cause.foretold or cause.refuted for cause in new):

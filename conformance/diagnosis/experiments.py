@@ -38,7 +38,7 @@ __all__ = ["Budget", "Shrunk", "alike", "shrink"]
 _NOT_TRIED = UNTRIED | {Verdict.NOT_TRIED}
 """Verdicts after which the target cannot be tried any more."""
 
-_ROUNDS = 40  # each takes something away, and no case has so many things
+_ROUNDS = 40  # each round removes a feature, and no case has as many
 
 _SURER = 2
 """Number of additional rounds that check the needs of an intermittent failure."""
@@ -141,13 +141,13 @@ def _way(judgement: Judgement, one: CaseRun) -> tuple[object, ...]:
     verdict = judgement.verdict
     if verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         outcome = next((o for o in one.outcomes if o.status == verdict.value), one.outcomes[0])
-        # A hang has nothing to say but that it hangs.
+        # A hang has no message.
         return verdict, outcome.signal, message_kind(outcome.message) if verdict is Verdict.CRASHED else ""
     if verdict not in FAILING:
         return verdict, message_kind(judgement.message) if verdict is Verdict.UNSUPPORTED else ""
     output = (judgement.where or {}).get("output")
     nonfinite = judgement.reason == "nonfinite"
-    # Where levels are off by roundings, a smaller case without levels is off by others.
+    # Rounding errors of quantized levels differ from those of a smaller case without levels.
     levels = verdict is Verdict.INACCURATE and "quantized" in one.probe.features
     return verdict, nonfinite, output, "unconventional" in judgement.flags, levels
 
@@ -170,11 +170,11 @@ def shrink(
     search = _Search(process, first, same, accuracy, budget, asked)
     search.take_much()
     complete, needs = search.take_each()
-    # What does not fail again by itself went away for no reason: then nothing that was tried says anything.
+    # If the smallest case does not fail again, the failure is intermittent and the tries prove nothing.
     if needs and not search.fails_again():
         return Shrunk(search.smallest, (), search.tries, False, tuple(search.passed))
     if any(need.field in SIZES for need in needs) and not search.fails_redrawn():
-        # Of many numbers one may be what it takes: then it is in fewer, too, if others are drawn.
+        # The failure may need one rare number. Then a smaller case with other numbers may have it too.
         needs = tuple(need for need in needs if need.field not in SIZES)
     needs = tuple(search.measured(need) for need in needs)
     absent = tuple(search.kept_away()) if complete else ()
@@ -213,7 +213,7 @@ class _Search:
         for _ in range(_ROUNDS):
             own = _probe(self.smallest)
             chain = _joined(own, [change for change in simpler_cases(own.spec) if change.field not in blocked])
-            holds, fails = 0, len(chain) + 1  # the longest beginning of the chain that fails as before
+            holds, fails = 0, len(chain) + 1  # length of the longest prefix of the chain that fails in the same way
             while fails - holds > 1 and self._budget.left > 0:
                 middle = len(chain) if fails > len(chain) else (holds + fails) // 2
                 alike = self._alike([chain[middle - 1]])
@@ -240,12 +240,12 @@ class _Search:
             needs = tuple(_needs(own.spec, results, {change.field for change, _ in kept}))
             complete = len(results) == len(changes) and not kept
             if not kept:
-                # A run before that is larger may show by itself what it is the case's sizes for.
+                # A larger previous run may fail by itself, and be the reason why the sizes are needed.
                 kept = self._alike(_runs_before(own, needs))
                 if not kept:
                     break
             self.smallest, needs = kept[0][1], ()
-            # What can be left out alone can mostly be left out together: all of it, one after the other.
+            # Features that can be removed one by one can mostly be removed together.
             together = _joined(_probe(self.smallest), [change for change, _ in kept[1:]])
             for _, one in self._run(together):
                 if not self._same(one):
@@ -289,7 +289,7 @@ class _Search:
             return
         for axis, name, value in more:
             changes: list[Simpler] = []
-            with contextlib.suppress(ValueError):  # its version has no such thing
+            with contextlib.suppress(ValueError):  # not valid in this version
                 changes += [Simpler(name, replace(control.spec, **{name: value})) for control in drawn]
             changes = [change for change in changes if _legal(_probe(self.smallest), change.spec)]
             results = self._run(changes[:1])
@@ -398,7 +398,7 @@ def _legal(own: SpecProbe, spec: Any) -> bool:
     try:
         probe = own.like(spec)
         probe.prepare()
-        _ = probe.features  # which are those of a node that the document allows: a model can be made of others too
+        _ = probe.features  # reading them validates the node; a model can be built for invalid nodes too
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
         return False
     return True
@@ -433,7 +433,7 @@ def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, st
 def _needs(spec: Any, results: Sequence[tuple[Simpler, CaseRun]], left: Container[str]) -> Iterator[Need]:
     """Yield the needs of a case, from the results without each feature."""
     needs: dict[str, Need] = {}
-    # Where of one of the things in its place nothing can be said, it is not shown that none of them will do.
+    # If one replacement was inconclusive, it is not proved that every replacement passes.
     unsure = {change.field for change, one in results if one.judgement.verdict is Verdict.INCONCLUSIVE}
     for change, one in results:
         name = change.field

@@ -65,7 +65,7 @@ def explained(
     if 0 < len(failing) <= _FEW:
         costs = (1 + case.observation(accuracy).size // _PRODUCTS for case in failing)
         effort = per_case = max(effort, _TABLE * sum(costs))
-    # Arithmetic that shows in some results is in those, too, where other faults hide it, or functions that saturate.
+    # Arithmetic that some results show affects all results, even if other faults or saturation hide it.
     shown = [d for id in sorted({*itertools.chain(*by_class.values())}) if (d := fault_named(id)) is not None]
     matcher = Matcher(observed, effort, [*shown, *_suspected(suspects(entries))], internal_error, per_case)
     return {**accepted, **by_class, **listed, **matcher.names(failing)}

@@ -58,7 +58,7 @@ class FailingCase:
     slight: bool = False
 
     def __post_init__(self) -> None:
-        # Faults are tried on them one after the other, and some overwrite what they are handed where they can.
+        # Faults share these arrays, and some faults overwrite their inputs if they can.
         for array in (array for run in self.runs for given in (run.inputs, run.fed) for array in given.values()):
             array.flags.writeable = False
 
@@ -86,14 +86,14 @@ class FailingCase:
         if accuracy is None or self.type not in fault.types:
             return True
         numbers = np.concatenate([array.ravel() for run in self.runs for array in run.outputs.values()])
-        numbers = numbers[np.isfinite(numbers) & (numbers != 0)]  # any format holds those
+        numbers = numbers[np.isfinite(numbers) & (numbers != 0)]  # every format has these
         if accuracy.flushes:
             return not (np.abs(numbers.astype(np.float64)) < FORMATS[self.type].least_normal).any()
         if accuracy.storage is None or not numbers.size:
             return True
         with np.errstate(over="ignore"):
             held = numbers == numbers.astype(FORMATS[accuracy.storage].dtype).astype(numbers.dtype)
-        # A state that is only handed on may be as it was given.
+        # A state that is only passed through keeps the format of the input.
         return bool(np.mean(held) >= _HELD)
 
     @cached_property
@@ -123,7 +123,7 @@ def failing_case_of(
         ordered = tuple(_in_order(trial, trial.course, outcome, overridden))
         return FailingCase(case, trial, ordered, frozenset(topics), size, slight)
     runs: list[Run] = []
-    # Every round of a session has all of its runs, one after the other.
+    # Each round of a session consists of all its runs, in order.
     for number in range(max(map(len, outcome.returned), default=0) or _ROUNDS):
         for place, (feed, lists) in enumerate(zip(trial.feeds, outcome.outputs, strict=True)):
             order = outcome.returned[place] if place < len(outcome.returned) else ()

@@ -85,7 +85,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
             for fault in result.diagnosis:
                 explained[fault].append(result)
         elif result.failing or ("unconventional" in result.flags and result.verdict is Verdict.PASS):
-            # Operators are built alike: what fails in the same place of each, for the same reason, is one thing.
+            # Operators share code: failures of the same topic for the same reason form one finding.
             kind = "failing" if result.failing else "convention"
             topic = topic_of(result.clause or "")
             reason = "" if result.verdict is Verdict.NOT_REJECTED else result.reason
@@ -105,7 +105,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
     findings += _special_values(results, probes)
     findings += _mixed_interpretations(passing, probes)
     findings += [_bias_finding(kind, bias, results) for kind, bias in biases(results).items() if bias["biased"]]
-    # Kinds of findings that are no failures stand behind those that are, and refusals behind all.
+    # Failures come first, then other findings, then refusals.
     findings.sort(key=lambda finding: (finding["kind"] in NO_FAILURE, -len(finding["cases"])))
     ran = [result for result in results if result.verdict in _RAN and "illegal" not in probes[result.case].features]
     for results_alike in declined.values():
@@ -243,7 +243,7 @@ def _fault(
 ) -> Finding:
     """Return the finding for a fault, with its conditions. `reasons` has the explained results by reason of the list of
     known failures."""
-    # A case that shows it and nothing else shows it best.
+    # Cases that show only this fault are the best examples.
     alone = [r for r in members if r.diagnosis == (id,)] or members
     first = _smallest(alone, probes)
     fault = fault_named(id)
@@ -257,7 +257,7 @@ def _fault(
         others = [probe.traits for probe in exercising if would_show(fault, probe)]
         failing = [probes[r.case].traits for r in members]
         telling = telling_of(failing, others)
-        # Those that are compared are few: what has the same and passes must not be one that should show it.
+        # Only few cases were compared. The condition is dropped if a passing case meets it and should show the fault.
         alike = (probe for probe in unharmed if telling and set(telling) <= probe.traits)
         if not any(would_show(fault, probe) for probe in alike):
             conditions = told(telling)
@@ -271,7 +271,7 @@ def _fault(
         fault=id,
         conditions=conditions,
         expected=all(r.expected for r in members),
-        # Of what is new in part nothing is excused, so that it is not to be read as if it were.
+        # A partly new finding has no reason: a reason would suggest that all its cases are excused.
         why=_why(id, members, reasons) if all(r.expected for r in members) else "",
     )
 
@@ -359,7 +359,7 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe],
     left = first.verdict is not Verdict.UNSUPPORTED
     if condition:
         operators = {r.op for r in members}
-        # Others of the run that may have it take it, or were not tried with it: nothing is said of them.
+        # Name the operators only if another one of the run may have the feature.
         about = condition.partition(" ")[0] in operators
         others = set() if about else {(r.op, r.domain) for r in ran if r.op not in operators}
         taken = any(_may_have(*other, condition, {(r.op, r.domain) for r in members}) for other in others)
@@ -367,7 +367,7 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe],
         title = f"leaves {what} to another provider" if left else f"refuses {what}"
     else:
         title = f"{'leaves to another provider' if left else 'refuses'}, saying: {_gist(first.message, 100)}"
-    # What is refused is the finding; it is no condition of it.
+    # The refused feature is in the title, so it is no condition there.
     return _entry(title, first.verdict.value, (), members, first, condition, title=title)
 
 
@@ -379,7 +379,7 @@ def _may_have(op: str, domain: str, condition: str, operators: Iterable[tuple[st
             return int(condition.split()[1]) in versions_of(op, domain)
         of_others = {name for other in operators for name in _names(*other)}
         return of_others & {*condition.split()} <= _names(op, domain)
-    except UnknownOperator:  # a directory of which no document speaks
+    except UnknownOperator:  # a node of a directory without a document
         return False
 
 
@@ -410,14 +410,14 @@ def _special_values(results: Sequence[Result], probes: Mapping[str, Probe]) -> I
         members = [r for r in results if flag in r.flags]
         if not members:
             continue
-        # Of a case that breaks something else too the message tells of that.
+        # Prefer cases that break only this clause: the message of others is about another clause.
         plain = [r for r in members if (r.clause or "").endswith(_SPECIAL_CLAUSES[flag])] or members
         first = _smallest(plain, probes)
         if flag == OVERFLOWS:
             first = min(plain, key=lambda r: ((r.where or {}).get("argument") or math.inf, probes[r.case].size))
             if begin := (first.where or {}).get("argument"):
                 what = f"{what}, from an argument of {begin:.4g} on"
-        # What tells is what has such numbers and keeps them.
+        # Compare with cases that have special values and keep them.
         ops = {r.op for r in members}
         clauses = [f"{document_of(op).prefix}{_SPECIAL_CLAUSES[flag]}" for op in sorted(ops)]
         kept = [r for r in results if r.op in ops and flag not in r.flags and {*clauses} & {*r.clauses}]

@@ -99,7 +99,7 @@ class ObservedCase:
         arithmetic = [fault for fault in faults if fault.layer == "arithmetic"]
         if not all(map(self.case.computed_in, arithmetic)):
             return None
-        # A kernel's roundings come in an order of its own: where a class bounds them, that class stands for the fault.
+        # The order of a kernel's roundings is unknown. If a class bounds them, the class replaces the fault.
         for fault in faults:
             if self._bounds(fault):
                 return self._within([d for d in faults if d is not fault], fault.within)
@@ -276,7 +276,7 @@ class Matcher:
         if last and self._holds(observed, last):
             return self._minimal(observed, last)
         active = [fault for fault in self.known if observed.affected_by(fault)]
-        # Some show only where others are.
+        # Some faults show only beside others.
         op, version = case.op, case.trial.node.since_version
         others = [fault for fault in self.known if fault not in active and fault.applies(op, version)]
         work = observed.observation.work
@@ -385,7 +385,7 @@ class Matcher:
         if first is not None:
             yield [(fault,) for fault in (*first, *(d for d in table if d not in first))]
         else:
-            # What is known may be made in fewer places.
+            # A known fault may be made in fewer places.
             yield [(fault,) for fault in scoped_of(iter(own)) if fault.concerns(case.op)]
             topical = [fault for fault in table if fault.clause(case.op) in case.topics]
             yield [(fault,) for fault in topical]
@@ -414,13 +414,13 @@ class Matcher:
         def scoped(faults: Iterable[Fault], places: Sequence[str]) -> list[Fault]:
             return [fault for fault in scoped_of(iter(faults), places) if fault.concerns(op)]
 
-        # Some of what is returned is right, and the rest what a fault makes of it, in one place.
+        # Some outputs are right, and a fault in one place explains the rest.
         merges, narrows = merging()
         changing = [fault for fault in variants if observed.affected_by(fault)]
         yield [(d,) for d in scoped((d for d in (*active, *changing) if observation.partly(d, usual)), merges)]
         placed = scoped((*active, *self._nearest(observed, changing, _NEAREST)), narrows)
         yield [(fault,) for fault in (*placed, *(scoped(active, merges) if self.known else ()))]
-        # A tensor in one direction.
+        # Faults of one tensor in one direction.
         changing = [fault for fault in placed if observed.affected_by(fault) and observation.partly(fault, usual)]
         yield [(fault,) for fault in scoped(self._nearest(observed, changing, _PAIRED), merges)]
 

@@ -73,7 +73,7 @@ def _coarse(result: Result) -> bool:
     """Return whether a result is inaccurate by a class that rounds coarsely, or by no named class. Classes that only
     flush are excluded, because they differ in the smallest numbers, which few cases have; so is an operator's own
     arithmetic without formats."""
-    if result.verdict is not Verdict.INACCURATE:  # as any result of an operator of which no document speaks
+    if result.verdict is not Verdict.INACCURATE:  # includes every result of an operator without a document
         return False
     named = operator_of(result.op, result.domain).roundings(result.accuracy) if result.accuracy else None
     return not result.accuracy or (named is not None and not named.flushes)

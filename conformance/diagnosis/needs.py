@@ -107,7 +107,7 @@ def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] 
     if need.features:
         return tuple(_featured(feature, words) for feature, words in reversed(need.features))
     if all(other in _ABSENT for other in need.instead) and value not in _ABSENT:
-        # Nothing but leaving it out was tried, so nothing is known of which value it takes.
+        # Only removal was tried, so other values may fail too.
         return (Condition(need.called, lambda spec: getattr(spec, name, None) not in _ABSENT),)
     return (of_values(f"{need.called} {value}", name, value),)
 
@@ -133,7 +133,7 @@ def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Conditi
     below = max((size for size in passed if size < least), default=None)
     above = min((size for size in passed if size > most), default=None)
     between = any(least < size < most for size in passed)
-    # Of what is between the last that passes and the first that fails nobody knows.
+    # Sizes between the last that passes and the first that fails are unknown.
     unknown = "" if below in (None, least - 1) else f" ({below} pass{'es' if below == 1 else ''})"
     if not between and above is None:
         yield Condition(f"{counted(least)} or more{unknown}", lambda spec: size_of(spec) >= least)
@@ -223,9 +223,9 @@ def _sizes(
     met: dict[int, list[Probe]] = {}
     for probe in meeting(others, passing):
         met.setdefault(size(probe), []).append(probe)
-    # Of each size one that should have failed tells as much as all: to work that out costs more than to run a case.
+    # One case for each size suffices: the check costs more than running a case.
     passed = {n for n, some in met.items() if any(map(shows, sorted(some, key=lambda probe: probe.size)))}
-    # Another cause may have smaller ones fail: then nothing is said of the size.
+    # Smaller sizes may fail through another cause, so they are ignored.
     failed = {size(probe) for probe in meeting(others, members) if size(probe) >= need.value}
     return passed, failed
 

@@ -112,7 +112,7 @@ def _plain(op: str, version: int) -> Traits:
     """Return the traits of a case without optional features; empty if there is no such case."""
     try:
         return SpecProbe(family_of(op).spec(op, version)).traits
-    except (LookupError, TypeError, ValueError):  # a directory that somebody else made may hold any node
+    except (LookupError, TypeError, ValueError):  # directories of others may contain any node
         return frozenset()
 
 
@@ -120,10 +120,10 @@ def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) 
     """Return a refusal with its possible reasons: traits that run neither in its operator nor, if nothing of that runs,
     in all the others."""
     message, kind = _bare(result.message), message_kind(result.message)
-    # A list of functions says more than it needs to: the functions are traits of their own.
+    # Lists of functions are ignored, because each function is a trait too.
     never = [t for t in sorted(traits) if t not in runs and not t.startswith("activations ")]
     if not runs:
-        # Where nothing runs a type or a version is as good a reason as the operator.
+        # If nothing runs, blame the operator rather than the type or the version.
         usual = everywhere | _plain(result.op, result.version)
         never = [trait for trait in never if not _identity(trait) and trait not in usual]
     mentioned = frozenset(worded(t) for t in never if _names(message, t, result.op, result.version))
@@ -155,10 +155,10 @@ def _names(message: str, trait: str, op: str, version: int) -> bool:
     if trait.startswith("version "):
         return bool(re.search(rf"\b{re.escape(op)}\({version}\)|version:? {version}\b|\bopset\b", message))
     if trait in FORMATS:
-        return bool(re.search(rf"\b{trait}\b", message, re.IGNORECASE))  # float16 is no bfloat16
+        return bool(re.search(rf"\b{trait}\b", message, re.IGNORECASE))  # float16 must not match bfloat16
     try:
         known = operator_version(op, version)
-    except UnknownOperator:  # a directory that somebody else made may hold any node
+    except UnknownOperator:  # directories of others may contain any node
         return trait.startswith("uses ") and worded(trait) in message
     names = {*known.attributes, *known.inputs} & set(re.findall(r"\w{2,}", worded(trait)))
     if noun := _INPUT.fullmatch(worded(trait)):
@@ -212,7 +212,7 @@ def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str]
 
 def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
     """Return the kinds of messages about features that are refused by themselves, by operator and feature."""
-    # What is refused with another message is so for another reason.
+    # Another message means another reason.
     counts = Counter((one.kind, word) for one in refused for word in one.suspects)
     sure: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for one in refused:
@@ -242,7 +242,7 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
             break
         common = set(some[0].suspects).intersection(*(one.suspects for one in some))
         together = sorted(common - {word})
-        # Of several things that were never tried apart none is guessed where the message says what it is about.
+        # Do not guess among features that were never tried apart if the message names its reason.
         yield "" if together and all(one.speaks for one in some) else _words(word, together), some
         rest = [one for one in rest if not one.has(word)]
     if rest:

@@ -1,4 +1,4 @@
-"""Statements of findings whose causes have been tried: conditions, smallest cases and places."""
+"""Statements of findings whose causes were searched: conditions, smallest cases and places."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["beside_others", "by_fault", "divided", "stated_finding"]
 
 
 def by_fault(causes: Sequence[Cause], findings: Sequence[Finding]) -> tuple[dict[str, Cause], list[Cause]]:
-    """Return the cause that says most of a finding, of each that has a name; and the causes that are left."""
+    """Return the best cause of each finding with a fault, by fault, and the remaining causes."""
     names = {finding["fault"] for finding in findings if finding["fault"]}
     named: dict[str, Cause] = {}
     left: list[Cause] = []
@@ -31,28 +31,28 @@ def by_fault(causes: Sequence[Cause], findings: Sequence[Finding]) -> tuple[dict
         name = next((id for id in (cause.fault, cause.finding["fault"]) if id in names), "")
         if name and (name not in named or _rank(cause, name) < _rank(named[name], name)):
             named[name] = cause
-        # A name that is refuted, or was given up, is no longer that of its cases.
+        # A refuted or withdrawn fault no longer explains its cases.
         if not name and not cause.refuted and (cause.foretold or not cause.finding["fault"]):
             left.append(cause)
     return named, left
 
 
 def _rank(cause: Cause, name: str) -> tuple[bool, int, bool, tuple[float, int]]:
-    """Return the order in which what says most of a fault comes first: what is confirmed, and what is small."""
+    """Return the sort key of a cause of a fault: confirmed ones come first, then small ones."""
     return name != cause.fault, -cause.foretold, not cause.said, cause.shrunk.one.probe.size
 
 
 def beside_others(cause: Cause, context: DiagnosisContext) -> Cause:
-    """Return a cause of which no result is with words for that: its name is confirmed on the smallest case and on fresh
-    ones, and in the cases from which that was made other faults show, too."""
+    """Return a cause whose title says that its fault occurs beside others, if none of its cases is a result of the run.
+    Then the fault is confirmed on the smallest and on fresh cases, and the run's cases show other faults too."""
     if not cause.foretold or all(context.kept.get(case) is None for case in cause.finding["cases"]):
         return cause
     return replace(cause, what=words_beside_others(cause.what))
 
 
 def divided(finding: Finding, causes: Sequence[Cause], context: DiagnosisContext) -> Iterator[Finding]:
-    """Yield a finding by its causes, each with the cases that have it, and last what is left. A case about which
-    nothing was to be tried has the first cause whose conditions it meets."""
+    """Yield a finding for each of its causes, with the cases that have it, and last one for the remaining cases. A case
+    that was not examined gets the first cause whose conditions it meets."""
     left = dict.fromkeys(finding["cases"])
     by_case = {r.case: r for r in context.results}
     ordered = sorted(causes, key=lambda cause: not cause.said)
@@ -74,7 +74,7 @@ def divided(finding: Finding, causes: Sequence[Cause], context: DiagnosisContext
 
 
 def stated_finding(finding: Finding, cause: Cause, context: DiagnosisContext) -> Finding:
-    """Return a finding with its cause."""
+    """Return a finding with the statement of its cause."""
     shrunk = cause.shrunk
     probe, judgement = shrunk.one.probe, shrunk.one.judgement
     finding = cast(Finding, {**finding, **_named(finding, cause)})
@@ -112,7 +112,7 @@ def stated_finding(finding: Finding, cause: Cause, context: DiagnosisContext) ->
 
 
 def _place(finding: Finding, cause: Cause, context: DiagnosisContext) -> str:
-    """Return where its failures show, in words, as far as that is so in all of its cases; empty where it is nowhere."""
+    """Return the words for the regions that contain the errors of all cases of the finding; empty if there are none."""
     places = list(cause.places) if fault_named(finding["fault"]) is None else []
     members = {*finding["cases"]}
     chosen = [r for r in context.results if r.case in members] if places else []
@@ -123,7 +123,7 @@ def _place(finding: Finding, cause: Cause, context: DiagnosisContext) -> str:
 
 
 def _named(finding: Finding, cause: Cause) -> dict[str, Any]:
-    """Return what a cause says of the name of its finding."""
+    """Return the keys of a finding that depend on the fault of its cause."""
     if finding["fault"] and finding["fault"] == cause.fault:
         return {"foretold": cause.foretold}
     own = {"fault": cause.fault, "what": cause.what, "foretold": cause.foretold}
@@ -140,6 +140,6 @@ def _stated(finding: Finding, cause: Cause, context: DiagnosisContext) -> Stated
 
 
 def _mentions(sentence: str, words: str) -> bool:
-    """Return whether a sentence has some words already, or the input's name that they end with."""
+    """Return whether a sentence already contains the words, or the input name at their end."""
     name = re.search(r"\b([A-Z])$", words)
     return words.casefold() in sentence.casefold() or bool(name and re.search(rf"\b{name[1]}\b", sentence))

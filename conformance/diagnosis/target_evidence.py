@@ -62,7 +62,7 @@ class TargetEvidence:
             if result.verdict is Verdict.INACCURATE and result.accuracy:
                 classes[result.type][result.accuracy] += 1
             if result.verdict in DIAGNOSED and result.type not in wider:
-                with suppress(UnknownOperator):  # a directory of which no document speaks
+                with suppress(UnknownOperator):  # a node of a directory without a document
                     known = operator_of(result.op, result.domain).classes(self.accuracy, result.type)
                     wider[result.type] = known.wider
         needed = {type: seen for type, seen in classes.items() if seen.total() >= right[type]}

@@ -183,7 +183,7 @@ class AdapterContract:
         assert _bits(_ran(before)[0]) == _bits(_ran(after)[0]), "after refusals the results are others"
 
     def test_it_ends_when_it_is_told_and_begins_anew(self) -> None:
-        """A worker ends within a second of its input's closing; another one gives the same results."""
+        """A worker ends after its input is closed; another one gives the same results."""
         seen = []
         job = job_of(self.trial())
         for _ in range(2):

@@ -66,7 +66,7 @@ def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None
     if written:
         writer.append(*written)
     if isinstance(event, TargetAtWork):
-        # On disk from now on: a resumed run must have the same runtime.
+        # Written now, because a resumed run must have the same runtime.
         writer.describe(description_of(event.run))
 
 

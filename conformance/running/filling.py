@@ -70,7 +70,7 @@ def _explaining(declined: Iterable[frozenset[str]], passed: Collection[str]) -> 
     lacks = set[str]()
     while True:
         unexplained = [traits for traits in left if not traits & lacks]
-        # Traits that always stand together, such as a feature and the field's value, are one reason.
+        # Traits that always occur together, such as a feature and the field's value, are one reason.
         sure = [traits for traits in unexplained if len({places[trait] for trait in traits}) == 1]
         if not sure:
             return tuple(sorted(lacks.union(*unexplained)))
@@ -112,7 +112,7 @@ def _in_version(probes: Iterable[SpecProbe], version: int, target: Target) -> It
         try:
             sister = SpecProbe(replace(spec, version=version), fresh=True)
             sister.prepare()
-            _ = sister.traits  # for which the node is checked
+            _ = sister.traits  # reading them validates the node
         except (ValueError, KeyError, IndexError):  # an IllegalNode too
             continue
         if not target.wrap or can_wrap(sister.spec, target.wrap):

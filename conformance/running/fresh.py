@@ -80,7 +80,7 @@ class FreshSample:
                 try:
                     outcomes = [outcome_of(job, bits) for job in line.jobs]
                 except MissingBits:
-                    continue  # whoever derives the run again says so
+                    continue  # reported when the results are derived again
                 if line.purpose == FRESH:
                     self._again[line.case] = _digest(outcomes)
                 elif line.purpose == CASE and answered(outcomes):
@@ -118,7 +118,7 @@ class FreshSample:
             return amended
         try:
             with start(replace(target, environment=environment), hangs=hangs) as process:
-                process.forks = False  # what is compared has nothing in common with what it is compared with
+                process.forks = False  # the repeated cases must share no state with the first process
                 for again in tried(process, chosen, target.accuracy):
                     observe(again)
                     case = again.probe.id

@@ -243,7 +243,7 @@ def _adopt(parts: Sequence[DescribedRun], name: str, writer: RunWriter, recorder
 def _listed(target: Target) -> tuple[Any, ...]:
     try:
         return expectations_of(target)
-    except ValueError:  # the list was on the machine of the run: what it said is in the results
+    except ValueError:  # the list is on the machine of the run; its reasons are in the results
         return ()
 
 

@@ -33,7 +33,7 @@ from ..workers.process import TargetProcess, TargetUnavailable
 _SPEAKING = (OSError, RecordError, TargetUnavailable, DirectoryError, ExpectedFailureError)
 """Exceptions that end a run with their own message: from the disk, the target or a file."""
 
-_FILLED = ("core", "full")  # smoke is a look
+_FILLED = ("core", "full")  # smoke must stay short
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Turn:
             yield from self._unavailable(str(error))
         self._entries = applying(self._listed, run.description)
         if not run.unavailable:
-            if not self._plan.function:  # which has no fresh process
+            if not self._plan.function:  # a function has no fresh process
                 yield from self._repeated()
             if any(result.failing for result in run.results):
                 yield from self._explained()
@@ -175,10 +175,12 @@ class Turn:
 
     def _explained(self) -> Events:
         """Add explanations to failing results."""
-        from ..diagnosis.needed_classes import with_needed_classes  # this, and more below: only where something fails
+        from ..diagnosis.needed_classes import (
+            with_needed_classes,
+        )  # this and others below: imported only after a failure
 
         run = self._run
-        if self._plan.shard is None:  # a shard's share decides nothing; what is merged of shards does
+        if self._plan.shard is None:  # only the merged shards show which classes are needed
             needed: Sequence[Result] = ()
             with run.guarded("needed classes"):
                 needed = list(with_needed_classes(run.results))
@@ -193,7 +195,7 @@ class Turn:
         from ..diagnosis.explainer import explained
 
         results, kept, accuracy = self._run.results, self._kept, self._target.accuracy
-        # Results that an earlier run of this folder obtained must be run again to be explained.
+        # Outputs of an earlier run of this folder are not in memory, so these cases run again.
         unseen = [r.case for r in results if r.verdict in DIAGNOSED and not r.diagnosis and r.case not in kept.fresh]
         if unseen:
             with contextlib.suppress(TargetUnavailable), self._process() as process:
