@@ -257,7 +257,7 @@ def _explains(
 def _places(fresh: FreshCases, context: DiagnosisContext) -> tuple[Region, ...]:
     """Return the regions in which a smallest case and fresh cases fail."""
     cases = (failing_case_of_tried(one) for one in (fresh.smallest, *fresh.failing))
-    looks = [some for case in cases if case is not None and (some := looks_of(case, context.evidence))]
+    looks = [masks for case in cases if case is not None and (masks := looks_of(case, context.evidence))]
     return tuple(telling_places(places_of(looks), looks)) if len(looks) > ENOUGH else ()
 
 

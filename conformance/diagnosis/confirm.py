@@ -288,8 +288,8 @@ class _Confirming:
         returned = list(self._open_elements(fault, (self._fresh.smallest, *self._fresh.failing)))
         numbers = {number for array in returned for number in array.astype(np.float64).tolist()}
         values = {byte for array in returned for byte in array.tobytes()}
-        several = sum(array.size for array in returned) >= ENOUGH
-        return several and len(numbers) == 1 and (len(values) > 1 or values == {0})
+        enough = sum(array.size for array in returned) >= ENOUGH
+        return enough and len(numbers) == 1 and (len(values) > 1 or values == {0})
 
     def _of_output(self, fault: Fault) -> bool:
         spec = self._fresh.probe.spec

@@ -102,22 +102,22 @@ def _assigned(causes: Sequence[Cause], context: DiagnosisContext) -> dict[str, R
     result alone; if nothing or a refuted fault explained it, also together with other known faults. Expected failures
     with an explanation keep it."""
     confirmed, sure, refuted = _confirmed_and_refuted(causes)
-    open_ = [r for r in context.results if r.verdict in DIAGNOSED and not (r.diagnosis and r.expected)]
-    open_ = [r for r in open_ if not (r.diagnosis and sure >= {*r.diagnosis})]
-    names = {r.case: () if refuted & {*r.diagnosis} else r.diagnosis for r in open_}
+    unsettled = [r for r in context.results if r.verdict in DIAGNOSED and not (r.diagnosis and r.expected)]
+    unsettled = [r for r in unsettled if not (r.diagnosis and sure >= {*r.diagnosis})]
+    names = {r.case: () if refuted & {*r.diagnosis} else r.diagnosis for r in unsettled}
     names |= _explained_by(confirmed, names, context)
-    thought = dict.fromkeys(id for r in context.results for id in r.diagnosis if id not in sure | refuted)
-    faults = [d for d in map(fault_named, thought) if d is not None and not d.accepts]
+    hypotheses = dict.fromkeys(id for r in context.results for id in r.diagnosis if id not in sure | refuted)
+    faults = [d for d in map(fault_named, hypotheses) if d is not None and not d.accepts]
     if faults:
         names |= _explained_by([*confirmed, *faults], [case for case, ids in names.items() if not ids], context)
-    return {r.case: structs.replace(r, diagnosis=names[r.case]) for r in open_ if names[r.case] != r.diagnosis}
+    return {r.case: structs.replace(r, diagnosis=names[r.case]) for r in unsettled if names[r.case] != r.diagnosis}
 
 
 def _confirmed_and_refuted(causes: Iterable[Cause]) -> tuple[list[Fault], set[str], set[str]]:
     """Return the confirmed faults, their ids, and the ids of refuted faults."""
-    sure = dict.fromkeys(cause.fault for cause in causes if cause.foretold)
-    confirmed = [d for d in map(fault_named, sure) if d is not None]
-    return confirmed, {*sure}, {cause.finding["fault"] for cause in causes if cause.refuted} - {*sure}
+    ids = dict.fromkeys(cause.fault for cause in causes if cause.foretold)
+    confirmed = [d for d in map(fault_named, ids) if d is not None]
+    return confirmed, {*ids}, {cause.finding["fault"] for cause in causes if cause.refuted} - {*ids}
 
 
 def _explained_by(
@@ -134,19 +134,19 @@ def _withdrawn(causes: Sequence[Cause], context: DiagnosisContext, asked: Contai
     if it explains an unstable result and experiments did not confirm it; or if more passing cases would show it than
     failing ones do.
     """
-    _, sure, _ = _confirmed_and_refuted(causes)
+    _, confirmed, _ = _confirmed_and_refuted(causes)
     named = [r for r in context.results if r.verdict in DIAGNOSED and r.diagnosis and not r.expected]
     counts = Counter(id for r in named for id in r.diagnosis)
     alone = {r.diagnosis[0] for r in named if len(r.diagnosis) == 1}
-    comes = (id for r in named if r.verdict is Verdict.UNSTABLE for id in r.diagnosis if id in asked)
-    doubtful = {*comes, *(id for id, count in counts.items() if count < _ENOUGH and id not in alone)}
+    intermittent = (id for r in named if r.verdict is Verdict.UNSTABLE for id in r.diagnosis if id in asked)
+    doubtful = {*intermittent, *(id for id, count in counts.items() if count < _ENOUGH and id not in alone)}
     for id in counts:
         fault = fault_named(id)
         if fault is not None and not fault.accepts:
             ops = {r.op for r in named if id in r.diagnosis}
             if sum(context.evidence.counterexamples(fault, op) for op in ops) > counts[id]:
                 doubtful.add(id)
-    doubtful -= sure
+    doubtful -= confirmed
     return {r.case: structs.replace(r, diagnosis=()) for r in named if doubtful & {*r.diagnosis}}
 
 

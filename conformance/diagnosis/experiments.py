@@ -211,14 +211,14 @@ class _Search:
         failure costs a new process or the wait for a hang."""
         blocked: set[str] = set()
         for _ in range(_ROUNDS):
-            own = _probe(self.smallest)
-            chain = _joined(own, [change for change in simpler_cases(own.spec) if change.field not in blocked])
+            probe = _probe(self.smallest)
+            chain = _joined(probe, [change for change in simpler_cases(probe.spec) if change.field not in blocked])
             holds, fails = 0, len(chain) + 1  # length of the longest prefix of the chain that fails in the same way
             while fails - holds > 1 and self._budget.left > 0:
                 middle = len(chain) if fails > len(chain) else (holds + fails) // 2
-                alike = self._alike([chain[middle - 1]])
-                if alike:
-                    self.smallest, holds = alike[0][1], middle
+                failing = self._alike([chain[middle - 1]])
+                if failing:
+                    self.smallest, holds = failing[0][1], middle
                 else:
                     fails = middle
             if fails > len(chain):
@@ -231,17 +231,17 @@ class _Search:
         complete = False
         needs: tuple[Need, ...] = ()
         for _ in range(_ROUNDS):
-            own = _probe(self.smallest)
-            changes = [change for change in simpler_cases(own.spec) if _legal(own, change.spec)]
+            probe = _probe(self.smallest)
+            changes = [change for change in simpler_cases(probe.spec) if _legal(probe, change.spec)]
             results = self._run(changes)
             kept = [(change, one) for change, one in results if self._same(one)]
             if self._asked > 1 and not kept:
                 kept = self._missed(results)
-            needs = tuple(_needs(own.spec, results, {change.field for change, _ in kept}))
+            needs = tuple(_needs(probe.spec, results, {change.field for change, _ in kept}))
             complete = len(results) == len(changes) and not kept
             if not kept:
                 # A larger previous run may fail by itself, and be the reason why the sizes are needed.
-                kept = self._alike(_runs_before(own, needs))
+                kept = self._alike(_runs_before(probe, needs))
                 if not kept:
                     break
             self.smallest, needs = kept[0][1], ()
@@ -304,8 +304,8 @@ class _Search:
     def _run(self, changes: Sequence[Simpler]) -> list[tuple[Simpler, CaseRun]]:
         """Run changes in order, fewer if the budget is spent. A change without a field name changes nothing and is run
         even then."""
-        own = _probe(self.smallest)
-        probes = [own.like(change.spec) for change in changes]
+        probe = _probe(self.smallest)
+        probes = [probe.like(change.spec) for change in changes]
         results: dict[str, CaseRun] = {}
         if self._budget.left > 0 or (changes and not changes[0].field):
             self._try(probes, results)
@@ -426,8 +426,8 @@ def _features(spec: Any, simpler: Any, axis: Axis | None) -> tuple[tuple[str, st
     """Return names and words of the features of an axis that a case uses and the simpler one does not."""
     if axis is None:
         return ()
-    own = (feature for feature in axis.features if feature.case is not None and feature.words)
-    return tuple((f.name, f.words) for f in own if f.case and f.case(spec) and not f.case(simpler))
+    candidates = (feature for feature in axis.features if feature.case is not None and feature.words)
+    return tuple((f.name, f.words) for f in candidates if f.case and f.case(spec) and not f.case(simpler))
 
 
 def _needs(spec: Any, results: Sequence[tuple[Simpler, CaseRun]], left: Container[str]) -> Iterator[Need]:

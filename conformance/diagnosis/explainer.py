@@ -141,8 +141,8 @@ def _failing_case(probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome
     trials = probe.prepare().trials
     if not trials:
         return None
-    own = view_of(trials, outcomes, judgement).own
-    return failing_case_of(probe.id, *own, probe.clauses, probe.size, slight)
+    view = view_of(trials, outcomes, judgement).own
+    return failing_case_of(probe.id, *view, probe.clauses, probe.size, slight)
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:

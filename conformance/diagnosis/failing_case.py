@@ -108,8 +108,8 @@ class FailingCase:
         inputs = self.runs[0].inputs
         numbers = sum(array.size for array in self.runs[0].outputs.values())
         coarse = any(array.dtype.itemsize == 2 for array in inputs.values())
-        given = len(self.trial.node.attributes) + len(inputs) + len(self.runs)
-        return self.slight, coarse, numbers < 12, given, self.size, self.case
+        features = len(self.trial.node.attributes) + len(inputs) + len(self.runs)
+        return self.slight, coarse, numbers < 12, features, self.size, self.case
 
 
 def failing_case_of(
@@ -166,9 +166,9 @@ def _in_order(trial: Trial, course: Course, outcome: Outcome, overridden: Overri
             if step.does == "try":
                 refused.add(step.session)
             elif step.does == "run":
-                feed, place = trial.feeds[step.number], outcome.returned[step.number][counts[step.number]]
+                feed, position = trial.feeds[step.number], outcome.returned[step.number][counts[step.number]]
                 counts[step.number] += 1
-                outputs = _named(trial, outcome.outputs[step.number][place])
+                outputs = _named(trial, outcome.outputs[step.number][position])
                 refusing, held = step.session in refused, overridden(feed, step.session)
                 yield Run(feed.inputs, outputs, feed.fed, step.session, refusing, held)
 

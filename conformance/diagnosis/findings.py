@@ -117,19 +117,19 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
 def joined(findings: Iterable[Finding], results: Iterable[Result]) -> list[Finding]:
     """Return findings without duplicates: those with the same title, fault, clauses and expectation become one, with
     the cases of all."""
-    alike: dict[tuple[object, ...], list[Finding]] = {}
+    groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = finding["kind"], finding["title"], finding["fault"], tuple(finding["clauses"]), finding["why"]
-        alike.setdefault((*key, finding["expected"]), []).append(finding)
-    several = any(len(some) > 1 for some in alike.values())
-    by_case = {result.case: result for result in results} if several else {}
+        groups.setdefault((*key, finding["expected"]), []).append(finding)
+    duplicates = any(len(some) > 1 for some in groups.values())
+    by_case = {result.case: result for result in results} if duplicates else {}
 
     def one(some: Sequence[Finding]) -> Finding:
         cases = dict.fromkeys(case for finding in some for case in finding["cases"])
-        own: dict[str, Any] = {} if len(some) == 1 else counted([by_case[case] for case in cases])
-        return cast(Finding, {**some[0], **own})
+        counts: dict[str, Any] = {} if len(some) == 1 else counted([by_case[case] for case in cases])
+        return cast(Finding, {**some[0], **counts})
 
-    return [one(some) for some in alike.values()]
+    return [one(some) for some in groups.values()]
 
 
 def _lawful(traits: frozenset[str]) -> frozenset[str]:
@@ -150,13 +150,13 @@ def titled(finding: Finding, conditions: str, tried: bool, passing: int = 0) -> 
     An unconfirmed fault, or one that passing cases contradict, is only 'consistent with' the outputs, whether or not
     the failures are known."""
     what = finding["what"]
-    thought = finding["fault"] and finding["kind"] != Verdict.NOT_REJECTED.value
-    if thought and (passing or not finding["foretold"]):
+    hypothesis = finding["fault"] and finding["kind"] != Verdict.NOT_REJECTED.value
+    if hypothesis and (passing or not finding["foretold"]):
         what = f"C{consistent(what)[1:]}"
     if not conditions:
         return what
-    known = "seen with" if passing else "with" if tried else "seen only with"
-    return f"{what} ({known} {conditions})"
+    relation = "seen with" if passing else "with" if tried else "seen only with"
+    return f"{what} ({relation} {conditions})"
 
 
 _BESIDE = "Beside other faults: "
@@ -258,8 +258,8 @@ def _fault(
         failing = [probes[r.case].traits for r in members]
         telling = telling_of(failing, others)
         # Only few cases were compared. The condition is dropped if a passing case meets it and should show the fault.
-        alike = (probe for probe in unharmed if telling and set(telling) <= probe.traits)
-        if not any(would_show(fault, probe) for probe in alike):
+        matching = (probe for probe in unharmed if telling and set(telling) <= probe.traits)
+        if not any(would_show(fault, probe) for probe in matching):
             conditions = told(telling)
     summary = fault.summary.rstrip(".") if fault is not None else id
     return _entry(
@@ -293,8 +293,8 @@ def _smallest_first(ops: Iterable[str], passing: Iterable[Result], probes: Mappi
 def _why(id: str, members: Iterable[Result], reasons: Mapping[str, Sequence[Result]]) -> str:
     """Return the reason for a fault in the list of known failures. It is the commonest reason of cases that show only
     this fault, if most cases with that reason show the fault. A list has one reason for a case with several faults."""
-    own = Counter(r.why for r in members if r.why and r.diagnosis == (id,))
-    for why, _ in own.most_common():
+    counts = Counter(r.why for r in members if r.why and r.diagnosis == (id,))
+    for why, _ in counts.most_common():
         if 2 * sum(id in r.diagnosis for r in reasons[why]) > len(reasons[why]):
             return why
     return ""
@@ -341,9 +341,9 @@ def _classes(results: Iterable[Result]) -> dict[str, str]:
             if not result.accuracy and (op, kind) == (result.op, result.type) and would_allow(name) in result.message:
                 silent[op, kind, name].append(result.case)
     classes = {r.case: r.accuracy for r in inaccurate if r.accuracy}
-    for place, cases in silent.items():
-        if len(cases) < _SHOWN * shown[place]:
-            classes |= dict.fromkeys(cases, place[-1])
+    for key, cases in silent.items():
+        if len(cases) < _SHOWN * shown[key]:
+            classes |= dict.fromkeys(cases, key[-1])
     return classes
 
 

@@ -48,7 +48,7 @@ def with_needed_classes(results: Sequence[Result]) -> list[Result]:
     for result in results:
         passed[result.op, result.type] += result.verdict is Verdict.PASS and result.judged > 0
         missed[result.op, result.type] += _coarse(result)
-    near = {place for place, ratios in _ratios(results).items() if median(ratios) < _LITTLE}
+    near = {key for key, ratios in _ratios(results).items() if median(ratios) < _LITTLE}
     amended = []
     for result in results:
         if (result.op, result.type) in near and (result.worst or 0.0) < _LITTLE:

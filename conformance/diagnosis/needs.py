@@ -99,9 +99,9 @@ def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] 
         Further sizes of cases that meet all other conditions.
     """
     name, value = need.field, need.value
-    own: tuple[Condition, ...] = () if need.axis is None else need.axis.told(value, need.instead)
-    if own:
-        return own
+    conditions: tuple[Condition, ...] = () if need.axis is None else need.axis.told(value, need.instead)
+    if conditions:
+        return conditions
     if name in SIZES:
         return tuple(_of_size(need, {*need.passed, *passed}, {value, *need.failed, *failed}))
     if need.features:

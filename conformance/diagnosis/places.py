@@ -104,12 +104,12 @@ def looks_of(failing_case: FailingCase, evidence: TargetEvidence) -> list[Look]:
     if failing_case.misshapen or not hasattr(observation, "misses"):
         return []
     choices = itertools.islice(Interpretations().alternatives(failing_case.open_questions), _INTERPRETATIONS)
-    several = [observation.misses(choice, accuracy) for choice in choices for accuracy in accuracies]
-    counts = [sum(int(mask.sum()) for masks in runs for mask in masks.values()) for runs in several]
-    some = [(count, number) for number, count in enumerate(counts) if count]
-    if not some:
+    alternatives = [observation.misses(choice, accuracy) for choice in choices for accuracy in accuracies]
+    counts = [sum(int(mask.sum()) for masks in runs for mask in masks.values()) for runs in alternatives]
+    nonzero = [(count, number) for number, count in enumerate(counts) if count]
+    if not nonzero:
         return []
-    return list(_looks(failing_case, several[min(some)[1]]))
+    return list(_looks(failing_case, alternatives[min(nonzero)[1]]))
 
 
 def _looks(failing_case: FailingCase, masks: Iterable[Mapping[str, Mask]]) -> Iterator[Look]:
@@ -158,9 +158,9 @@ def _steps(look: Look) -> Mask | None:
     if Y is None:
         return None
     wrong = np.zeros((look.T, look.N), bool)
-    place = np.arange(look.T)[:, np.newaxis]
+    step = np.arange(look.T)[:, np.newaxis]
     for d, direction in enumerate(look.directions):
-        order = np.where(place < look.lengths, look.lengths - 1 - place, place) if direction == "reverse" else place
+        order = np.where(step < look.lengths, look.lengths - 1 - step, step) if direction == "reverse" else step
         order = np.broadcast_to(order, wrong.shape)
         wrong |= np.take_along_axis(Y[:, d].any(axis=-1), order, axis=0)
     return wrong

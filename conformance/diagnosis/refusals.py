@@ -157,10 +157,10 @@ def _names(message: str, trait: str, op: str, version: int) -> bool:
     if trait in FORMATS:
         return bool(re.search(rf"\b{trait}\b", message, re.IGNORECASE))  # float16 must not match bfloat16
     try:
-        known = operator_version(op, version)
+        document = operator_version(op, version)
     except UnknownOperator:  # directories of others may contain any node
         return trait.startswith("uses ") and worded(trait) in message
-    names = {*known.attributes, *known.inputs} & set(re.findall(r"\w{2,}", worded(trait)))
+    names = {*document.attributes, *document.inputs} & set(re.findall(r"\w{2,}", worded(trait)))
     if noun := _INPUT.fullmatch(worded(trait)):
         names.add(noun[1])
     if trait.startswith("uses "):
@@ -189,15 +189,15 @@ def _apart(refused: Sequence[_Refusal]) -> dict[tuple[str, str], list[_Refusal]]
     groups: defaultdict[tuple[str, str], list[_Refusal]] = defaultdict(list)
     left: defaultdict[str, list[_Refusal]] = defaultdict(list)
     for one in refused:
-        own = [w for w, t in one.suspects.items() if _is_sure(one, w, t, sure)]
-        own = own or [w for w in one.mentioned if (one.result.op, w) in sure]
-        if own:
-            groups[max(own, key=lambda word: (word in one.named, counts[word], word)), ""].append(one)
+        features = [w for w, t in one.suspects.items() if _is_sure(one, w, t, sure)]
+        features = features or [w for w in one.mentioned if (one.result.op, w) in sure]
+        if features:
+            groups[max(features, key=lambda word: (word in one.named, counts[word], word)), ""].append(one)
         else:
             left[one.kind].append(one)
     for kind, members in left.items():
-        for words, own_members in _together(members):
-            groups[words, "" if words else kind] += own_members
+        for words, group in _together(members):
+            groups[words, "" if words else kind] += group
     return groups
 
 
@@ -237,13 +237,13 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
         identities = (word for one in rest for word, trait in one.suspects.items() if _identity(trait))
         counts = Counter(identities) or Counter(word for one in rest for word in one.suspects)
         word, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-        some = [one for one in rest if one.has(word)]
-        if not some or (times < _ENOUGH and not _identity(some[0].suspects[word])):
+        sharing = [one for one in rest if one.has(word)]
+        if not sharing or (times < _ENOUGH and not _identity(sharing[0].suspects[word])):
             break
-        common = set(some[0].suspects).intersection(*(one.suspects for one in some))
+        common = set(sharing[0].suspects).intersection(*(one.suspects for one in sharing))
         together = sorted(common - {word})
         # Do not guess among features that were never tried apart if the message names its reason.
-        yield "" if together and all(one.speaks for one in some) else _words(word, together), some
+        yield "" if together and all(one.speaks for one in sharing) else _words(word, together), sharing
         rest = [one for one in rest if not one.has(word)]
     if rest:
         yield "", rest

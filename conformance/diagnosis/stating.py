@@ -61,8 +61,8 @@ def divided(finding: Finding, causes: Sequence[Cause], context: DiagnosisContext
         members = [case for case in cause.finding["cases"] if case in left]
         ops = {context.probes[case].op for case in members}
         rest = (context.probes[case] for case in left if case not in sought)
-        alike = meeting(cause.shrunk.needs, (probe for probe in rest if probe.op in ops)) if cause.said else []
-        results = [by_case[case] for case in (*members, *(probe.id for probe in alike))]
+        further = meeting(cause.shrunk.needs, (probe for probe in rest if probe.op in ops)) if cause.said else []
+        results = [by_case[case] for case in (*members, *(probe.id for probe in further))]
         if results:
             for result in results:
                 del left[result.case]
@@ -126,8 +126,8 @@ def _named(finding: Finding, cause: Cause) -> dict[str, Any]:
     """Return the keys of a finding that depend on the fault of its cause."""
     if finding["fault"] and finding["fault"] == cause.fault:
         return {"foretold": cause.foretold}
-    own = {"fault": cause.fault, "what": cause.what, "foretold": cause.foretold}
-    return own if cause.foretold or not finding["fault"] else {}
+    keys = {"fault": cause.fault, "what": cause.what, "foretold": cause.foretold}
+    return keys if cause.foretold or not finding["fault"] else {}
 
 
 def _stated(finding: Finding, cause: Cause, context: DiagnosisContext) -> Stated:

@@ -63,8 +63,8 @@ class TargetEvidence:
                 classes[result.type][result.accuracy] += 1
             if result.verdict in DIAGNOSED and result.type not in wider:
                 with suppress(UnknownOperator):  # a node of a directory without a document
-                    known = operator_of(result.op, result.domain).classes(self.accuracy, result.type)
-                    wider[result.type] = known.wider
+                    classes_of_type = operator_of(result.op, result.domain).classes(self.accuracy, result.type)
+                    wider[result.type] = classes_of_type.wider
         needed = {type: seen for type, seen in classes.items() if seen.total() >= right[type]}
         return {
             type: tuple(name for name, _ in needed[type].most_common(2)) if type in needed else others[-1:]

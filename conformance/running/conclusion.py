@@ -117,8 +117,8 @@ def no_longer_needed(plan: Plan, listed: Iterable[Entry], run: TargetRun) -> lis
     """
     if run.target.wrap or plan.selection.directories:
         return []
-    own = {probe.id: probe for probe in plan.probes}
-    ran = [(own[r.case], r) for r in run.results if r.case in own]
+    probes = {probe.id: probe for probe in plan.probes}
+    ran = [(probes[r.case], r) for r in run.results if r.case in probes]
     entries = stale(applying(listed, run.description), ran)
     after = {probe.id: probe for probe in plan.filled.get(run.target.name, ())}
     followed = [(after[r.case], r) for r in run.results if r.case in after]

@@ -67,8 +67,8 @@ def _digests(plan: Plan) -> dict[str, str]:
         return directories
     if fresh_profile(plan.selection.profile) is not None:
         return {"random": _digest_of_texts(plan.everything)}
-    known = operator_names()
-    versions = sorted({(p.op, p.version) for p in plan.everything if p.op in known})
+    operators = operator_names()
+    versions = sorted({(p.op, p.version) for p in plan.everything if p.op in operators})
     pinned, nonce = split_nonce(plan.selection.profile)
     asked = [probe for probe in plan.everything if isinstance(probe, SpecProbe) and probe.fresh]
     fresh = {"nonce": _digest_of_texts(asked)} if nonce else {}

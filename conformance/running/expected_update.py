@@ -182,8 +182,8 @@ def _new_entry(members: Sequence[Result], fault: str, runtime: str) -> tuple[str
     if not fault or len(members) <= MOST_CASES or first.op not in operator_names():
         fields["cases"] = sorted(r.case for r in members)
     fields["reason"] = UNWRITTEN
-    known = f"# {what} in {count} with {runtime or 'this runtime'}{'' if fault else '; not explained yet'}"
-    lines = [known, "[[expected]]", *(f"{key} = {_toml(value)}" for key, value in fields.items() if value)]
+    comment = f"# {what} in {count} with {runtime or 'this runtime'}{'' if fault else '; not explained yet'}"
+    lines = [comment, "[[expected]]", *(f"{key} = {_toml(value)}" for key, value in fields.items() if value)]
     return f"{first.op}, {fault or what} ({count})", "\n".join(lines)
 
 

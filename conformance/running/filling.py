@@ -149,7 +149,7 @@ def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Pla
         if isinstance(each, str) and not each.startswith("{"):  # nothing that lies on this machine
             raise CaseError(f"no case: {each[:60]!a}")
     probes = [probe for each in given for probe in (portable_probes([each]) if isinstance(each, str) else [each])]
-    there = plan.filled.get(target.name, ())
-    known = {probe.id for probe in there}
-    added = (*there, *(probe for probe in probes if probe.id not in known))
+    present = plan.filled.get(target.name, ())
+    ids = {probe.id for probe in present}
+    added = (*present, *(probe for probe in probes if probe.id not in ids))
     return replace(plan, filled={**plan.filled, target.name: added}) if added else plan

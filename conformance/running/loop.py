@@ -34,10 +34,10 @@ def cases_judged(
     pool
         Processes that judge; None: this one.
     """
-    for one in tried(process, probes, target.accuracy, pool):
-        printed = "\n".join(outcome.captured for outcome in one.outcomes if outcome.captured)
-        result = judged_result(one.probe, target, one.judgement, entries, repeat, one.seconds, printed)
-        yield CaseJudged(result, one)
+    for case_run in tried(process, probes, target.accuracy, pool):
+        printed = "\n".join(outcome.captured for outcome in case_run.outcomes if outcome.captured)
+        result = judged_result(case_run.probe, target, case_run.judgement, entries, repeat, case_run.seconds, printed)
+        yield CaseJudged(result, case_run)
 
 
 def judged_result(

@@ -147,11 +147,11 @@ def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
     for part in parts:
         for result in part.results:
             key = result.target, result.case
-            there = joined.setdefault(key, (result, part))
-            if there[0].verdict in UNTRIED:
+            earlier = joined.setdefault(key, (result, part))
+            if earlier[0].verdict in UNTRIED:
                 joined[key] = result, part
-            elif result.verdict not in UNTRIED and gist(there[0]) != gist(result):
-                both = f"{there[0].verdict.value} in {there[1].path}, {result.verdict.value} in {part.path}"
+            elif result.verdict not in UNTRIED and gist(earlier[0]) != gist(result):
+                both = f"{earlier[0].verdict.value} in {earlier[1].path}, {result.verdict.value} in {part.path}"
                 raise RecordError(f"case {result.case} on {result.target} has two results that differ: {both}")
     return {key: result for key, (result, _) in joined.items()}
 
@@ -179,14 +179,14 @@ def _plan(parts: Sequence[DescribedRun], command: Sequence[str]) -> Plan:
 
 
 def _selection(part: DescribedRun) -> Selection:
-    given = part.info["selection"]
+    selection = part.info["selection"]
     return Selection(
         part.info["profile"],
-        tuple(given["op"]),
-        tuple(given["since_version"]),
-        tuple(given["type"]),
-        tuple(given["case"]),
-        tuple(given.get("directories", ())),
+        tuple(selection["op"]),
+        tuple(selection["since_version"]),
+        tuple(selection["type"]),
+        tuple(selection["case"]),
+        tuple(selection.get("directories", ())),
     )
 
 
@@ -226,13 +226,13 @@ def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> N
 
 def _adopt(parts: Sequence[DescribedRun], name: str, writer: RunWriter, recorder: Recorder) -> None:
     """Copy the recorded outcomes of a target. Raise RecordError if a folder lacks their bits."""
-    there: set[tuple[str, str]] = set()
+    copied: set[tuple[str, str]] = set()
     for part in parts:
         with bits_of(part.path, name) as bits:
             for line in recorded_in(part.path):
-                if line.target != name or (line.purpose, line.case) in there:
+                if line.target != name or (line.purpose, line.case) in copied:
                     continue
-                there.add((line.purpose, line.case))
+                copied.add((line.purpose, line.case))
                 try:
                     jobs = recorder.adopt(name, line.jobs, bits)
                 except MissingBits as error:
@@ -256,13 +256,13 @@ def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[DescribedRu
         for small, large in evidence["larger"].items():
             if small in wanted:
                 larger.setdefault(small, large)
-        for case, place in evidence["folders"].items():
+        for case, path in evidence["folders"].items():
             if case in folders or case not in wanted | set(larger.values()):
                 continue
-            source = part.path / place
+            source = part.path / path
             if source.resolve().is_relative_to((part.path / FOLDER).resolve()) and source.is_dir():
-                shutil.copytree(source, to / place, dirs_exist_ok=True)
-                folders[case] = place
+                shutil.copytree(source, to / path, dirs_exist_ok=True)
+                folders[case] = path
     missing = dict.fromkeys(sorted(wanted - set(folders)), "no run that was merged has it")
     larger = {small: large for small, large in larger.items() if large in folders}
     return {"folders": folders, "larger": larger, "missing": missing}

@@ -68,12 +68,12 @@ def chosen_probes(
     if not selection.directories:
         operators = tuple(dict.fromkeys(op for target in targets for op in target.operators))
         probes = tuple(select_probes(selection, operators))
-        lie = any(isinstance(probe, DirectoryProbe) for probe in probes)
-        return probes, digest_of_directories(probes) if lie else ""
-    there = probe_directories([Path(root) for root in selection.directories], skipped)
-    if not there:
+        in_directories = any(isinstance(probe, DirectoryProbe) for probe in probes)
+        return probes, digest_of_directories(probes) if in_directories else ""
+    found = probe_directories([Path(root) for root in selection.directories], skipped)
+    if not found:
         raise DirectoryError(f"no test case that can be run in {', '.join(selection.directories)}")
-    return tuple(narrow(selection, there)), digest_of_directories(there)
+    return tuple(narrow(selection, found)), digest_of_directories(found)
 
 
 def _require_cases(plan: Plan) -> None:
@@ -92,13 +92,13 @@ def _require_cases(plan: Plan) -> None:
 def _required(texts: Sequence[str], probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:
     """Return operator versions with types. Raise UnknownName for one that does not exist or has no case, because an
     untested requirement would pass."""
-    there = {f"{probe.op}-{probe.version}:{probe.type}" for probe in probes}
+    available = {f"{probe.op}-{probe.version}:{probe.type}" for probe in probes}
     required = set()
     for text in texts:
         if text not in operator_types():
             raise UnknownName("requirement", text, operator_types())
-        if text not in there:
-            raise UnknownName("requirement", text, sorted(there), " among the selected cases")
-        operator, _, kind = text.partition(":")
-        required.add((operator, kind))
+        if text not in available:
+            raise UnknownName("requirement", text, sorted(available), " among the selected cases")
+        operator, _, type_name = text.partition(":")
+        required.add((operator, type_name))
     return frozenset(required)

@@ -99,9 +99,9 @@ class Plan:
     @property
     def can_fill(self) -> bool:
         """Whether random cases may follow: only after whole operators of a large profile."""
-        some = self.selection
-        narrowed = some.versions or some.types or some.cases or some.directories
-        return split_nonce(some.profile)[0] in _FILLED and not narrowed and self.shard is None
+        selection = self.selection
+        narrowed = selection.versions or selection.types or selection.cases or selection.directories
+        return split_nonce(selection.profile)[0] in _FILLED and not narrowed and self.shard is None
 
     def pinned_of(self, target: Target) -> tuple[Probe, ...]:
         """Return the selected cases for a target."""
@@ -109,9 +109,9 @@ class Plan:
 
     def probes_of(self, target: Target) -> tuple[Probe, ...]:
         """Return the cases that are run on a target, selected and random ones, in its wrap."""
-        known = self.pinned_of(target)
-        ids = {probe.id for probe in known} if self.filled else set()
-        probes = (*known, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
+        selected = self.pinned_of(target)
+        ids = {probe.id for probe in selected} if self.filled else set()
+        probes = (*selected, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
         return wrapped_probes(probes, target.wrap) if target.wrap else probes
 
 
@@ -189,8 +189,8 @@ class TargetRun:
     def judged(self) -> bool:
         """Whether some result is known to be right or wrong. Invalid models do not count: a target that refuses
         everything refuses them too."""
-        telling = [r for r in self.results if r.reason not in OF_FORBIDDEN] or self.results
-        return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in telling)
+        legal = [r for r in self.results if r.reason not in OF_FORBIDDEN] or self.results
+        return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in legal)
 
     def special(self, required: bool = True) -> list[Result]:
         """Return the results that lose NaN, or overflow where the document's value is finite; empty unless required."""

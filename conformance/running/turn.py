@@ -157,7 +157,7 @@ class Turn:
         run, again = self._run, list[CaseRun]()
         results = {r.case: r for r in run.results}
         differing = self._sample.differing(self._target, results, run.hangs, again.append, self._plan.process)
-        yield from (SampleTried(run, one) for one in again)
+        yield from (SampleTried(run, case_run) for case_run in again)
         yield from self._amend("fresh-sample", differing)
 
     def _amend(self, by: str, better: Iterable[Result]) -> Events:
