@@ -1,1 +1,1 @@
-"""Findings, from results, and what explains them."""
+"""Diagnosis: findings from results, and the faults that explain them."""

@@ -2,10 +2,6 @@
 
 The smallest case of each group of failures is reduced as far as possible (:mod:`.experiments`). The features that
 remain are the conditions under which the failure occurs. Title, message, pictures and scripts then come from that case.
-
-For each group of failures its smallest case is made as small as it can be (:mod:`.experiments`); what remains in that
-case, and cannot be left out, is the condition under which the failure shows. Title, message, pictures and scripts then
-come from that case.
 """
 
 from __future__ import annotations

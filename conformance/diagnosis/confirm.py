@@ -3,10 +3,6 @@
 Several faults may explain a small case. So each must predict fresh cases of the same kind, with other numbers and
 larger sizes, within the bounds of every number. A fault is confirmed if it is the only one that does. If several
 distinct faults do, none is confirmed.
-
-A small case is explained by more than one fault. So whatever explains it must predict fresh cases of the same kind,
-with other numbers and larger sizes, within the bounds of every number. One fault that does is confirmed; of several
-nobody knows which it is.
 """
 
 from __future__ import annotations

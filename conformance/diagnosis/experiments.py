@@ -6,13 +6,6 @@ last tries are the proof: without each remaining feature, the failure disappeare
 
 Tries run in batches, which suits slow devices. A crash or a hang costs only its own try, because the process
 (:class:`..workers.process.TargetProcess`) restarts.
-
-What failing cases have in common is no cause: it may only come along with one. So one thing at a time is taken from a
-failing case, the target runs what is left, and whatever fails as before takes its place. When nothing more can be
-taken, the last tries are the proof: without each thing that remains, the failure went away.
-
-Tries go out in batches, so that a slow device answers many at once. A crash or a hang costs its own try alone: the
-process behind (:class:`..workers.process.TargetProcess`) starts anew.
 """
 
 from __future__ import annotations

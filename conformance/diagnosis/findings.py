@@ -3,11 +3,6 @@
 Results form one finding if the same fault explains them (see :mod:`.diagnose`). Unexplained results form one if they
 have the same verdict, reason, broken clause and reason to expect the failure. A condition of a finding is a feature
 that its cases have and passing cases lack (see :mod:`.conditions`). Refusals are grouped by the refused feature.
-
-Results are one finding when the same fault explains them (see :mod:`.diagnosis`); those that nothing explains when
-they fail alike: same verdict, same reason, same broken clause, same reason to expect it. What failing cases have and
-cases that pass have not is the condition under which it shows (see :mod:`.conditions`). Refusals are put together by
-what is refused.
 """
 
 from __future__ import annotations

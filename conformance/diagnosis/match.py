@@ -5,12 +5,6 @@ search first tries the target's known faults, all together and then fewer of the
 or with known ones; then a fault in one place only; then two new faults at once. Among hundreds of faults some fit by
 chance. So the evidence of a fit must suffice (:attr:`.hypothesis.Fit.evidence`), other failing cases choose between
 faults that fit equally well, and passing cases that would show a fault count against it.
-
-A runtime has its faults in every case: it ignores lengths *and* clip, and a case with both shows both at once. So the
-faults that are known of a target are tried first, all together and then fewer of them; then one more, alone or beside
-these; then one that is made in one place only; then two at once. Hundreds of faults are tried on a case, and some fit
-by chance: so the evidence of a fit must suffice (:attr:`.hypothesis.Fit.evidence`), other failing cases choose between
-faults that fit alike, and passing cases that would show a fault speak against it.
 """
 
 from __future__ import annotations

@@ -4,11 +4,6 @@ A result is inaccurate if a wider class accepts it and its errors look like that
 (:mod:`..judging.rounding`). In a single case, the errors of a structural fault may look so too. But arithmetic does not
 change from case to case: a kernel that computes in bfloat16 misses the bounds of float32 in nearly every case. A kernel
 that meets them in most cases does not compute in bfloat16, and its other errors are not due to rounding.
-
-A result is called inaccurate where a wider class holds it and its errors look like that class's roundings
-(:mod:`..judging.rounding`). In a single case a structural fault may look so too. But arithmetic does not change from
-case to case: a kernel that computes in bfloat16 misses the bounds of float32 in nearly every case, so one that meets
-them in most cases does not compute in bfloat16, and what it gets wrong in the others is no matter of rounding.
 """
 
 from __future__ import annotations

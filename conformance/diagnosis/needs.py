@@ -2,9 +2,6 @@
 
 A need refers to one case, and a finding to many. So a need becomes conditions: words with a predicate on cases, the
 simplest first.
-
-A need is about one case. What a finding says is about all of its cases, so a need becomes conditions: words that are
-true or false of any case, the plainest first.
 """
 
 from __future__ import annotations

@@ -4,11 +4,6 @@ A failure that no known fault explains is described by its region: the units, ro
 that are wrong, while all others are right. Each step is judged from the state reported before it, so a region is where
 an error originates, not where it has spread. A stated region holds in all cases of a finding, in fresh cases, and in
 further cases of other sizes, which separate regions that coincide in one case.
-
-What no known fault explains is described by what is seen of it: which units, rows, steps, directions, outputs and runs
-are wrong, and that all others are right. Each step is judged from the state that was reported before it, so a place is
-where something goes wrong, not where that has spread to. What is said holds in every case of a finding, in fresh ones,
-and in further ones of other sizes, in which what only looked alike comes apart.
 """
 
 from __future__ import annotations

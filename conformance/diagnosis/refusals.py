@@ -5,12 +5,6 @@ if nothing else can be the reason: the target's message names it, or some refuse
 runs. Features that merely occur with it are not blamed. A message that lists the node's features is not searched for
 other reasons if one of these features is refused by itself. Features that were never tried apart are named together,
 unless the message names another feature of the case.
-
-A case has many things, and a refusal says of one of them that it is too much, or of several together. A thing is called
-refused where nothing else can be the reason: the target's own message names it, or some refused case has nothing else
-that never runs. What only came along with that is not accused. Nor is anything looked for behind a message that lists
-what the node has, if something of that is refused by itself. What was never tried apart is named together, unless the
-message names something else that the case has.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = la
 
 
 def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None) -> None:
-    """Append the lines of an event and, with a recorder, what the target did. Raise OSError if the disk is full."""
+    """Append the lines of an event and, with a recorder, the target's outcomes. Raise OSError if the disk is full."""
     written = list(event.lines)
     if recorder is not None and isinstance(event, (CaseJudged, SampleTried)) and event.one is not None:
         judged = isinstance(event, CaseJudged)

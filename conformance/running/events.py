@@ -1,8 +1,6 @@
 """Events of a run. Files, terminal and CI are handlers of them.
 
 ``lines`` are the lines for results.jsonl.
-
-``lines`` are those that results.jsonl gets.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _blocks(text: str, count: int) -> tuple[str, list[str]]:
 
 
 def _new_entry(members: Sequence[Result], fault: str, runtime: str) -> tuple[str, str]:
-    """Return title and text of an entry for similar failures, with a comment on what is known of them.
+    """Return title and text of an entry for similar failures, with a comment on their cause.
 
     fault
         The fault that explains all of them, alone or with others; empty if none does.

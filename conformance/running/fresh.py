@@ -2,9 +2,6 @@
 
 A worker runs hundreds of cases, and each case has the same neighbours in every run. So a few cases run again in a
 process of their own, in the opposite order and with other bytes in unwritten memory. All bits must be the same.
-
-A worker lives for hundreds of cases, and each has the same neighbours in every run. So a few cases run again in a
-process of their own, in the opposite order and with other bytes in unwritten memory. All bits must be the same.
 """
 
 from __future__ import annotations

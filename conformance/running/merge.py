@@ -2,9 +2,6 @@
 
 Results are not changed; findings, grades and counts are computed from all of them. Runs of different plans are refused.
 Missing cases can be run in the merged folder, with --resume.
-
-Results are not changed; findings, grades and counts are computed from all of them. Runs of another plan are refused.
-Missing cases can be run in the merged folder, with --resume.
 """
 
 from __future__ import annotations
