@@ -32,7 +32,7 @@ def conclude(
     listed
         The target's list of known failures.
     told
-        Its findings from experiments, if there are any; else they are derived from the results.
+        Its findings so far (default: derived from the results).
     left_out
         Reason why no random cases followed.
     """
