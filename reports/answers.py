@@ -45,7 +45,7 @@ class TargetSummary(Struct, frozen=True):
     @property
     def lacks(self) -> list[tuple[str, Finding | None]]:
         """Unsupported features, each with the finding that explains it."""
-        return [(k.what, None if k.problem is None else self.findings[k.problem]) for k in self.summary.lacks]
+        return [(k.text, None if k.problem is None else self.findings[k.problem]) for k in self.summary.lacks]
 
     @property
     def failures(self) -> list[tuple[FailureGroup, Finding]]:

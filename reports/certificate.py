@@ -179,11 +179,11 @@ def _declined(row: RowRecord) -> bool:
     return not set(row.verdicts) - {"unsupported", "fallback"}
 
 
-def _lines(rows: Iterable[RowRecord], told: Callable[[RowRecord], str]) -> tuple[Line, ...]:
+def _lines(rows: Iterable[RowRecord], text_of: Callable[[RowRecord], str]) -> tuple[Line, ...]:
     """Return rows with the same text as one line each, the highest level first."""
     grouped: dict[tuple[str, str], list[RowRecord]] = {}
     for row in rows:
-        grouped.setdefault((row.level, told(row)), []).append(row)
+        grouped.setdefault((row.level, text_of(row)), []).append(row)
     ordered = sorted(grouped.items(), key=lambda each: -_height(each[1][0]))
     return tuple(Line(level, tuple(_named(members)), text) for (level, text), members in ordered)
 

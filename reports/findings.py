@@ -244,7 +244,9 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[F
 
 def _asks_for_a_fault(result: Result) -> bool:
     """Return whether a fault may explain a result's values. An inaccurate result has its wider class instead."""
-    return word(result.verdict.value).told and (result.verdict is not Verdict.INACCURATE or bool(result.diagnosis))
+    return word(result.verdict.value).has_numbers and (
+        result.verdict is not Verdict.INACCURATE or bool(result.diagnosis)
+    )
 
 
 def _nameless(verdict: str, expected: bool) -> Record:

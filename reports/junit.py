@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from ..conformance.judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
-from ..conformance.judging.vocabulary import outcome_told
+from ..conformance.judging.vocabulary import outcome_text
 from ..conformance.results.result import Result
 from .text import printable
 
@@ -47,7 +47,7 @@ def _case(result: Result, required: bool) -> TestCase:
 
 def _outcome(result: Result, required: bool) -> Failure | Skipped | Error | None:
     verdict = result.verdict.value
-    message = _clean(" ".join(f"{outcome_told(verdict, result.reason or '')}: {result.message}".rstrip(": ").split()))
+    message = _clean(" ".join(f"{outcome_text(verdict, result.reason or '')}: {result.message}".rstrip(": ").split()))
     if result.failing and result.expected:
         return Skipped(_clean(f"known failure, {message}; {result.why}"), verdict)
     if result.failing or required:

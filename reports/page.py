@@ -70,7 +70,7 @@ def render(
         several=len(subjects) > 1,
         pages=paged(findings),
         comparison=_comparison(runs, subjects, findings),
-        told=targets,
+        summaries=targets,
         chosen=bool(targets) and all(target.summary.chosen for target in targets.values()),
         runs=[_about_run(run) for run in runs],
         subjects=subjects,

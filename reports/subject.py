@@ -174,7 +174,7 @@ class Subject:
     @property
     def diagnosed(self) -> str:
         """A sentence on the failures with values that known faults explain; empty without such failures."""
-        failing = [result for result in self.results if word(result.verdict.value).told]
+        failing = [result for result in self.results if word(result.verdict.value).has_numbers]
         if not failing:
             return ""
         ids = {name for result in failing for name in result.diagnosis}
@@ -187,7 +187,7 @@ class Subject:
         start = f"{faults} {explained:,} of the" if explained else "No known fault explains the"
         rest = "; ".join(f"{undiagnosed[cause]:,} {cause}" for cause in _WITHOUT_FAULT if undiagnosed[cause])
         without_fault = (
-            f for f in self.info["findings"] if not (f["fault"] or f["expected"]) and word(f["verdict"]).told
+            f for f in self.info["findings"] if not (f["fault"] or f["expected"]) and word(f["verdict"]).has_numbers
         )
         searched = all(f.get("searched", True) for f in without_fault if f["verdict"] != Verdict.INACCURATE.value)
         return f"{start} {results}; {rest}.{'' if searched else ' Not all known faults were tried.'}"

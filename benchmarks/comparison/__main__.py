@@ -20,7 +20,7 @@ from pathlib import Path
 from .comparing import compare, shown
 from .recording import record
 from .steps import PROVEN, Step, steps
-from .varying import told
+from .varying import variations
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -50,7 +50,7 @@ def main(given: Sequence[str] | None = None) -> int:
     commands.add_parser("steps", help="list the steps")
     options = parser.parse_args(given)
     if options.varying:
-        print(told())
+        print(variations())
         return 0
     if options.command == "compare":
         differences = compare(options.before, options.after, options.only, options.files)

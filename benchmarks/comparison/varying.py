@@ -73,7 +73,7 @@ def settled(text: str, places: Mapping[str, str]) -> str:
     return text
 
 
-def told() -> str:
+def variations() -> str:
     """Return the table of known variations, as Markdown."""
     lines = ["| files | fields | why it varies |", "| --- | --- | --- |"]
     lines += [f"| `{entry.files}` | `{entry.fields}` | {entry.reason} |" for entry in VARYING]

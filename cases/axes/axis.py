@@ -228,7 +228,7 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
         value = getattr(spec, self.name)
         return "" if value == default_of(spec, self.name) else self.marked.format(value)
 
-    def told(self, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+    def conditions_for(self, value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
         """Return the conditions for a value; `instead` are the values that were tried in its place."""
         return self.conditions(value, instead) if callable(self.conditions) else self.conditions.get(value, ())
 

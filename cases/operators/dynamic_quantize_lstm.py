@@ -61,8 +61,8 @@ def _fill_levels(spec: Any, draft: TensorDraft) -> None:
         draft.X[...] = (levels / 64).reshape(draft.X.shape)
 
 
-def _ranks(o: Observed, what: str) -> list[int]:
-    return [o.inputs[f"{name}_{what}"].ndim for name in "WR"]
+def _ranks(o: Observed, suffix: str) -> list[int]:
+    return [o.inputs[f"{name}_{suffix}"].ndim for name in "WR"]
 
 
 def _of_type(kind: str) -> Feature:

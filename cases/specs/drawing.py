@@ -78,14 +78,14 @@ def listed(name: str, values: str | Collection[str]) -> list[str]:
     return list(values)
 
 
-def known_among(operator: OperatorVersion, what: str, given: Collection[Any], known: Sequence[Any]) -> list[Any]:
+def known_among(operator: OperatorVersion, noun: str, given: Collection[Any], known: Sequence[Any]) -> list[Any]:
     """Return the given values in the order of the known ones. Raise ValueError for an unknown value, or if there is
     none."""
     for value in given:
         if value not in known:
-            raise ValueError(not_among(operator, what, value, known))
+            raise ValueError(not_among(operator, noun, value, known))
     if not given:
-        raise ValueError(f"{operator.name}: no {what} is left; give at least one of {', '.join(map(str, known))}")
+        raise ValueError(f"{operator.name}: no {noun} is left; give at least one of {', '.join(map(str, known))}")
     return [value for value in known if value in given]
 
 
@@ -185,11 +185,11 @@ def _require_known(
             raise ValueError(not_among(operator, name, value, choices[name], space[name]))
 
 
-def not_among(operator: OperatorVersion, what: str, value: Any, known: Sequence[Any], axis: Axis | None = None) -> str:
+def not_among(operator: OperatorVersion, noun: str, value: Any, known: Sequence[Any], axis: Axis | None = None) -> str:
     """Return a message with the possible values."""
     shown = ", ".join(repr(v) for v in dict.fromkeys(known))
     others = f", and {axis.others}" if axis is not None and axis.others else ""
-    return f"{operator.name} has no {what} {value!r}; there are {shown}{others}"
+    return f"{operator.name} has no {noun} {value!r}; there are {shown}{others}"
 
 
 def _narrowed(plan: _Plan) -> _Plan:

@@ -1,8 +1,8 @@
 """JSON from other programs into typed records, and records into JSON.
 
 msgspec reads it. RFC 8259 leaves open how deep values nest and how large numbers are, so both are bounded here, and NaN
-and infinity are refused in both directions. Python's json reads what msgspec refuses: half of a surrogate pair, which a
-runtime may print, is legal JSON.
+and infinity are refused in both directions. Python's json reads half of a surrogate pair, which
+msgspec refuses: it is legal JSON, and a runtime may print it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def decode(text: str | bytes, kind: type[T]) -> T:
 
 
 def typed(value: object, kind: type[T]) -> T:
-    """Return a record of type `kind` from what :func:`parse` returned. Raise MalformedJson, which names the key."""
+    """Return a value of :func:`parse` as a record of type `kind`. Raise MalformedJson, which names the key."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -50,8 +50,8 @@ def typed(value: object, kind: type[T]) -> T:
 
 
 def parse(text: str | bytes) -> Any:
-    """Return the value of a text. Raise MalformedJson for what is no JSON, for a key that stands twice, for deep
-    nesting, and for numbers that are not finite or integers of more than 64 bits."""
+    """Return the value of a text. Raise MalformedJson for invalid JSON, a key that occurs twice, deep nesting, numbers
+    that are not finite, and integers of more than 64 bits."""
     try:
         value = _DECODER.decode(text if isinstance(text, str) else text.decode("utf-8"))
     except MalformedJson:

@@ -156,7 +156,7 @@ def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) 
         placement=placement_of(provider, wrapped, replay.outcomes),
         challenge=ChallengeRecord(nonce=nonce, cases=len(nonce_cases)),
         fresh_process=len(replay.repeated),
-        declined=tuple(lack.what for lack in summary_of(replay.results, findings).lacks),
+        declined=tuple(lack.text for lack in summary_of(replay.results, findings).lacks),
         reported=tuple(reported_in(replay)),
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,

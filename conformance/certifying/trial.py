@@ -110,7 +110,7 @@ def _contradictions(replay: Replay) -> Iterator[str]:
 
 
 _REFUSED = "refused"  # a forbidden model was refused, as required
-_TOLD = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
+_BY_EVENTS = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
 
 
 def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
@@ -124,7 +124,7 @@ def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
         ),
         "that the outputs of a fresh process came from one": len(replay.repeated),
         "that what was declined, crashed or took too long returned nothing wrong": sum(
-            result.verdict in _TOLD or result.reason == _REFUSED for result in replay.results
+            result.verdict in _BY_EVENTS or result.reason == _REFUSED for result in replay.results
         ),
     }
     return (ReportedRecord(what=fact, cases=cases) for fact, cases in counts.items() if cases)

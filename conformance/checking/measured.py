@@ -15,7 +15,7 @@ from ...cases.specs.features import GROUPS, groups_with
 from ...reference import fault_named
 from ...reference.errors import UserError
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
-from ..judging.vocabulary import NO_FAILURE, outcome_told
+from ..judging.vocabulary import NO_FAILURE, outcome_text
 from ..probes.probe import worded
 from ..results.expected.entries import Entry, applying, shipped_for
 from ..results.expected.version_range import in_numbers
@@ -109,7 +109,7 @@ def _unexplained(target: MeasuredTarget, node: SampleNode) -> Iterator[Broken]:
     tried = [r for r in like if r.verdict not in UNTRIED | {Verdict.NOT_TRIED}]
     failed = [r for r in tried if r.verdict in FAILING or r.verdict in DECLINED]
     if failed:
-        counts = Counter(outcome_told(r.verdict.value, r.reason or "") for r in failed)
+        counts = Counter(outcome_text(r.verdict.value, r.reason or "") for r in failed)
         smallest = min(failed, key=lambda result: (len(result.case), result.case))
         verdicts = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
         of = f"of {len(tried)} recorded cases configured like this node"

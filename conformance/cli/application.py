@@ -45,11 +45,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "site": ("report", "Write a static site: which runtime computes what rightly, and since which release."),
     "certify": (
         "certify",
-        "Make a package that certifies what a runtime does, for anybody to verify without the hardware.",
+        "Make a certification package of a runtime, which anybody can verify without the hardware.",
     ),
     "verify": (
         "certify",
-        "Verify a certification package: recompute all that it claims from what the target returned.",
+        "Verify a certification package: recompute its claims from the recorded outputs.",
     ),
     "targets": ("targets", "List the targets, and what installs those that are missing."),
 }
@@ -95,7 +95,7 @@ class Command(typer.core.TyperCommand):
 
 
 def _theirs(error: Exception) -> bool:
-    """Tell whether an exception was raised in, or below, the code of an operator of another distribution."""
+    """Return whether an exception was raised in, or below, the code of an operator of another distribution."""
     from ...cases.specs.family import family_of
     from ...reference import OPERATORS
     from ...reference.operators.internal_error import packages_of

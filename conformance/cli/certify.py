@@ -54,9 +54,9 @@ def certify(
         Path | None, typer.Option("--key", metavar="FILE", help="Sign with this ed25519 key, as PEM.")
     ] = None,
 ) -> NoReturn:
-    """Make a package that certifies what a runtime does, for anybody to verify without the hardware.
+    """Make a certification package of a runtime, which anybody can verify without the hardware.
 
-    docs/certification.md says what the levels mean.
+    docs/certification.md explains the levels.
 
     Exit code 0: something is certified; 1: nothing is, and the package says why; 2: bad arguments, or a run that
     cannot be packed.
@@ -113,7 +113,7 @@ def _one_run(runs: Sequence[Path], merged: Path) -> Path:
 
 
 def _require_borne_out(again: Replay) -> None:
-    """Raise RecordError where a run says other things than what it has recorded."""
+    """Raise RecordError if the results of a run contradict its record."""
     for flaw in again.flaws:
         raise RecordError(f"{again.folder}: {flaw}")
     for result in again.results:
@@ -127,7 +127,7 @@ def _require_borne_out(again: Replay) -> None:
 
 
 def _summary(content: bytes) -> StatementRecord:
-    """Say what a package states."""
+    """Print the statement of a package."""
     from ..border.strict_json import decode
 
     statement = decode(content, AttestationRecord).predicate
@@ -175,9 +175,9 @@ def verify_package(
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the pages of a confirmed package.")
     ] = None,
 ) -> NoReturn:
-    """Verify a certification package: recompute all that it claims from what the target returned.
+    """Verify a certification package: recompute its claims from the recorded outputs.
 
-    Needs no hardware and no runtime but what onnxspec installs. docs/certification.md says what can be concluded.
+    Needs neither the hardware nor another runtime. docs/certification.md says what a verified package proves.
 
     Exit code 0: every claim that can be recomputed is confirmed; 1: something differs; 2: it is no package, or one that
     must not be unpacked.
@@ -204,7 +204,7 @@ def verify_package(
 
 
 def _tell(verification: Verification) -> None:
-    """Say what was found, check by check."""
+    """Print the result of each check."""
     statement = verification.statement
     for number, waiver in enumerate(statement.waivers, 1):
         say(f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}")

@@ -106,7 +106,7 @@ def _show(checked: Checked) -> None:
 
 
 def _compared(checked: Checked) -> bool:
-    """Tell whether every node was compared with runs, without a finding."""
+    """Return whether every node was compared with runs, without a finding."""
     measured = f"model.{MEASURED}"
     told = {problem.rule for problem in checked.problems} | {unchecked.rule for unchecked in checked.unchecked}
     broken = any(problem.level is Level.ERROR for problem in checked.problems)

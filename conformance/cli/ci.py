@@ -23,7 +23,7 @@ SUMMARY = "summary.md"
 
 @dataclass(frozen=True)
 class Output:
-    """What a run prints, and the file that it writes beside its folder."""
+    """Output of a run: terminal, and the file beside its folder."""
 
     junit: Path | None = None
     json: bool = False
@@ -39,7 +39,7 @@ class Output:
 
     @property
     def silent(self) -> bool:
-        """Tell whether progress is hidden."""
+        """Whether progress is hidden."""
         return self.json or self.quiet
 
 
@@ -77,7 +77,7 @@ def as_json(run: Run, page: Path) -> str:
                 "conforming": summary.conforming,
                 "since": summary.comparison,
                 "supports": list(summary.supports),
-                "lacks": [lack.what for lack in summary.lacks],
+                "lacks": [lack.text for lack in summary.lacks],
                 "hits": [
                     {"text": hit.text, "known": hit.known, "cases": hit.cases, "where": hit.where}
                     for hit in summary.groups
@@ -104,7 +104,7 @@ def as_json(run: Run, page: Path) -> str:
 
 
 def on_github() -> bool:
-    """Tell whether a GitHub workflow runs this."""
+    """Return whether a GitHub workflow runs this."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 

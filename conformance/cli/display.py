@@ -177,7 +177,7 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
 
 
 def _is_news(target: TargetRun, run: Run) -> bool:
-    """Tell whether something about a target is not known already."""
+    """Return whether something about a target is not known already."""
     missing = target.missing(run.plan.require)
     missing = missing or target.special(run.plan.require_special)
     return bool(

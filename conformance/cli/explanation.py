@@ -104,9 +104,9 @@ def _explained(diagnosis: Single) -> Iterator[Text]:
         summary = fault.summary if fault is not None else ""
         lead = "explained by  " if diagnosis.certain else "consistent with  "
         yield Text.assemble((lead, "dim"), (id, "bold"), f": {summary}" if summary else "")
-    if diagnosis.foretold:
+    if diagnosis.predicted:
         yield Text(
-            f"  This explanation also predicted {diagnosis.foretold} new cases correctly, of other sizes and numbers.",
+            f"  This explanation also predicted {diagnosis.predicted} new cases correctly, of other sizes and numbers.",
             style="dim",
         )
     elif diagnosis.faults and not diagnosis.certain:

@@ -129,7 +129,7 @@ def _declined(nodes: Sequence[NodeCase], run: TargetRun) -> list[NodeCase]:
 
 
 def _right_alone(node: NodeCase, nodes: Sequence[NodeCase], run: TargetRun) -> bool:
-    """Tell whether every member of a group of nodes passes alone."""
+    """Return whether every member of a group of nodes passes alone."""
     passed = {result.case for result in run.results if result.verdict is Verdict.PASS}
     return bool(node.members) and {*node.members} <= {alone.node for alone in nodes if alone.case in passed}
 
@@ -160,7 +160,7 @@ def _lasting(nodes: Sequence[NodeCase], run: TargetRun) -> Iterator[str]:
 
 
 def _helping(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield what is known of a wrong or declined result, and what to change in the model."""
+    """Yield the cause of a wrong or declined result, and the remedy in the model."""
     finding = next((finding for finding in findings if result.case in finding["cases"]), None)
     if finding is None or not (result.failing or result.verdict in DECLINED):
         return

@@ -36,7 +36,7 @@ _GONE = (errno.EPIPE, errno.EIO, errno.EINVAL)  # a pipe without a reader, a clo
 
 
 def drop(stream: TextIO) -> None:
-    """Discard what a stream holds or gets, because the interpreter would fail on it at exit."""
+    """Discard the buffered and future output of a stream, because the interpreter would fail on it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -118,7 +118,7 @@ class Cause:
 
     finding
         The finding that was examined; its cases are those with this cause.
-    what, fault, foretold
+    what, fault, predicted
         As in a finding.
     searched
         Whether all faults were tried on the smallest case.
@@ -134,7 +134,7 @@ class Cause:
     shrunk: Shrunk
     what: str
     fault: str = ""
-    foretold: int = 0
+    predicted: int = 0
     searched: bool = False
     refuted: bool = False
     passing: tuple[SpecProbe, ...] = ()
@@ -178,7 +178,7 @@ def causes_of(finding: Finding, context: DiagnosisContext, budget: Budget) -> It
             yield cause
             return
         yield replace(cause, finding=alone([results[c] for c in members], context.results, context.probes))
-        if cause.foretold:
+        if cause.predicted:
             return
         others = [results[case] for case in finding["cases"] if case not in set(members)]
         finding = alone(others, context.results, context.probes)
@@ -240,7 +240,7 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     shown = {fields[one.probe.id] for one in failing if _explains(fault, matcher.known, context, one)}
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
     what = fault.summary.rstrip(".")
-    return replace(cause, shrunk=shrunk, what=what, fault=fault.id, foretold=confirmation.cases)
+    return replace(cause, shrunk=shrunk, what=what, fault=fault.id, predicted=confirmation.cases)
 
 
 def _explains(

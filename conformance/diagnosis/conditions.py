@@ -11,7 +11,7 @@ from ...reference import FORMATS, Fault, operator_names
 from ...reference.operators.margin import shows
 from ..probes.probe import Probe, worded
 
-__all__ = ["condition_of", "message_kind", "telling_of", "told", "would_show"]
+__all__ = ["condition_of", "condition_text", "distinguishing_traits", "message_kind", "would_show"]
 
 Traits = frozenset[str]
 
@@ -34,15 +34,15 @@ def would_show(fault: Fault, probe: Probe) -> bool:
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:
     """Return, in words, the features that all failing cases have and no passing one has. Return an empty string if
     there are none, or no passing cases."""
-    return told(telling_of(failing, others, pairs))
+    return condition_text(distinguishing_traits(failing, others, pairs))
 
 
-def told(traits: Iterable[str]) -> str:
+def condition_text(traits: Iterable[str]) -> str:
     """Return the words for a condition."""
     return " and ".join(map(worded, traits))
 
 
-def telling_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> tuple[str, ...]:
+def distinguishing_traits(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> tuple[str, ...]:
     """Return the traits that all failing cases have and no passing case has together.
 
     One trait is looked for first, then two together unless `pairs` are not wanted.

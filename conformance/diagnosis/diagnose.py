@@ -49,7 +49,7 @@ def with_causes(
     causes: list[Cause] = []
     asked: set[tuple[str, ...]] = set()
     for _ in range(_MOST):
-        confirmed = tuple(sorted({cause.fault for cause in causes if cause.foretold}))
+        confirmed = tuple(sorted({cause.fault for cause in causes if cause.predicted}))
         left = [f for f in findings if is_open(f, context.probes) and _key(f, confirmed) not in asked]
         if not left or budget.left <= 0:
             break
@@ -59,7 +59,7 @@ def with_causes(
         # Twice an equal share, because most findings use less than theirs.
         new = _guarded_causes(finding, context, budget.part(min(1.0, 2 / len(left))))
         causes += new
-        if any(cause.foretold or cause.refuted for cause in new):
+        if any(cause.predicted or cause.refuted for cause in new):
             context = context.amended(_assigned(causes, context))
             findings = findings_of(context.results, dict(context.probes))
     context = context.amended(_withdrawn(causes, context, {key[0] for key in asked}))
@@ -115,7 +115,7 @@ def _assigned(causes: Sequence[Cause], context: DiagnosisContext) -> dict[str, R
 
 def _confirmed_and_refuted(causes: Iterable[Cause]) -> tuple[list[Fault], set[str], set[str]]:
     """Return the confirmed faults, their ids, and the ids of refuted faults."""
-    ids = dict.fromkeys(cause.fault for cause in causes if cause.foretold)
+    ids = dict.fromkeys(cause.fault for cause in causes if cause.predicted)
     confirmed = [d for d in map(fault_named, ids) if d is not None]
     return confirmed, {*ids}, {cause.finding["fault"] for cause in causes if cause.refuted} - {*ids}
 
@@ -156,20 +156,20 @@ class Single:
 
     faults
         Ids of the faults that explain it together.
-    foretold
+    predicted
         Number of fresh cases, of other sizes and numbers, that each fault predicted.
     accepts
         Whether the fault is the acceptance of a forbidden model, for which one case is proof.
     """
 
     faults: tuple[str, ...] = ()
-    foretold: int = 0
+    predicted: int = 0
     accepts: bool = False
 
     @property
     def certain(self) -> bool:
         """Whether the explanation is confirmed; otherwise it rests on one case."""
-        return self.accepts or self.foretold > 0
+        return self.accepts or self.predicted > 0
 
 
 def diagnosed(

@@ -36,7 +36,7 @@ from ..results.result import Result
 from ..results.signed_errors import biases, digits_text
 from ..results.support import refused_words
 from ..text import listed
-from .conditions import condition_of, message_kind, telling_of, told, would_show
+from .conditions import condition_of, condition_text, distinguishing_traits, message_kind, would_show
 from .refusals import refusals
 
 __all__ = [
@@ -251,11 +251,11 @@ def _fault(
         exercising = exercising_of(fault, ops, passing, probes)
         others = [probe.traits for probe in exercising if would_show(fault, probe)]
         failing = [probes[r.case].traits for r in members]
-        telling = telling_of(failing, others)
+        telling = distinguishing_traits(failing, others)
         # Only few cases were compared. The condition is dropped if a passing case meets it and should show the fault.
         matching = (probe for probe in unharmed if telling and set(telling) <= probe.traits)
         if not any(would_show(fault, probe) for probe in matching):
-            conditions = told(telling)
+            conditions = condition_text(telling)
     summary = fault.summary.rstrip(".") if fault is not None else id
     return _entry(
         summary,

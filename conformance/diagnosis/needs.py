@@ -96,7 +96,7 @@ def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] 
         Further sizes of cases that meet all other conditions.
     """
     name, value = need.field, need.value
-    conditions: tuple[Condition, ...] = () if need.axis is None else need.axis.told(value, need.instead)
+    conditions: tuple[Condition, ...] = () if need.axis is None else need.axis.conditions_for(value, need.instead)
     if conditions:
         return conditions
     if name in SIZES:

@@ -32,20 +32,20 @@ def by_fault(causes: Sequence[Cause], findings: Sequence[Finding]) -> tuple[dict
         if name and (name not in named or _rank(cause, name) < _rank(named[name], name)):
             named[name] = cause
         # A refuted or withdrawn fault no longer explains its cases.
-        if not name and not cause.refuted and (cause.foretold or not cause.finding["fault"]):
+        if not name and not cause.refuted and (cause.predicted or not cause.finding["fault"]):
             left.append(cause)
     return named, left
 
 
 def _rank(cause: Cause, name: str) -> tuple[bool, int, bool, tuple[float, int]]:
     """Return the sort key of a cause of a fault: confirmed ones come first, then small ones."""
-    return name != cause.fault, -cause.foretold, not cause.said, cause.shrunk.one.probe.size
+    return name != cause.fault, -cause.predicted, not cause.said, cause.shrunk.one.probe.size
 
 
 def beside_others(cause: Cause, context: DiagnosisContext) -> Cause:
     """Return a cause whose title says that its fault occurs beside others, if none of its cases is a result of the run.
     Then the fault is confirmed on the smallest and on fresh cases, and the run's cases show other faults too."""
-    if not cause.foretold or all(context.kept.get(case) is None for case in cause.finding["cases"]):
+    if not cause.predicted or all(context.kept.get(case) is None for case in cause.finding["cases"]):
         return cause
     return replace(cause, what=words_beside_others(cause.what))
 
@@ -125,9 +125,9 @@ def _place(finding: Finding, cause: Cause, context: DiagnosisContext) -> str:
 def _named(finding: Finding, cause: Cause) -> dict[str, Any]:
     """Return the keys of a finding that depend on the fault of its cause."""
     if finding["fault"] and finding["fault"] == cause.fault:
-        return {"foretold": cause.foretold}
-    keys = {"fault": cause.fault, "what": cause.what, "foretold": cause.foretold}
-    return keys if cause.foretold or not finding["fault"] else {}
+        return {"foretold": cause.predicted}
+    keys = {"fault": cause.fault, "what": cause.what, "foretold": cause.predicted}
+    return keys if cause.predicted or not finding["fault"] else {}
 
 
 def _stated(finding: Finding, cause: Cause, context: DiagnosisContext) -> Stated:

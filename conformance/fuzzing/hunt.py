@@ -65,7 +65,7 @@ class Discovery:
         The case that showed it.
     known
         Whether the database had it.
-    foretold
+    predicted
         Number of fresh cases in which the diagnosis, one fault, predicted the target's result. With 0 the diagnosis is
         only consistent with the case.
     """
@@ -76,7 +76,7 @@ class Discovery:
     drawn: Any
     known: bool
     complete: bool
-    foretold: int = 0
+    predicted: int = 0
 
     @property
     def spec(self) -> Any:
@@ -89,7 +89,7 @@ class Discovery:
         judgement = self.one.judgement
         reason = f" ({judgement.reason})" if judgement.reason else ""
         description = "; ".join(faults)
-        if description and not self.foretold:
+        if description and not self.predicted:
             description = f"{judgement.verdict.value}{reason}, {consistent(description)}"
         description = description or f"{judgement.verdict.value}{reason}"
         conditions = [w for w in needs_in_words(self.needs) if w.casefold() not in description.casefold()]
@@ -250,13 +250,13 @@ class Hunt:
         named = faults and one.judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE, Verdict.MALFORMED)
         # A fault that predicted fresh cases is the cause, even where the conditions are not met.
         met = all(need.met(spec) for need in failure.needs if need.field != "seed")
-        if not met and not (named and failure.foretold):
+        if not met and not (named and failure.predicted):
             return False
         return self._explain(faults, one) if named else alike(failure.one)(one)
 
     def _several(self, one: CaseRun, spec: Any) -> bool:
         """Return whether faults that were found before together explain a failing case."""
-        ids = dict.fromkeys(id for f in self.failures if f.spec.op == spec.op and f.foretold for id in f.diagnosis)
+        ids = dict.fromkeys(id for f in self.failures if f.spec.op == spec.op and f.predicted for id in f.diagnosis)
         faults = [m for m in map(fault_named, ids) if isinstance(m, Fault) and m.applies(spec.op, spec.version)]
         if len(faults) < 2 or spec.illegal or one.judgement.verdict is not Verdict.WRONG:
             return False
@@ -281,7 +281,7 @@ class Hunt:
                 shrunk = shrink(self.process, one, alike(one), self.target.accuracy, budget)
                 failure = replace(failure, one=shrunk.one, needs=shrunk.needs, complete=shrunk.complete)
             diagnosis, cases = self._named(shrunk, deadline)
-            failure = replace(failure, diagnosis=diagnosis, foretold=cases)
+            failure = replace(failure, diagnosis=diagnosis, predicted=cases)
         except (TargetUnavailable, OSError):
             raise
         except Exception as error:  # as above: it only affects the smallest case, or the name, of this failure
@@ -307,7 +307,7 @@ class Hunt:
         # Two cases may shrink to the same case, or have one cause that was hidden by another at first.
         if not any(failure.spec == other.spec or _same_cause(failure, other) for other in self.failures):
             self.failures.append(failure)
-        if failure.foretold:
+        if failure.predicted:
             self._settle()
 
     def _settle(self) -> None:
@@ -323,7 +323,7 @@ def _until(deadline: float, seconds: float) -> float:
 
 def _same_cause(failure: Discovery, other: Discovery) -> bool:
     """Return whether two failures, in one operator and type, share a diagnosis that was confirmed for both."""
-    named = failure.diagnosis == other.diagnosis and failure.foretold and other.foretold
+    named = failure.diagnosis == other.diagnosis and failure.predicted and other.predicted
     return bool(named and (failure.spec.op, failure.spec.type) == (other.spec.op, other.spec.type))
 
 

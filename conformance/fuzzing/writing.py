@@ -76,9 +76,9 @@ def bug_report(failure: Discovery, hunt: Hunt, description: dict[str, Any], plac
         instead = ", ".join(map(str, need.instead))
         lines.append(f"- It takes {need.field} = {need.value}: with {instead} it is gone (tried on the runtime).")
     faults = [m for m in map(fault_named, failure.diagnosis) if m is not None]
-    foretold = f" (that foretold {failure.foretold} fresh cases)" if failure.foretold else ""
-    relation = "those of" if foretold else "consistent with"
-    lines += [f"- The numbers are {relation} a kernel that {_small(m.summary).rstrip('.')}{foretold}." for m in faults]
+    predicted = f" (that predicted {failure.predicted} fresh cases)" if failure.predicted else ""
+    relation = "those of" if predicted else "consistent with"
+    lines += [f"- The numbers are {relation} a kernel that {_small(m.summary).rstrip('.')}{predicted}." for m in faults]
     if failure.needs or faults:
         lines.append("")
     lines += ["```", node_text(prepared), "```", ""]

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from .judgement import DECLINED, EXCEPTION, FAILING, UNTRIED, Verdict
 
 __all__ = ["DECLINES", "FAILS", "FLAGS", "NO_FAILURE", "RIGHT", "STATES", "STATUS_WORDS", "UNKNOWN", "VERDICTS"]
-__all__ += ["Word", "happening", "outcome_told", "rank", "short_title", "word"]
+__all__ += ["Word", "happening", "outcome_text", "rank", "short_title", "word"]
 
 
 @dataclass(frozen=True)
 class Word:
     """The text of one verdict.
 
-    told
+    has_numbers
         Whether such a result holds numbers, so that a fault may explain it.
     happens
         A description by reason; the empty reason stands for every other.
@@ -28,7 +28,7 @@ class Word:
 
     verdict: str
     meaning: str
-    told: bool = False
+    has_numbers: bool = False
     happens: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -202,7 +202,7 @@ def happening(verdict: str, reason: str) -> str:
     return happens.get(reason) or happens.get("", "")
 
 
-def outcome_told(verdict: str, reason: str) -> str:
+def outcome_text(verdict: str, reason: str) -> str:
     """Return an outcome as text: ``wrong (Wrong values)``."""
     happens = happening(verdict, reason)
     return f"{verdict} ({happens})" if happens else verdict

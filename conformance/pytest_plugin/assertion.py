@@ -206,7 +206,7 @@ def _how_to_repeat(subject: Subject | None, key: str, target: str) -> str:
 
 
 def _is_case(subject: Any) -> bool:
-    """Tell whether a subject names a case, and is not the path of a model."""
+    """Return whether a subject names a case, and is not the path of a model."""
     if isinstance(subject, os.PathLike):
         return os.path.isdir(subject)
     return isinstance(subject, str) and not subject.endswith(".onnx")

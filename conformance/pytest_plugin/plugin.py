@@ -130,10 +130,10 @@ class _Session:
 
     @property
     def _idle(self) -> set[str]:
-        """Targets that refused everything, as a broken backend does."""
+        """Targets that declined every case, as a broken backend does."""
         return self._declining - self._judged
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Skips alone are no success."""
+        """Fail a session in which a target declined every case: skips alone are no success."""
         if exitstatus == pytest.ExitCode.OK and self._idle:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -77,7 +77,7 @@ class Session:
             yield judged
 
     def still_fails(self, entry: Entry, probes: Iterable[Probe]) -> bool:
-        """Tell whether something fails as an entry expects, or nothing that it covers could be tried.
+        """Return whether something fails as an entry expects, or nothing that it covers could be tried.
 
         probes
             All that the entry covers. Those that have not run do, as far as needed.

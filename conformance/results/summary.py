@@ -115,7 +115,7 @@ class Summary:
     @property
     def lacking(self) -> str:
         """The unsupported features, in a line; empty where there are none."""
-        return ", ".join(lack.what for lack in self.lacks)
+        return ", ".join(lack.text for lack in self.lacks)
 
 
 def summary_of(
@@ -312,9 +312,6 @@ _INACCURATE = "inaccurate (no better than "
 
 def in_words(title: str, verdict: str, reason: str) -> str:
     """Return a finding's title for people: ``wrong (value) with clip`` is ``Wrong values with clip``."""
-    # The page of the finding has the fault's id, and the number of fresh cases that it predicted.
-    title = re.sub(r" \([\w.-]+, which foretold \d+ fresh cases\)", "", title)
-    title = re.sub(r", consistent with [\w.-]+: ", ", as if this were done: ", title)
     without_class = title.removeprefix(_INACCURATE)
     if without_class != title:
         wider, _, rest = without_class.partition(")")

@@ -19,7 +19,7 @@ _SAYS_NOTHING = frozenset({*UNTRIED, Verdict.NOT_TRIED, Verdict.CRASHED, Verdict
 class Lack(Struct, frozen=True):
     """An unsupported feature; ``problem`` is the index of its finding, None without one."""
 
-    what: str
+    text: str
     problem: int | None
 
 

@@ -24,14 +24,14 @@ def conclude(
     target: TargetRun,
     listed: Iterable[Entry] = (),
     *,
-    told: Sequence[Finding] | None = None,
+    findings: Sequence[Finding] | None = None,
     left_out: str = "",
 ) -> None:
     """Set findings, stale entries and filling of a target from its results.
 
     listed
         The target's list of known failures.
-    told
+    findings
         Its findings so far (default: derived from the results).
     left_out
         Reason why no random cases followed.
@@ -39,8 +39,8 @@ def conclude(
     probes = {probe.id: probe for probe in run.plan.probes_of(target.target)}
     target.stale = no_longer_needed(run.plan, listed, target)
     with target.guarded("findings"):
-        findings = findings_of(target.results, probes) if told is None else told
-        target.findings = final_findings(findings, target.results)
+        findings_so_far = findings_of(target.results, probes) if findings is None else findings
+        target.findings = final_findings(findings_so_far, target.results)
         confirmed = {finding["fault"] for finding in target.findings if finding["foretold"]}
         entries = applying(listed, target.description)
         target.unlisted = [

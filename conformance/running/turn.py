@@ -84,7 +84,7 @@ class Turn:
         if self._plan.shrinks and run.findings and not run.unavailable:
             yield from self._experiments()
         left_out = "" if self._plan.fills else NOT_ASKED
-        conclude(self._whole, run, self._listed, told=run.findings, left_out=left_out)
+        conclude(self._whole, run, self._listed, findings=run.findings, left_out=left_out)
         if self._whole.writes_evidence and not run.unavailable:
             self._write_evidence()
         run.seconds += time.monotonic() - self._clock

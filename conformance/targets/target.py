@@ -6,18 +6,18 @@ Names are ``onnxruntime``, ``onnxruntime:NAMEExecutionProvider``, ``onnx-referen
     [migraphx]
     adapter = "onnxruntime"                     # or onnx-reference, backend, external, or a path ending in .py
     provider = "MIGraphXExecutionProvider"      # short for options.provider
-    options = { optimize = true }               # what the adapter takes
+    options = { optimize = true }               # options of the adapter
     interpreter = "/opt/rocm-venv/bin/python"   # runs the worker; or a whole command in front of it:
     # command = ["docker", "exec", "-i", "rocm", "python3", "-c", "{source}"]
     # command = ["ssh", "rocm-box", "python3", "{stdin}"]
     environment = { HIP_VISIBLE_DEVICES = "0" }
     time_limit = 120                            # seconds for one case
-    memory_limit = 8_000_000_000                # bytes beyond what the loaded runtime holds
+    memory_limit = 8_000_000_000                # bytes, in addition to the loaded runtime
     output_limit = 268_435_456                  # bytes that one case may return
     accuracy = "standard"                       # accuracy class it is judged by
     expected = "migraphx-failures.toml"         # its expected failures, in place of shipped ones
 
-docs/targets.md says all of it. What is wrong with a file is told with its line.
+docs/targets.md has the details. Errors name the file and the line.
 """
 
 from __future__ import annotations
@@ -113,14 +113,14 @@ class Target:
     """A runtime in one configuration.
 
     Attributes:
-        name: what the user calls it.
+        name: its name for the user.
         adapter: name of a shipped adapter, or path of a file that holds one.
-        options: what the adapter gets; JSON values.
+        options: options of the adapter; JSON values.
         command: starts the worker; ``{worker}``, ``{source}`` and ``{stdin}`` in it say how the worker gets there, see
             `launch`. Empty: this interpreter.
         environment: variables set beside those of the caller, and in the worker before it loads the adapter.
         time_limit: seconds that one case may take.
-        memory_limit: bytes of address space that the cases may take beyond what the loaded runtime holds, or None.
+        memory_limit: bytes of address space for the cases, in addition to the loaded runtime, or None.
         output_limit: bytes that one case may return, all its runs together.
         accuracy: name of the accuracy class by which the target is judged.
         expected: path of its own file of expected failures; empty where it has none.

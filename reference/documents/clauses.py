@@ -96,7 +96,7 @@ class Clause:
 
     @property
     def may_fail(self) -> bool:
-        """Tell whether a target that breaks it fails. Conventions are findings of their own kind."""
+        """Whether a target that breaks it fails. Conventions are findings of their own kind."""
         return self.status in ("stated", "implied")
 
     def exercised_by(self, features: frozenset[str]) -> bool:

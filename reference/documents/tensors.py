@@ -46,7 +46,7 @@ class Extent(Struct, frozen=True):
 
     @property
     def plain(self) -> bool:
-        """Tell whether it is a size itself."""
+        """Whether it is a size itself."""
         return self == Extent(self.size) and bool(self.size)
 
     @property
@@ -148,7 +148,7 @@ class TensorForm:
 
     @property
     def rows(self) -> bool:
-        """Tell whether it has a row for each sequence of the batch."""
+        """Whether it has a row for each sequence of the batch."""
         return any(extent.size == "batch_size" for extent in self.shapes[0])
 
 

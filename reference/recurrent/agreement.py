@@ -124,7 +124,7 @@ def ratios(expectation: Expectation, output: NDArray[Any]) -> NDArray[np.float64
 
 @np.errstate(**_UNALARMED)
 def meets(expectation: Expectation, output: NDArray[Any]) -> bool:
-    """Tell whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
+    """Return whether no judged element of an output lies outside its radius: :func:`compare`, as far as that needs."""
     return bool(_weighed(expectation, output.astype(np.float64)).ratio.max(initial=0.0) <= 1)
 
 

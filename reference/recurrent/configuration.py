@@ -74,7 +74,7 @@ class Configuration:
 
     @cached_property
     def ragged(self) -> bool:
-        """Tell whether some row has fewer than T steps."""
+        """Whether some row has fewer than T steps."""
         return bool((self.lengths != self.T).any())
 
     @property

@@ -72,7 +72,7 @@ class Expectation:
 
     @property
     def conventional(self) -> bool:
-        """Tell whether only a convention asks for it: then it fails nothing."""
+        """Whether only a convention asks for it: then it fails nothing."""
         return clause_named(self.clause).status == "convention"
 
     @property

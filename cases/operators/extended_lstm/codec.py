@@ -93,13 +93,13 @@ def _forbidden(name: str) -> Iterator[Violation]:
 def _words(name: str) -> Callable[[Any, Collection[Any]], tuple[Condition, ...]]:
     given = Condition(f"{name}_scale", lambda spec: getattr(spec, name, None) is not None)
 
-    def told(value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
+    def conditions_for(value: Any, instead: Collection[Any]) -> tuple[Condition, ...]:
         if {*instead} == {None}:
             return (given,)
         scale, zero_point = value
         return of_values(f"{name}_scale {scale:.6g} at zero point {zero_point}", name, value), given
 
-    return told
+    return conditions_for
 
 
 def fill_levels(spec: Any, draft: TensorDraft, name: str) -> None:

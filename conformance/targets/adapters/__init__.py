@@ -22,7 +22,7 @@ worker was lost the next ones are then forked from a process that has done no mo
 An exception that programs raise by mistake (IndexError, TypeError, NameError, ...) is a refusal where the adapter
 itself raises it. From deeper in it says that the runtime broke: no clean refusal in ``prepare``, a crash in ``run``.
 
-``SESSIONS = (...)``, a tuple of words, declares what its sessions may be asked to do beside running feeds in turn
+``SESSIONS = (...)``, a tuple of words, declares the abilities of its sessions beside running feeds in turn
 (docs/worker-protocol.md). Cases that ask for more are not tried.
 
 An exception with ``status`` "fell-back" says that the model would not run, or was not shown to run, where it should;
@@ -60,7 +60,7 @@ PARTS = {"quark.py": {"onnxruntime": "onnxruntime.py", "quark_library": "quark_l
 ADAPTERS_FOLDER = Path(__file__).parent
 
 EXTERNAL = "external"
-"""The adapter of targets whose command is a program that speaks the protocol by itself: no source is sent to it."""
+"""The adapter of targets whose command is a program that speaks the protocol: no source is sent to it."""
 
 
 def adapter_names() -> list[str]:

@@ -6,9 +6,9 @@ Options:
 ``compiler`` (default "cc")
     The C compiler, found on PATH or given with its path.
 ``flags`` (list, default -O1)
-    What the compiler is told beside what makes a library.
+    Further flags of the compiler, beside those for a library.
 
-Only what is compiled is run: C code that does not compile is a refusal in phase load. Warnings are not looked at.
+C code that does not compile is a refusal in phase load. Warnings are ignored.
 
 Tested: emx-onnx-cgen 1.4.0 with gcc 12.
 """
@@ -149,7 +149,7 @@ def _parameters(text: str) -> list[tuple[str, str, str, bool]]:
 
 def _kept_apart(shape: list[int], dtype: Any) -> np.ndarray:
     """Room for an output, with as much room before and behind it: code that writes past the end would otherwise write
-    into what belongs to another case, which is then accused."""
+    into memory of another case, which is then accused."""
     count = int(np.prod(shape))
     margin = count + 4096
     return np.empty(count + 2 * margin, dtype)[margin : margin + count].reshape(shape)

@@ -1,10 +1,10 @@
-"""Adapter for IREE, which compiles each model for this machine and runs what it has compiled. Package:
+"""Adapter for IREE, which compiles each model for this machine and runs it. Package:
 iree-base-compiler iree-base-runtime onnx.
 
 Options:
 
 ``backend`` (default "llvm-cpu"), ``driver`` (default "local-sync")
-    What IREE compiles for and what runs it, as IREE names them.
+    Backend of the compiler and driver of the runtime, by IREE's names.
 ``flags`` (list)
     Further flags of the compiler.
 
@@ -86,8 +86,7 @@ class Adapter:
         return Session(self.config, loaded[proto.graph.name], names)
 
     def _compiled(self, text: bytes) -> bytes:
-        """Return the program that the compiler makes of a module. What it says is printed, so it is caught on the
-        way."""
+        """Return the compiled program of a module. The compiler prints its errors, so they are captured."""
         session = api.Session()
         session.set_flags(*self.flags)
         invocation = session.invocation()
@@ -135,7 +134,7 @@ class Session:
 
 @contextlib.contextmanager
 def _caught() -> Iterator[list[str]]:
-    """Collect what native code prints on standard error meanwhile, put into the list at the end."""
+    """Collect the text that native code prints on standard error, in a list that is filled at the end."""
     printed: list[str] = []
     kept = os.dup(2)
     with tempfile.TemporaryFile() as file:

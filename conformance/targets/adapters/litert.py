@@ -44,7 +44,7 @@ class Adapter:
         }
 
     def prepare(self, model: bytes) -> Session:
-        """Convert `model` and load what came of it."""
+        """Convert and load `model`."""
         proto = onnx.load_model_from_string(model)
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as name:
             folder = Path(name)

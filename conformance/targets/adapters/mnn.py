@@ -3,7 +3,7 @@
 Option ``precision`` (default "high"; "normal" and "low" let a device compute in less than the model's types).
 
 The converter is called in this process, by its library. The program mnnconvert is not: it installs a package from the
-network where it finds none, and sends what it has done to its makers.
+network where it finds none, and reports its use to its makers.
 
 Tested: MNN 3.6.1, on CPU.
 """
@@ -49,7 +49,7 @@ class Adapter:
         }
 
     def prepare(self, model: bytes) -> Session:
-        """Convert `model` and load what came of it."""
+        """Convert and load `model`."""
         proto = onnx.load_model_from_string(model)
         given = {value.name for value in proto.graph.initializer}
         inputs = [value.name for value in proto.graph.input if value.name not in given]

@@ -1,9 +1,8 @@
 """Adapter for ncnn behind its converter pnnx, on the CPU. Package: ncnn onnx. No options.
 
 pnnx takes a recurrent node as exporters write it, with Squeeze (or, of two directions, Transpose and Reshape) behind Y,
-and weights as constants; ncnn has no batches. So what exporters add is put there, and rows run one by one, each with
-its own part of what is fed, without the dimension of rows, as ncnn has it. A converter that dies takes the worker with
-it: its end is no refusal.
+and weights as constants; ncnn has no batches. So the adapter adds these nodes, and runs rows one by one, each with
+its part of the inputs and without the dimension of rows. A converter that dies ends the worker, so that is no refusal.
 
 pnnx is a program in a package of that name: pip install --no-deps pnnx, since it asks for PyTorch and needs none.
 
@@ -33,7 +32,7 @@ SESSIONS = ("held", "several", "many", "refusals", "sizes")
 
 _INPUTS = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 _ROWS = {"X": 1, "sequence_lens": 0, "initial_h": 1, "initial_c": 1}
-"""The axis of rows in what a node is fed."""
+"""The axis of rows in each input."""
 
 _BY_STEP = 2
 """The axis of rows in Y; in states it is 1."""
@@ -123,7 +122,7 @@ def _taken_out(proto: Any, names: set[str]) -> dict[str, np.ndarray]:
 
 
 def _add_what_exporters_add(proto: Any, directions: int) -> None:
-    """Put behind Y what an exporter of PyTorch puts there."""
+    """Add the nodes that exporters of PyTorch put behind Y."""
     (node,) = proto.graph.node
     for value in proto.graph.output:
         value.type.tensor_type.ClearField("shape")
@@ -176,7 +175,7 @@ class Session:
         return [np.concatenate([row[place] for row in rows], axis) for place, axis in enumerate(self._outputs)]
 
     def _row(self, fed: dict[str, np.ndarray]) -> list[np.ndarray]:
-        """Return outputs of one row, with the dimensions that ONNX has around what ncnn gives."""
+        """Return the outputs of one row, with the dimensions that ONNX has."""
         extractor = self._net.create_extractor()
         kept = []
         for place, (name, array) in enumerate(fed.items()):

@@ -18,7 +18,7 @@ Options:
     The model has other nodes around the one under test (a *wrap* lane), and the provider need not take those.
 
 With a provider other than the CPU's named, nothing counts as run without proof that every node ran there:
-``get_providers()`` only tells what was registered. The proof is the session's own record of the assignment (onnxruntime
+``get_providers()`` only lists the registered ones. The proof is the session's own record of the assignment (onnxruntime
 1.24 and later) or, before that and where the record has none of the nodes, the profile of the runs. Of quantized models
 QNN's provider is asked for the graph that it has made, which says whether a node computes in levels or in numbers.
 
@@ -228,7 +228,7 @@ def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
 
 
 def _version_of(library: str) -> str:
-    """Return the version of a package that brings a plug-in; of a library by itself nobody says one."""
+    """Return the version of a package that brings a plug-in; empty for a library without a package."""
     return str(getattr(sys.modules.get(library), "__version__", ""))
 
 
@@ -336,7 +336,7 @@ def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: s
 
 
 def _graph_of_qnn(folder: str) -> str:
-    """Return the graph that QNN's provider has made of a model: operators with their types, by what it left in a
+    """Return the graph that QNN's provider has made of a model: operators with their types, from its dump in a
     folder."""
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for file in os.scandir(folder):

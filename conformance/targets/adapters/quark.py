@@ -3,7 +3,7 @@ CPU. Package: amd-quark.
 
 Options: ``library`` (path of the custom-op library; else it is taken from the installed package amd-quark, or built
 once from its sources), ``package`` (folder of the package, where it is not installed), ``compiler`` (command of a C++
-compiler), ``cache`` (folder for what is built), and those of the adapter ``onnxruntime``.
+compiler), ``cache`` (folder for built libraries), and those of the adapter ``onnxruntime``.
 
 It travels bundled with two parts (:data:`.PARTS`): the adapter ``onnxruntime`` and ``quark_library``.
 
@@ -22,7 +22,7 @@ quark_library: Any = importlib.import_module("onnxspec_part_quark_library")
 OWN = {"library": "", "package": "", "compiler": "", "cache": ""}
 OPTION_DEFAULTS = {**OWN, **runtime.OPTION_DEFAULTS}
 TANHF_ARGUMENTS = 144
-"""The C library's tanhf is told by its values at 1/16, 2/16, ... 9."""
+"""Number of arguments, 1/16, 2/16, ... 9, whose values identify the C library's tanhf."""
 
 SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
 

@@ -54,7 +54,7 @@ print("registered", flush=True)
 
 
 class NoLibrary(RuntimeError):
-    """There is no usable library; the text says why and what to do."""
+    """No usable library; the message has the reason and the remedy."""
 
 
 class Library(NamedTuple):
@@ -67,7 +67,7 @@ class Library(NamedTuple):
     version
         Version of amd-quark; empty where the library was given by path.
     compiler
-        First line of what the compiler says of its version; empty unless built.
+        First line of the compiler's version text; empty unless built.
     """
 
     path: str
@@ -87,7 +87,7 @@ def quark_library(library: str = "", package: str = "", compiler: str = "", cach
     compiler
         Command of a C++ compiler; else the environment's CXX, c++, g++ or clang++.
     cache
-        Folder for what is built; else ``onnxspec/quark`` in the user's cache folder.
+        Folder for built libraries; default: ``onnxspec/quark`` in the user's cache folder.
 
     Raises NoLibrary.
     """
@@ -253,7 +253,7 @@ def _cache_folder(cache: str) -> Path:
 
 
 def _onnxruntime_version() -> str:
-    """Return the version of this interpreter's onnxruntime; empty where it cannot be told without importing it."""
+    """Return the version of this interpreter's onnxruntime; empty if it is unknown without importing it."""
     spec = importlib.util.find_spec("onnxruntime")
     if spec is None:
         raise NoLibrary(f"onnxruntime is not installed for {sys.executable}: pip install onnxruntime")

@@ -1,4 +1,4 @@
-"""Adapter for Rockchip's rknn-toolkit2, whose simulator runs on x86 what its NPUs would run. Package: rknn-toolkit2.
+"""Adapter for Rockchip's rknn-toolkit2, whose simulator runs programs of its NPUs on x86. Package: rknn-toolkit2.
 
 Options:
 
@@ -105,7 +105,7 @@ class Session:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _written(self, feeds: dict[str, np.ndarray]) -> str:
-        """Return the toolkit's list of what to calibrate on: one line of files for each set of inputs."""
+        """Return the toolkit's list of calibration data: one line of files for each set of inputs."""
         files = []
         for number, name in enumerate(self._names):
             files.append(os.path.join(self._folder, f"{number}.npy"))

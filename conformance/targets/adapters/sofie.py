@@ -6,7 +6,7 @@ Options:
 ``compiler`` (default "g++")
     The C++ compiler, found on PATH or given with its path.
 ``flags`` (list, default -O1)
-    What the compiler is told beside what makes a library.
+    Further flags of the compiler, beside those for a library.
 ``blas`` (default "libblas.so.3")
     The BLAS whose sgemm_ the generated code calls, by the name of its library.
 
@@ -163,7 +163,7 @@ def _parameters(text: str) -> list[tuple[str, str]]:
 
 def _kept_apart(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Room for an output, zeros as in the generated `infer`, with as much room before and behind it: code that writes
-    past the end would otherwise write into what belongs to another case, which is then accused."""
+    past the end would otherwise write into memory of another case, which is then accused."""
     count = int(np.prod(shape))
     margin = count + 4096
     return np.zeros(count + 2 * margin, dtype)[margin : margin + count].reshape(shape)

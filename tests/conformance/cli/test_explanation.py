@@ -358,11 +358,11 @@ def test_what_sessions_do_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("foretold", "lead"), [(0, "consistent with  clip.ignored"), (7, "explained by  clip.ignored")]
+    ("predicted", "lead"), [(0, "consistent with  clip.ignored"), (7, "explained by  clip.ignored")]
 )
-def test_one_case_alone_proves_no_cause(foretold: int, lead: str) -> None:
+def test_one_case_alone_proves_no_cause(predicted: int, lead: str) -> None:
     case = build_case(PLAIN)
-    parts = [str(part) for part in explanation_of(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), foretold))]
+    parts = [str(part) for part in explanation_of(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), predicted))]
     assert any(line.startswith(lead) for line in parts)
 
 

@@ -251,12 +251,12 @@ def test_a_name_has_foretold_fresh_cases_or_is_no_more_than_consistent(monkeypat
     hunt = search(cases=24)
     (failure,) = hunt.failures
     assert failure.diagnosis == ("clip.ignored",)
-    assert failure.foretold >= 5
+    assert failure.predicted >= 5
     assert failure.title.startswith("LSTM: ")
     assert "consistent with" not in failure.title
-    assert "wrong (value), consistent with: " in replace(failure, foretold=0).title
+    assert "wrong (value), consistent with: " in replace(failure, predicted=0).title
     # An unnamed failure is dropped if causes that were found later explain it together.
-    hunt.failures.append(replace(failure, diagnosis=(), foretold=0))
+    hunt.failures.append(replace(failure, diagnosis=(), predicted=0))
     hunt._settle()
     assert len(hunt.failures) == 2
     monkeypatch.setattr(hunt, "_several", lambda one, spec: True)

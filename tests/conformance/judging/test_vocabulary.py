@@ -15,7 +15,7 @@ from onnxspec.conformance.judging.vocabulary import (
     STATUS_WORDS,
     VERDICTS,
     happening,
-    outcome_told,
+    outcome_text,
     word,
 )
 from onnxspec.reference.documents.clauses import STATUSES
@@ -86,13 +86,13 @@ def test_every_status_of_a_clause_has_its_words() -> None:
 
 
 def test_an_outcome_is_told_by_verdict_and_reason() -> None:
-    assert outcome_told("wrong", "value") == "wrong (Wrong values)"
-    assert outcome_told("unsupported", "load") == "unsupported"
+    assert outcome_text("wrong", "value") == "wrong (Wrong values)"
+    assert outcome_text("unsupported", "load") == "unsupported"
 
 
 def test_a_verdict_of_another_version_claims_nothing() -> None:
     unknown = word("of tomorrow")
-    assert (unknown.verdict, unknown.failing, unknown.told) == ("of tomorrow", False, False)
+    assert (unknown.verdict, unknown.failing, unknown.has_numbers) == ("of tomorrow", False, False)
 
 
 def test_what_is_lost_is_as_red_as_what_fails() -> None:
