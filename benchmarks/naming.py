@@ -30,11 +30,11 @@ from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.vocabulary import NO_FAILURE
 from onnxspec.conformance.probes.selection import Selection, select_probes
+from onnxspec.conformance.results.lines import Line, ResultUpdate
 from onnxspec.conformance.results.records import Finding
 from onnxspec.conformance.results.result import Result
 from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
-from onnxspec.conformance.running.events import CaseJudged, Event, ResultsUpdated
 from onnxspec.conformance.running.run import Plan, TargetRun
 from onnxspec.conformance.targets.target import Target
 
@@ -125,11 +125,11 @@ class Clock:
     judged: Spent
     named: Spent
 
-    def observe(self, event: Event) -> None:
-        """Record the processor time up to an event."""
-        if isinstance(event, CaseJudged) or (isinstance(event, ResultsUpdated) and event.by == "needed-classes"):
+    def observe(self, target: TargetRun, line: Line) -> None:
+        """Record the processor time up to a line."""
+        if isinstance(line, Result) or (isinstance(line, ResultUpdate) and line.by == "needed-classes"):
             self.judged = self.named = Spent.by_now()
-        elif isinstance(event, ResultsUpdated) and event.by == "diagnosis":
+        elif isinstance(line, ResultUpdate) and line.by == "diagnosis":
             self.named = Spent.by_now()
 
     def parts(self, ended: Spent) -> tuple[float, float, float]:

@@ -28,8 +28,7 @@ from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result
 from ..results.writer import RunWriter
 from ..running.description import description_of
-from ..running.engine import run_events, write_down
-from ..running.events import CaseJudged, SampleTried
+from ..running.engine import run_lines
 from ..running.filling import NOT_ASKED
 from ..running.fresh import FEWEST, answered, sample_of
 from ..running.merge import plan_of
@@ -160,18 +159,26 @@ class _Recording:
         self._entry, self._bits = entry, bits
         self.missing: set[str] = set()
         self.damaged: dict[str, None] = {}
+        self.returned: dict[tuple[bool, str], Outcome] = {}
 
     def outcome(self, job: Job, fresh: bool) -> Outcome:
         """Return the recorded outcome of a job, ``not-run`` where there is none."""
         record = self._jobs.get((fresh, job.key))
         if record is None:
             self.missing.add(job.key)
-            return Outcome(job.key, "not-run", message="nothing is recorded of it")
-        try:
-            return _checked(record, self._bits, job)
-        except MissingBits as error:
-            self.damaged[f"case {job.key}{' in a fresh process' if fresh else ''}: {error}"] = None
-            return Outcome(job.key, "not-run", message=str(error))
+            outcome = Outcome(job.key, "not-run", message="nothing is recorded of it")
+        else:
+            try:
+                outcome = _checked(record, self._bits, job)
+            except MissingBits as error:
+                self.damaged[f"case {job.key}{' in a fresh process' if fresh else ''}: {error}"] = None
+                outcome = Outcome(job.key, "not-run", message=str(error))
+        self.returned[fresh, job.key] = outcome
+        return outcome
+
+    def outcomes(self, line: lines.Recorded) -> tuple[Outcome, ...]:
+        """Return the outcomes that the replay recorded in a line."""
+        return tuple(self.returned[line.purpose == FRESH, job.key] for job in line.jobs)
 
     def process(self, usual: Target, target: Target, hangs: HangBudget, measure: bool = False) -> TargetProcess:
         """Return the process of a target; a fresh one has another environment."""
@@ -233,7 +240,7 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
             process=lambda asked, **settings: recording.process(target, asked, **settings),
         )
         run = Run(plan, folder, datetime.fromisoformat(read.info["started"]), [TargetRun(target)], pool=pool)
-        outcomes, fresh, files, record = _carried_out(run, read.info, entry)
+        outcomes, fresh, files, record = _carried_out(run, read.info, entry, recording)
     flaws = (*read.problems, *_flaws(run, claimed, outcomes, recording))
     return Replay(folder, read.info, entry, claimed, run, outcomes, fresh, flaws, files, record)
 
@@ -262,7 +269,7 @@ def _target(folder: Path, plan: Plan, name: str) -> Target:
 
 
 def _carried_out(
-    run: Run, info: RunRecord, entry: TargetRecord
+    run: Run, info: RunRecord, entry: TargetRecord, recording: _Recording
 ) -> tuple[Outcomes, Outcomes, dict[str, bytes], RunRecord]:
     """Return outcomes of cases and of the fresh sample, the files of the run folder, and its run.json."""
     outcomes: dict[str, tuple[Outcome, ...]] = {}
@@ -270,14 +277,13 @@ def _carried_out(
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
         run.folder, run.writes_evidence = Path(temporary) / RUN_FOLDER, False
         run.pool.expect(len(run.plan.probes_of(run.targets[0].target)))
-        with RunWriter(run.folder) as writer, Recorder(run.folder) as recorder:
+        with RunWriter(run.folder) as writer, Recorder(run.folder) as run.recorder:
             writer.append(lines.header_of(_described(run, info)))
-            for event in run_events(run):
-                write_down(event, writer, recorder)
-                if isinstance(event, CaseJudged) and event.one is not None:
-                    outcomes[event.result.case] = event.one.outcomes
-                elif isinstance(event, SampleTried):
-                    fresh[event.one.probe.id] = event.one.outcomes
+            for _, line in run_lines(run):
+                writer.append(line)
+                if isinstance(line, lines.Recorded):
+                    took = fresh if line.purpose == FRESH else outcomes
+                    took[line.case] = recording.outcomes(line)
             run.seconds, run.targets[0].seconds, run.complete = info["seconds"], entry["seconds"], info["complete"]
             seconds = {run.targets[0].target.name: entry["seconds"]}
             writer.append(lines.RunFinished(complete=run.complete, seconds=run.seconds, target_seconds=seconds))

@@ -16,10 +16,11 @@ from rich.text import Text
 
 from ..judging.judgement import DECLINED, Verdict
 from ..judging.vocabulary import word
+from ..results.lines import CasesAdded, Line
+from ..results.result import Result
 from ..results.sections import FAILS, NEW, Item, Section, first_lines, sections_of
 from ..results.summary import Summary
 from ..running.conclusion import summary_on
-from ..running.events import CaseJudged, CasesFilled, Event, SampleTried, TargetBegun
 from ..running.run import Plan, Run, TargetRun
 from ..targets.target import Target
 from ..text import plural
@@ -80,48 +81,42 @@ class RunDisplay:
             console=console,
             disable=silent or not console.file.isatty(),
         )
-        self._run: TargetRun | None = None
+        self._target: Target | None = None
         self._task: Any = None
         self._total = 0
         self._added = 0
-        self._looking = False
 
     def __enter__(self) -> RunDisplay:
         self._progress.start()
+        self._begin(self._plan.targets[0])  # a bar from the start, because a runtime may take long to start
         return self
 
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
-    def observe(self, event: Event) -> None:
-        """Handle an event."""
+    def _begin(self, target: Target) -> None:
+        self._target, self._total, self._added = target, len(self._plan.probes_of(target)), 0
+        self._task = self._progress.add_task(one_line(target.name, _NAMED), total=self._total, counts=Text())
+
+    def observe(self, run: TargetRun, line: Line) -> None:
+        """Handle a line of the results."""
         if self._progress.disable and self._aside is None:
             return
-        if isinstance(event, CasesFilled):
-            self._total += len(event.probes)
-            self._added += len(event.probes)
+        if run.target != self._target:
+            self._begin(run.target)
+        if isinstance(line, CasesAdded):
+            self._total += len(line.cases)
+            self._added += len(line.cases)
             self._progress.update(self._task, total=self._total)
-            return
-        if isinstance(event, TargetBegun):
-            self._run, self._total = event.target, len(self._plan.probes_of(event.target.target))
-            self._added = 0
-            name = one_line(self._run.target.name, _NAMED)
-            self._task = self._progress.add_task(name, total=self._total, counts=Text())
-            self._looking = False
-        elif isinstance(event, SampleTried) and not self._looking:
-            # It comes after the last case, and before what takes longest where much fails.
-            self._looking = True
-            self._look_into(event.target)
-            return
-        elif not isinstance(event, CaseJudged) or self._run is None:
-            return
-        # Counting is cheap but not free: every tenth result is often enough for eyes.
-        count = len(self._run.results)
-        if self._aside is not None:
-            self._tell(count, self._run, self._aside)
-            return
-        if isinstance(event, TargetBegun) or count % 10 == 0 or count == self._total:
-            self._progress.update(self._task, completed=count, counts=_counts(self._run))
+        elif isinstance(line, Result):
+            # Counting is cheap but not free: every tenth result is often enough for eyes.
+            count = len(run.results)
+            if self._aside is not None:
+                self._tell(count, run, self._aside)
+            elif count % 10 == 0 or count == self._total:
+                self._progress.update(self._task, completed=count, counts=_counts(run))
+            if count == self._total and run.unexpected:  # what follows takes longest where much fails
+                self._look_into(run)
 
     def _look_into(self, run: TargetRun) -> None:
         words = f"all {len(run.results):,} cases have run; diagnosing failures"

@@ -14,12 +14,11 @@ from ...reference.operators.internal_error import format_internal_error
 from ..diagnosis.explainer import Explainer
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
-from ..probes.stream import CaseRun
+from ..probes.stream import CaseRun, tried
 from ..results.expected.entries import Entry, Failure, applying, matching, stale
 from ..results.result import Result
 from ..results.wording import failure_text
-from ..running.events import CaseJudged
-from ..running.loop import cases_judged
+from ..running.target_runner import judged_result
 from ..targets.target import Target
 from ..workers.process import TargetProcess, TargetUnavailable
 
@@ -69,8 +68,8 @@ class Session:
         self.start()
         assert self._process is not None
         entries = applying(self.entries, self.description)
-        for event in cases_judged(self._process, probes, self.target, entries, self._repeat):
-            judged = self._judged(event)
+        for case_run in tried(self._process, probes, self.target.accuracy):
+            judged = self._judged(case_run, judged_result(case_run, self.target, entries, self._repeat))
             if judged.result.verdict is Verdict.UNAVAILABLE:
                 raise TargetUnavailable(judged.result.message)
             self._failures[judged.result.case] = Failure.of(judged.result)
@@ -93,9 +92,7 @@ class Session:
                     return True
         return not stale([entry], ((probe, self._failures[probe.id]) for probe in probes))
 
-    def _judged(self, event: CaseJudged) -> Judged:
-        one, result = event.one, event.result
-        assert one is not None
+    def _judged(self, one: CaseRun, result: Result) -> Judged:
         # An entry that names a fault is about what it explains, whatever else expects it.
         if not result.expected or any(e.faults and e.covers(one.probe) for e in self.entries):
             result = self._explained(one, result)

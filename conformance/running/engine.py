@@ -1,10 +1,10 @@
-"""Engine of a run: every case on every target, as a stream of events, which handlers write and show."""
+"""Engine of a run: every case on every target, as a stream of lines of results.jsonl that are written and shown."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timezone
 
 from ...reference.errors import RecordError
@@ -12,22 +12,22 @@ from ..diagnosis.findings import findings_of
 from ..results import lines
 from ..results.evidence import forget_evidence
 from ..results.folder import LoadedRun
-from ..results.recorded import CASE, FRESH, Recorder
+from ..results.lines import Line
+from ..results.recorded import Recorder
 from ..results.result import Result
 from ..results.writer import RunWriter
 from ..workers.pool import Pool
 from .description import description_of
-from .events import CaseJudged, Event, SampleTried, TargetAtWork
 from .filling import with_filled
 from .run import Plan, Run, TargetRun, stranger_among
-from .turn import Events, Turn
+from .target_runner import TargetRunner
+
+Observe = Callable[[TargetRun, Line], None]
+"""Handler of each line, once it is written; the state of the target is up to date."""
 
 
-def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = lambda event: None) -> Run:
+def execute(plan: Plan, writer: RunWriter, observe: Observe = lambda target, line: None) -> Run:
     """Run a plan into an open folder. Skip cases that have a result there, unless the target was not available.
-
-    observe
-        Handler that is called with each event, once it is written.
 
     Raise RecordError if the folder holds another run. Pass on exceptions that end a run early (KeyboardInterrupt,
     OSError of a full disk); run.json is up to date even then, as far as it can be written.
@@ -44,30 +44,30 @@ def execute(plan: Plan, writer: RunWriter, observe: Callable[[Event], None] = la
     _take_up(run, writer.loaded, writer.done)
     with contextlib.ExitStack() as stack:
         stack.callback(_end_of(run, writer))
-        recorder = stack.enter_context(Recorder(writer.folder)) if plan.record else None
+        if plan.record:
+            run.recorder = stack.enter_context(Recorder(writer.folder))
         run.pool = stack.enter_context(Pool(plan.jobs))
         run.pool.expect(sum(len(plan.probes_of(one.target)) - len(one.results) for one in run.targets))
         writer.describe(description_of(run))
-        for event in stack.enter_context(contextlib.closing(run_events(run))):
-            write_down(event, writer, recorder)
-            observe(event)
+        for target, line in stack.enter_context(contextlib.closing(run_lines(run))):
+            writer.append(line)
+            if isinstance(line, lines.TargetStarted):
+                # Written now, because a resumed run must have the same runtime.
+                writer.describe(description_of(run))
+            observe(target, line)
     return run
 
 
-def write_down(event: Event, writer: RunWriter, recorder: Recorder | None = None) -> None:
-    """Append the lines of an event and, with a recorder, the target's outcomes. Raise OSError if the disk is full."""
-    written = list(event.lines)
-    if recorder is not None and isinstance(event, (CaseJudged, SampleTried)) and event.one is not None:
-        judged = isinstance(event, CaseJudged)
-        target = event.result.target if isinstance(event, CaseJudged) else event.target.target.name
-        jobs = recorder.jobs(target, event.one.outcomes)
-        case = event.one.probe.id
-        written.insert(0, lines.Recorded(purpose=CASE if judged else FRESH, target=target, case=case, jobs=jobs))
-    if written:
-        writer.append(*written)
-    if isinstance(event, TargetAtWork):
-        # Written now, because a resumed run must have the same runtime.
-        writer.describe(description_of(event.run))
+def run_lines(run: Run) -> Generator[tuple[TargetRun, Line], None, None]:
+    """Run target by target, without the results that the run has. Yield lines, each with its target.
+
+    Raise RecordError if a target has become another runtime. Closing the generator ends the running target.
+    """
+    for target in run.targets:
+        with contextlib.closing(TargetRunner(run, target).lines()) as target_lines:
+            for line in target_lines:
+                yield target, line
+    run.complete = not run.lacking
 
 
 def _filled_again(plan: Plan, loaded: LoadedRun) -> Plan:
@@ -113,13 +113,3 @@ def _take_up(run: Run, loaded: LoadedRun, done: Sequence[Result]) -> None:
     if loaded.headers:
         run.started = datetime.fromisoformat(loaded.headers[0].started)
     run.seconds = loaded.all_seconds
-
-
-def run_events(run: Run) -> Events:
-    """Run target by target, without the results that the run has. The run is up to date at every event.
-
-    Raise RecordError if a target has become another runtime. Closing the generator ends the running target.
-    """
-    for target_run in run.targets:
-        yield from Turn(run, target_run).events()
-    run.complete = not run.lacking

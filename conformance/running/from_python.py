@@ -24,6 +24,7 @@ from ...cases import Spec
 from ...cases.portable import case_text
 from ..probes.selection import Selection, selection_of
 from ..probes.wrapped import named_target
+from ..results.lines import Line
 from ..results.records import Finding
 from ..results.result import Result
 from ..results.sections import sections_of, summary_html, summary_text
@@ -35,9 +36,8 @@ from ..workers.process import TargetUnavailable
 from ..workers.worker import one_line
 from .conclusion import summary_on
 from .engine import execute
-from .events import CaseJudged
 from .planning import planned
-from .run import Plan
+from .run import Plan, TargetRun
 
 Named = str | int | Spec
 """An operator, a version, a type, or a case: its id, its JSON, a directory, or its spec."""
@@ -179,21 +179,21 @@ def _several(given: Named | Iterable[Named]) -> tuple[Named, ...]:
 
 def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], None]) -> RunOutcome:
     """Return the outcome of a plan with one target."""
-    (target,) = plan.targets
+    (asked,) = plan.targets
 
-    def observe(event: object) -> None:
-        if isinstance(event, CaseJudged):
-            each(event.result)
+    def observe(target: TargetRun, line: Line) -> None:
+        if isinstance(line, Result):
+            each(line)
 
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary, RunWriter(Path(out or temporary)) as writer:
         finished = execute(plan, writer, observe)
     (one,) = finished.targets
     if one.unavailable and not one.description:
-        raise TargetUnavailable(f"{target.name} cannot start: {one.unavailable}")
+        raise TargetUnavailable(f"{asked.name} cannot start: {one.unavailable}")
     for internal_error in one.internal_errors:
         warnings.warn(f"{internal_error}; that is onnxspec's fault or the operator's", RuntimeWarning, stacklevel=3)
     results, findings, folder = tuple(one.results), tuple(one.findings), Path(out) if out is not None else None
-    return RunOutcome(target.name, one.description, results, findings, one.seconds, summary_on(one, finished), folder)
+    return RunOutcome(asked.name, one.description, results, findings, one.seconds, summary_on(one, finished), folder)
 
 
 def _plan_of_function(runner: Runner, selection: Selection, accuracy: str) -> Plan:

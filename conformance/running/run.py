@@ -23,6 +23,7 @@ from ..probes.shard import Shard
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry, ExpectedFailureError
+from ..results.recorded import Recorder
 from ..results.records import EvidenceRecord, FillingRecord, Finding
 from ..results.result import Result, not_of
 from ..targets.target import Target
@@ -209,6 +210,8 @@ class Run:
         A line for each error in the folders that it was read from.
     pool
         Processes that judge.
+    recorder
+        Writer of all outputs of targets, for a plan that records them.
     writes_evidence
         Whether the folder gets the evidence of findings.
     """
@@ -221,6 +224,7 @@ class Run:
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
     pool: Pool = field(default_factory=Pool, repr=False, compare=False)
+    recorder: Recorder | None = None
     writes_evidence: bool = True
 
     @property

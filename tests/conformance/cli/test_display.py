@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, cast
 
 from msgspec import structs
 from rich.console import Console
@@ -18,8 +17,8 @@ from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe, worded
 from onnxspec.conformance.probes.selection import Selection
+from onnxspec.conformance.results.lines import CasesAdded
 from onnxspec.conformance.results.result import result_of
-from onnxspec.conformance.running.events import CaseJudged, CasesFilled, SampleTried, TargetBegun
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
 from onnxspec.conformance.targets.target import parse_target
 
@@ -109,11 +108,10 @@ def test_a_narrow_terminal_cuts_the_counts_and_neither_progress_nor_time() -> No
     run = Run(Plan(Selection(), probes, (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
     console = Console(file=stream, width=60, force_terminal=True, color_system=None)
     with RunDisplay(console, run.plan) as display:
-        display.observe(TargetBegun(run, target))
         for number, probe in enumerate(probes):
-            verdict = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.WRONG)[number % 4]
+            verdict = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.NOT_RUN)[number % 4]
             target.results.append(result_of(probe, "onnxruntime", Judgement(verdict), 0.0, None, ""))
-            display.observe(CaseJudged(target.results[-1]))
+            display.observe(target, target.results[-1])
     last = [line for line in stream.getvalue().splitlines() if "100/100" in line][-1]
     assert "0:00:0" in last
     assert "25 pass" in last
@@ -138,17 +136,16 @@ def told(stream: io.StringIO, *, silent: bool = False) -> list[str]:
     seconds, aside = iter(range(0, 1000, 5)), io.StringIO()
     console, beside = (Console(file=file, width=200, color_system=None) for file in (stream, aside))
     with RunDisplay(console, run.plan, silent=silent, aside=beside, clock=lambda: next(seconds)) as display:
-        display.observe(TargetBegun(run, target))
         for probe in probes:
             target.results.append(result_of(probe, "onnxruntime", PASS, 0.0, None, ""))
-            display.observe(CaseJudged(target.results[-1]))
+            display.observe(target, target.results[-1])
     return aside.getvalue().splitlines()
 
 
 def test_a_piped_run_says_now_and_then_how_far_it_is() -> None:
     lines = told(io.StringIO())
-    assert lines[0] == "onnxruntime: 1 of 100 cases after 10 s: 1 pass"
-    assert lines[1].startswith("onnxruntime: 3 of 100 cases after 20 s")
+    assert lines[0] == "onnxruntime: 2 of 100 cases after 10 s: 2 pass"
+    assert lines[1].startswith("onnxruntime: 4 of 100 cases after 20 s")
     assert 8 < len(lines) < 20
     assert told(Terminal()) == told(io.StringIO(), silent=True) == []
 
@@ -160,15 +157,16 @@ def test_a_piped_run_says_why_its_cases_become_more_and_what_may_still_change() 
     console, beside = (Console(file=file, width=200, color_system=None) for file in (io.StringIO(), aside))
     loose = Judgement(Verdict.INACCURATE, message="Y is off")
     with RunDisplay(console, run.plan, aside=beside, clock=lambda: next(seconds)) as display:
-        display.observe(TargetBegun(run, target))
-        display.observe(CasesFilled(run, target, probes[3:]))
-        target.results.append(result_of(probes[0], "onnxruntime", loose, 0.0, None, ""))
-        display.observe(CaseJudged(target.results[-1]))
-        display.observe(SampleTried(target, cast(Any, None)))
+        display.observe(target, CasesAdded(target="onnxruntime", cases=[probes[3].text]))
+        for probe in probes:
+            target.results.append(result_of(probe, "onnxruntime", loose, 0.0, None, ""))
+            display.observe(target, target.results[-1])
     assert aside.getvalue().splitlines() == [
-        "onnxruntime: 0 of 3 cases after 20 s",
-        "onnxruntime: 1 of 4 cases (1 added within what it supports) after 40 s: 1 inaccurate",
-        'onnxruntime: all 1 cases have run; diagnosing failures ("inaccurate" may become "wrong")',
+        "onnxruntime: 1 of 4 cases (1 added within what it supports) after 20 s: 1 inaccurate",
+        "onnxruntime: 2 of 4 cases (1 added within what it supports) after 40 s: 2 inaccurate",
+        "onnxruntime: 3 of 4 cases (1 added within what it supports) after 60 s: 3 inaccurate",
+        "onnxruntime: 4 of 4 cases (1 added within what it supports) after 80 s: 4 inaccurate",
+        'onnxruntime: all 4 cases have run; diagnosing failures ("inaccurate" may become "wrong")',
     ]
 
 

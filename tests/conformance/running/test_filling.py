@@ -17,11 +17,10 @@ from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.results.records import FillingRecord
-from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.running import filling, planning
 from onnxspec.conformance.running.conclusion import no_longer_needed
 from onnxspec.conformance.running.filling import MOST, cases_to_add, filling_record, with_filled
-from onnxspec.conformance.running.loop import judged_result
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
 from onnxspec.conformance.targets.target import Target
 
@@ -57,7 +56,7 @@ def filled(verdict: Callable[[Probe], Verdict], target: Target | None = None) ->
     run.targets.append(of_target)
 
     def judge(probes: tuple[Probe, ...]) -> None:
-        of_target.results += [judged_result(p, target, Judgement(verdict(p)), (), lambda p: "") for p in probes]
+        of_target.results += [result_of(p, target.name, Judgement(verdict(p)), 0.0, None) for p in probes]
 
     judge(run.plan.probes_of(target))
     done = {result.case for result in of_target.results}
@@ -144,7 +143,7 @@ def test_failing_cases_are_tried_in_other_versions_for_a_certificate() -> None:
 
     def results(failing: Collection[str]) -> list[Result]:
         verdicts = {probe.id: Verdict.WRONG if probe.id in failing else Verdict.PASS for probe in probes}
-        return [judged_result(p, target, Judgement(verdicts[p.id]), (), lambda p: "") for p in probes]
+        return [result_of(p, target.name, Judgement(verdicts[p.id]), 0.0, None) for p in probes]
 
     added = cases_to_add(plan, target, results([wrong.id]))
     assert {probe.version for probe in added} <= {1, 7, 22}

@@ -1,11 +1,11 @@
-"""Run of one target: its cases, the random cases that follow, and the diagnosis of its failures."""
+"""Runner of one target: its cases, the random cases that follow, and the diagnosis of its failures."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,30 +19,41 @@ from ..probes.probe import Probe
 from ..probes.stream import CaseRun, tried
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
-from ..results.expected.entries import Entry, applying, expectations_of
-from ..results.result import Result
+from ..results.expected.entries import Entry, applying, expectations_of, matching
+from ..results.lines import Line
+from ..results.recorded import CASE, FRESH
+from ..results.result import Result, result_of
 from ..results.writer import SAME_RUNTIME
+from ..targets.target import Target
 from ..workers.forking import Reserve
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
-from .events import (
-    CaseJudged,
-    CasesFilled,
-    Event,
-    ResultsUpdated,
-    SampleTried,
-    TargetAtWork,
-    TargetBegun,
-)
 from .filling import NOT_ASKED, cases_to_add, with_filled
 from .fresh import FreshSample
-from .loop import cases_judged, judged_result
 from .run import Run, TargetRun
 
-Events = Generator[Event, None, None]
+
+def judged_result(
+    case_run: CaseRun, target: Target, entries: Sequence[Entry], repeat: Callable[[Probe], str]
+) -> Result:
+    """Return the result of a case that was run.
+
+    entries
+        The expected failures that apply to this runtime.
+    repeat
+        Returns the command that shows a case on the target.
+    """
+    probe, judgement = case_run.probe, case_run.judgement
+    printed = "\n".join(outcome.captured for outcome in case_run.outcomes if outcome.captured)
+    entry = matching(entries, probe, judgement)
+    why = entry.reason if entry else None
+    return result_of(probe, target.name, judgement, case_run.seconds, why, repeat(probe), printed)
 
 
-class Turn:
+Lines = Generator[Line, None, None]
+
+
+class TargetRunner:
     """Runner of one target: `run` is its state in the run `whole`."""
 
     def __init__(self, whole: Run, run: TargetRun) -> None:
@@ -61,14 +72,13 @@ class Turn:
         self._entries: Sequence[Entry] = ()
         self._reserve = Reserve()
 
-    def events(self) -> Events:
-        """Run the target and yield events. Its state is up to date at every event."""
+    def lines(self) -> Lines:
+        """Run the target and yield the lines of results.jsonl. Its state is up to date at every line."""
         with self._reserve:
-            yield from self._events()
+            yield from self._lines()
 
-    def _events(self) -> Events:
+    def _lines(self) -> Lines:
         run = self._run
-        yield TargetBegun(self._whole, run)
         try:
             yield from self._run_cases()
         except TargetUnavailable as error:
@@ -105,43 +115,48 @@ class Turn:
                 if more := [probe for probe in plan.probes_of(self._target) if probe.id not in self._probes]:
                     yield more
 
-    def _run_cases(self) -> Events:
+    def _run_cases(self) -> Lines:
         """Run every case without a result. Raise TargetUnavailable."""
         with contextlib.ExitStack() as stack:
             process: TargetProcess | None = None
-            pool = self._whole.pool
             for number, batch in enumerate(self._batches()):
                 if number:
                     self._probes |= {probe.id: probe for probe in batch}
-                    yield CasesFilled(self._whole, self._run, batch)
+                    yield lines.CasesAdded(target=self._target.name, cases=[probe.text for probe in batch])
                 if not batch:
                     continue
                 if process is None:
                     process = stack.enter_context(self._process(measure=self._plan.record))
                     self._run.description = self._same_runtime(process.start())
-                    yield TargetAtWork(self._whole, self._run)
+                    yield lines.TargetStarted(target=self._target.name, description=self._run.description)
                     self._entries = applying(self._listed, self._run.description)
-                for judged in cases_judged(process, batch, self._target, self._entries, self._repeat, pool):
-                    if judged.one is not None:
-                        self._kept.offer(judged.one)
-                        self._sample.offer(judged.one)
-                    yield self._taken(judged)
+                for case_run in tried(process, batch, self._target.accuracy, self._whole.pool):
+                    self._kept.offer(case_run)
+                    self._sample.offer(case_run)
+                    yield from self._recorded(CASE, case_run)
+                    yield self._taken(judged_result(case_run, self._target, self._entries, self._repeat))
 
-    def _unavailable(self, why: str) -> Events:
+    def _unavailable(self, why: str) -> Lines:
         """Yield the remaining cases of a target that is not available."""
         finished = {r.case for r in self._run.results}
         gone = Judgement(Verdict.UNAVAILABLE, "unavailable", message=why)
         for probe in self._probes.values():
             if probe.id not in finished:
-                yield self._taken(CaseJudged(judged_result(probe, self._target, gone, (), self._repeat)))
+                yield self._taken(result_of(probe, self._target.name, gone, 0.0, None, self._repeat(probe)))
 
-    def _taken(self, event: CaseJudged) -> CaseJudged:
-        """Append a result to the target's results, and return its event."""
-        result = event.result
+    def _taken(self, result: Result) -> Result:
+        """Append a result to the target's results, and return it."""
         if result.verdict is Verdict.UNAVAILABLE:
             self._run.unavailable = self._run.unavailable or result.message
         self._run.results.append(result)
-        return event
+        return result
+
+    def _recorded(self, purpose: str, case_run: CaseRun) -> Lines:
+        """Yield the record of a case's outcomes, if the run keeps them."""
+        if self._whole.recorder is not None:
+            name = self._target.name
+            jobs = self._whole.recorder.jobs(name, case_run.outcomes)
+            yield lines.Recorded(purpose=purpose, target=name, case=case_run.probe.id, jobs=jobs)
 
     def _same_runtime(self, description: dict[str, Any]) -> dict[str, Any]:
         """Return the description of a runtime. Raise RecordError if earlier results belong to another one."""
@@ -152,28 +167,24 @@ class Turn:
                 raise RecordError(f"the results there are of {run.target.name} with {key} {was}, which now has {now}")
         return description
 
-    def _repeated(self) -> Events:
+    def _repeated(self) -> Lines:
         """Run a sample of cases again in a fresh process."""
         run, again = self._run, list[CaseRun]()
         results = {r.case: r for r in run.results}
         differing = self._sample.differing(self._target, results, run.hangs, again.append, self._plan.process)
-        yield from (SampleTried(run, case_run) for case_run in again)
+        for case_run in again:
+            yield from self._recorded(FRESH, case_run)
         yield from self._amend("fresh-sample", differing)
 
-    def _amend(self, by: str, better: Iterable[Result]) -> Events:
+    def _amend(self, by: str, better: Iterable[Result]) -> Lines:
         """Replace results by amended ones of the same cases."""
         run = self._run
         amended = {result.case: looked_up(result, self._probes, self._entries) for result in better}
-        changes = [
-            line
-            for r in run.results
-            if r.case in amended and (line := lines.update_of(r, amended[r.case], by)) is not None
-        ]
+        changes = [lines.update_of(r, amended[r.case], by) for r in run.results if r.case in amended]
         run.results[:] = [amended.get(result.case, result) for result in run.results]
-        if changes:
-            yield ResultsUpdated(run, by, changes)
+        yield from (change for change in changes if change is not None)
 
-    def _explained(self) -> Events:
+    def _explained(self) -> Lines:
         """Add explanations to failing results."""
         from ..diagnosis.needed_classes import (
             with_needed_classes,
@@ -204,7 +215,7 @@ class Turn:
         causes = explained(results, self._probes, kept, accuracy, self._entries, self._run.internal_error)
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
-    def _experiments(self) -> Events:
+    def _experiments(self) -> Lines:
         """Determine by experiments the conditions of failures, and confirm their faults."""
         from ..diagnosis.causes import DiagnosisContext, experiments_of
         from ..diagnosis.diagnose import with_causes
