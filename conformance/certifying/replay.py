@@ -22,7 +22,7 @@ from ..judging.judgement import UNTRIED, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results import lines
-from ..results.folder import read_described, recorded_in
+from ..results.folder import read_folder, recorded_in
 from ..results.recorded import FRESH, JobRecord, MissingBits, Recorder, bits_of, outcome_of
 from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result
@@ -214,10 +214,10 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
     Raise RecordError where the folder has no run, no record or not that target, or where its cases cannot be rebuilt;
     raise OSError.
     """
-    read = read_described(folder)
-    _require_names(folder, read.info)
+    read = read_folder(folder)
+    _require_names(folder, read.described)
     plan = plan_of(read)
-    if not read.info.get("keeps_outputs"):
+    if not read.described.get("keeps_outputs"):
         raise RecordError(
             f"{folder}: does not keep what its target did: run it again with --nonce N, the auditor's number"
         )
@@ -239,10 +239,10 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
             repeated=frozenset(line.case for line in recording.lines if line.purpose == FRESH),
             process=lambda asked, **settings: recording.process(target, asked, **settings),
         )
-        run = Run(plan, folder, datetime.fromisoformat(read.info["started"]), [TargetRun(target)], pool=pool)
-        outcomes, fresh, files, record = _carried_out(run, read.info, entry, recording)
+        run = Run(plan, folder, datetime.fromisoformat(read.described["started"]), [TargetRun(target)], pool=pool)
+        outcomes, fresh, files, record = _carried_out(run, read.described, entry, recording)
     flaws = (*read.problems, *_flaws(run, claimed, outcomes, recording))
-    return Replay(folder, read.info, entry, claimed, run, outcomes, fresh, flaws, files, record)
+    return Replay(folder, read.described, entry, claimed, run, outcomes, fresh, flaws, files, record)
 
 
 def _require_names(folder: Path, info: RunRecord) -> None:

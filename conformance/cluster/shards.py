@@ -17,7 +17,7 @@ from pathlib import Path
 from ...reference.errors import RecordError, UserError
 from ..probes.selection import Selection
 from ..results.environment import version_of
-from ..results.folder import RESULTS, RUN, read_described
+from ..results.folder import RESULTS, RUN, read_folder
 from ..results.writer import OccupiedFolder, RunWriter
 from ..running.engine import execute
 from ..running.merge import merge
@@ -124,7 +124,7 @@ def _folder_of_shards(folder: Path, task: ShardTask, resume: bool) -> Path:
 def _is_done(folder: Path) -> bool:
     if not (folder / RUN).exists():
         return False
-    info = read_described(folder).info
+    info = read_folder(folder).described
     return bool(info["complete"]) and not any(target["unavailable"] for target in info["targets"])
 
 

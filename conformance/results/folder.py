@@ -6,7 +6,7 @@ Unreadable parts are reported with file and line, and the rest is used; nothing 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -32,24 +32,28 @@ _RECORDED = b'{"record":"recorded"'
 _SHOWN = 20  # problems that are listed one by one
 
 
-class LoadedRun(Struct):
-    """The content of results.jsonl.
+class RunFolder(Struct, dict=True):
+    """A run folder that was read.
 
+    info
+        run.json, None where it is missing or unreadable.
     headers
         One for each time that the run was started or resumed.
-    results
-        The one result of each target and case with its updates, in the order of the lines.
     filled
         By target the random cases that followed, each as the line that rebuilds it.
+    by_case
+        The one result of each target and case with its updates, in the order of the lines.
     whole
         Bytes up to the end of the last complete line; a kill cut off the rest, if any.
-    damaged, invalid, problems
-        Number of unreadable lines; number of these and of contradictions; messages on the first of them.
+    damaged, invalid
+        Number of unreadable lines; number of these and of other errors.
     """
 
+    path: Path
+    info: RunRecord | None = None
     headers: list[RunStarted] = []
     filled: dict[str, list[str]] = {}
-    results: dict[tuple[str, str], Result] = {}
+    by_case: dict[tuple[str, str], Result] = {}
     descriptions: dict[str, dict[str, Any]] = {}
     seconds: dict[str, float] = {}
     all_seconds: float = 0.0
@@ -57,8 +61,31 @@ class LoadedRun(Struct):
     size: int = 0
     damaged: int = 0
     invalid: int = 0
-    problems: list[str] = []
+    _problems: list[str] = []
     _names: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The results, in the order of the lines."""
+        return tuple(self.by_case.values())
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Errors, a line each; paths are relative to the folder."""
+        more = self.invalid - len(self._problems)
+        return (*self._problems, *([f"and {more} more like these"] if more else []))
+
+    @property
+    def described(self) -> RunRecord:
+        """The content of run.json. Raise RecordError where it cannot be read."""
+        if self.info is None:
+            raise RecordError(f"{self.path}: {self.problems[0]}")
+        return self.info
+
+    @cached_property
+    def targets(self) -> dict[str, TargetRecord]:
+        """The entries of targets in run.json, by name. Raise RecordError where it cannot be read."""
+        return {target["name"]: target for target in self.described["targets"]}
 
     def take(self, line: Line, place: str = "") -> None:
         """Add a line; `place` locates it in messages on contradictions."""
@@ -66,8 +93,8 @@ class LoadedRun(Struct):
             self._take_result(line, place)
         elif isinstance(line, ResultUpdate):
             key = line.target, line.case
-            if key in self.results:
-                self.results[key] = updated(self.results[key], line)
+            if key in self.by_case:
+                self.by_case[key] = updated(self.by_case[key], line)
             else:
                 self.complain(f"{place}: updates case {line.case} on {line.target}, which has no result")
         elif isinstance(line, RunStarted):
@@ -83,12 +110,12 @@ class LoadedRun(Struct):
 
     def _take_result(self, result: Result, place: str) -> None:
         key = result.target, result.case
-        before = self.results.get(key)
+        before = self.by_case.get(key)
         if before is None or before.verdict in UNTRIED:
             # The later result moves to the end of the order, because the case was run later.
             if before is not None:
-                del self.results[key]
-            self.results[key] = self._shared(result)
+                del self.by_case[key]
+            self.by_case[key] = self._shared(result)
         elif result.verdict not in UNTRIED and gist(before) != gist(result):
             self.complain(
                 f"{place}: a second result of case {result.case} on {result.target} ({result.verdict.value}), which "
@@ -110,56 +137,12 @@ class LoadedRun(Struct):
         """Note an error; only the first messages are kept, so that a garbage file does not fill memory."""
         self.invalid += 1
         if self.invalid <= _SHOWN:
-            self.problems.append(text)
-
-    @property
-    def messages(self) -> tuple[str, ...]:
-        """Messages on invalid lines, a line each."""
-        more = self.invalid - len(self.problems)
-        return (*self.problems, *([f"and {more} more like these"] if more else []))
+            self._problems.append(text)
 
 
 def gist(result: Result) -> tuple[object, ...]:
     """Return the fields in which two results of the same case must agree."""
     return result.verdict, result.reason, result.clause, result.accuracy
-
-
-class RunFolder(Struct, frozen=True):
-    """A run folder that was read.
-
-    info
-        run.json, None where it is missing or unreadable.
-    problems
-        Errors, a line each; paths are relative to the folder.
-    filled
-        By target the random cases that followed, each as the line that rebuilds it.
-    """
-
-    path: Path
-    info: RunRecord | None
-    results: tuple[Result, ...]
-    problems: tuple[str, ...]
-    damaged: int
-    filled: Mapping[str, tuple[str, ...]]
-
-
-class DescribedRun(RunFolder, frozen=True, dict=True):
-    """A run folder with a readable run.json."""
-
-    info: RunRecord
-
-    @cached_property
-    def targets(self) -> dict[str, TargetRecord]:
-        """The entries of targets, by name."""
-        return {target["name"]: target for target in self.info["targets"]}
-
-
-def read_described(path: Path) -> DescribedRun:
-    """Read a run folder. Raise RecordError as :func:`read_folder` does, and if run.json cannot be read."""
-    read = read_folder(path)
-    if read.info is None:
-        raise RecordError(f"{path}: {read.problems[0]}")
-    return DescribedRun(**structs.asdict(read))
 
 
 def read_folder(path: Path) -> RunFolder:
@@ -168,20 +151,17 @@ def read_folder(path: Path) -> RunFolder:
         raise RecordError(f"{path}: {'not a directory' if path.exists() else 'no such directory'}")
     if not any((path / name).is_file() for name in (RESULTS, RUN)):
         raise RecordError(f"{path}: holds neither {RESULTS} nor {RUN}, so it is no run")
-    problems: list[str] = []
-    info = _described(path, problems)
-    loaded = LoadedRun()
+    run = RunFolder(path)
+    run.info = _described(run)
     try:
-        loaded = load_run(path / RESULTS)
-        if loaded.size > loaded.whole:
-            cut = f"ends in an incomplete line of {loaded.size - loaded.whole} bytes, which is left out"
-            loaded.complain(f"{RESULTS}: {cut}")
+        load_results(run)
+        if run.size > run.whole:
+            run.complain(f"{RESULTS}: ends in an incomplete line of {run.size - run.whole} bytes, which is left out")
     except FileNotFoundError:
-        problems.append(f"{RESULTS} is missing, so there are no results")
+        run.complain(f"{RESULTS} is missing, so there are no results")
     except OSError as error:
-        problems.append(f"{RESULTS}: cannot be read: {error.strerror or error}")
-    filled = {target: tuple(cases) for target, cases in loaded.filled.items()}
-    return RunFolder(path, info, tuple(loaded.results.values()), (*problems, *loaded.messages), loaded.damaged, filled)
+        run.complain(f"{RESULTS}: cannot be read: {error.strerror or error}")
+    return run
 
 
 def other_schema(path: Path, schema: object, by: object) -> str:
@@ -191,7 +171,8 @@ def other_schema(path: Path, schema: object, by: object) -> str:
     return f"{path}: holds a run{writer} in form {form}, this version reads and writes form {SCHEMA}"
 
 
-def _described(path: Path, problems: list[str]) -> RunRecord | None:
+def _described(run: RunFolder) -> RunRecord | None:
+    path = run.path
     try:
         if (path / RUN).stat().st_size > LARGEST_RUN:
             raise MalformedJson(f"more than {LARGEST_RUN >> 20} MiB")
@@ -202,38 +183,36 @@ def _described(path: Path, problems: list[str]) -> RunRecord | None:
         datetime.fromisoformat(info["started"])
         return info
     except FileNotFoundError:
-        problems.append(f"{RUN} is missing, so findings and environment are unknown")
+        run.complain(f"{RUN} is missing, so findings and environment are unknown")
     except RecordError:
         raise
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        problems.append(f"{RUN} cannot be read ({why}), so findings and environment are unknown")
+        run.complain(f"{RUN} cannot be read ({why}), so findings and environment are unknown")
     return None
 
 
 def recorded_in(folder: Path) -> Iterator[Recorded]:
     """Yield the records of targets' outcomes, in order; unreadable lines are skipped. Raise OSError."""
-    for line in _lines(folder / RESULTS, LoadedRun()):
+    for line in _lines(RunFolder(folder)):
         if line is not None and line.startswith(_RECORDED):
             with contextlib.suppress(MalformedJson):
                 yield decode(line, Recorded)
 
 
-def load_run(path: Path) -> LoadedRun:
-    """Return the content of a results.jsonl. Raise OSError, and RecordError where another version wrote it."""
-    loaded = LoadedRun()
+def load_results(run: RunFolder) -> None:
+    """Read results.jsonl into a run. Raise OSError, and RecordError where another version wrote it."""
     line_type: Any = Line
-    for number, line in enumerate(_lines(path, loaded), 1):
-        location = f"{path.name}:{number}"
+    for number, line in enumerate(_lines(run), 1):
+        location = f"{RESULTS}:{number}"
         if line is None:
-            loaded.damage(location, f"longer than {LONGEST_LINE >> 20} MiB")
+            run.damage(location, f"longer than {LONGEST_LINE >> 20} MiB")
             continue
         try:
-            record = decode(line, line_type) if loaded.headers else _before_header(line, number, path.parent)
-            loaded.take(record, location)
+            record = decode(line, line_type) if run.headers else _before_header(line, number, run.path)
+            run.take(record, location)
         except MalformedJson as error:
-            loaded.damage(location, str(error))
-    return loaded
+            run.damage(location, str(error))
 
 
 def _before_header(line: bytes, number: int, folder: Path) -> Line:
@@ -249,20 +228,20 @@ def _before_header(line: bytes, number: int, folder: Path) -> Line:
     return cast(Line, typed(plain, cast(Any, Line)))
 
 
-def _lines(path: Path, loaded: LoadedRun) -> Iterator[bytes | None]:
-    """Yield the complete lines of a file without their ends; None for one that is too long."""
-    with path.open("rb", buffering=1 << 18) as file:
+def _lines(run: RunFolder) -> Iterator[bytes | None]:
+    """Yield the complete lines of results.jsonl without their ends; None for one that is too long."""
+    with (run.path / RESULTS).open("rb", buffering=1 << 18) as file:
         while True:
             line = file.readline(LONGEST_LINE)
             if not line:
                 return
-            loaded.size += len(line)
+            run.size += len(line)
             long = not line.endswith(b"\n") and len(line) == LONGEST_LINE
             end = line
             while end and not end.endswith(b"\n"):
                 end = file.readline(LONGEST_LINE) if long else b""
-                loaded.size += len(end)
+                run.size += len(end)
             if not end:  # a kill cut the last line
                 return
-            loaded.whole = loaded.size
+            run.whole = run.size
             yield None if long else line[:-1]

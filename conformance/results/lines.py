@@ -7,11 +7,14 @@ classes are descriptions in docs/schema.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, convert
 from msgspec.structs import asdict, replace
 
+from ..border.strict_json import encode
 from ..judging.judgement import Verdict
 from .recorded import JobRecord
 from .records import RunRecord, SelectionRecord
@@ -22,6 +25,12 @@ FILLED = "filled:"
 
 They are known when the run ends, so the header does not have them.
 """
+
+SAME_RUN = ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures", "keeps_outputs", "shard")
+"""Keys of a header that must be the same when a run is resumed."""
+
+SAME_RUNTIME = ("runtime", "version", "build", "provider", "device")
+"""Keys of a description that must be the same for it to be the same runtime."""
 
 _UPDATABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
 
@@ -109,6 +118,24 @@ def header_of(record: RunRecord) -> RunStarted:
     """Return the header of a run from the content of run.json at its start."""
     digests = {name: digest for name, digest in record["digests"].items() if not name.startswith(FILLED)}
     return convert({**record, "digests": digests}, RunStarted)
+
+
+def difference(first: Struct, other: Struct, keys: Iterable[str] = ()) -> str:
+    """Return the first key, of some or of all, in which two records differ, with the values; empty where none does."""
+    a, b = (json.loads(encode(record)) for record in (first, other))
+    for key in keys or a:
+        if a[key] != b[key]:
+            name = key.replace("_", " ")
+            if not isinstance(a[key], dict):
+                return f"{name}: {a[key]!r} and {b[key]!r}"
+            return f"{name} ({', '.join(sorted(k for k in a[key] | b[key] if a[key].get(k) != b[key].get(k)))})"
+    return ""
+
+
+def other_runtime(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Return the first key in which two descriptions are not of the same runtime, with the values; empty otherwise."""
+    keys = (key for key in SAME_RUNTIME if first.get(key) != other.get(key))
+    return next((f"{key}: {first.get(key)!r} and {other.get(key)!r}" for key in keys), "")
 
 
 def update_of(before: Result, after: Result, by: str) -> ResultUpdate | None:

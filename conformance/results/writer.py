@@ -14,21 +14,12 @@ from datetime import datetime
 from pathlib import Path
 
 from ...reference.errors import RecordError, UserError
-from ..border.strict_json import decode, encode
+from ..border.strict_json import encode
 from ..judging.judgement import UNTRIED
-from .folder import NODE_CASES, RESULTS, RUN, load_run
-from .lines import Line, RunStarted
+from .folder import NODE_CASES, RESULTS, RUN, RunFolder, load_results
+from .lines import SAME_RUN, Line, RunStarted, difference
 from .records import RunRecord
 from .result import Result
-
-SAME_RUN = ("schema", "onnxspec", "profile", "selection", "digests", "expected_failures", "keeps_outputs", "shard")
-"""Keys of a header that must be the same when a run is resumed."""
-
-SAME_TARGET = ("adapter", "options", "class", "wrap", "expected_file")
-"""Keys of a target in run.json that must be the same for it to be the same target."""
-
-SAME_RUNTIME = ("runtime", "version", "build", "provider", "device")
-"""Keys of a description that must be the same for it to be the same runtime."""
 
 CUT = f"{RESULTS}.cut"
 
@@ -78,15 +69,16 @@ class RunWriter:
             )
         folder.mkdir(parents=True, exist_ok=True)
         self._file = _opened(self._path)
+        self.loaded = RunFolder(folder)
         try:
-            self.loaded = load_run(self._path)
+            load_results(self.loaded)
         except RecordError as error:
             os.close(self._file)
             raise RecordError(f"{error}; it is left alone: give a new folder") from None
         except BaseException:
             os.close(self._file)
             raise
-        self.problems = [f"{folder}: {problem}" for problem in self.loaded.messages]
+        self.problems = [f"{folder}: {problem}" for problem in self.loaded.problems]
 
     def __enter__(self) -> RunWriter:
         return self
@@ -97,7 +89,7 @@ class RunWriter:
     @property
     def done(self) -> list[Result]:
         """The results of cases that need not be run again, because the target was tried with them."""
-        return [result for result in self.loaded.results.values() if result.verdict not in UNTRIED]
+        return [result for result in self.loaded.results if result.verdict not in UNTRIED]
 
     def begin(self, header: RunStarted) -> None:
         """Start a run, or resume the one in the folder if it is the same; targets may have been added.
@@ -111,7 +103,6 @@ class RunWriter:
 
     def require_same_run(self, header: RunStarted) -> None:
         """Raise RecordError unless the folder is new or holds the run of the header."""
-        header = decode(encode(header), RunStarted)  # in the form that a reader gets
         if not self.loaded.headers:
             if self.loaded.size:
                 raise RecordError(f"{self._path}: has no header, so it cannot be resumed: give a new folder")
@@ -119,15 +110,14 @@ class RunWriter:
         earlier = self.loaded.headers[-1]
         by = f"; it was made by: {shlex.join(earlier.command)}" if earlier.command else ""
         hint = f"go on with the options that it was started with{by}"
-        for key in SAME_RUN:
-            if getattr(earlier, key) != getattr(header, key):
-                raise RecordError(f"{self.folder} holds a run with another {key.replace('_', ' ')}: {hint}")
+        if why := difference(earlier, header, SAME_RUN):
+            raise RecordError(f"{self.folder} holds a run with another {why}; {hint}")
         targets = {target.name: target for target in header.targets}
         for target in earlier.targets:
             if target.name not in targets:
                 raise RecordError(f"{self.folder} holds a run of target {target.name!r} too: {hint}")
-            if target != targets[target.name]:
-                raise RecordError(f"{self.folder} holds a run of another target of the name {target.name!r}: {hint}")
+            if why := difference(target, targets[target.name]):
+                raise RecordError(f"{self.folder} holds a run of {target.name!r} with another {why}; {hint}")
 
     def _cut(self) -> None:
         """Move an incomplete last line to a file beside results.jsonl."""

@@ -11,14 +11,14 @@ from ...reference.errors import RecordError
 from ..diagnosis.findings import findings_of
 from ..results import lines
 from ..results.evidence import forget_evidence
-from ..results.folder import LoadedRun
+from ..results.folder import RunFolder
 from ..results.lines import Line
 from ..results.recorded import Recorder
 from ..results.result import Result
 from ..results.writer import RunWriter
 from ..workers.pool import Pool
 from .description import description_of
-from .filling import with_filled
+from .filling import filled_again
 from .run import Plan, Run, TargetRun, stranger_among
 from .target_runner import TargetRunner
 
@@ -35,8 +35,8 @@ def execute(plan: Plan, writer: RunWriter, observe: Observe = lambda target, lin
     run = Run(plan, writer.folder, datetime.now(timezone.utc), [])
     run.targets += [TargetRun(target) for target in plan.targets]
     writer.require_same_run(header := lines.header_of(description_of(run)))
-    run.plan = plan = _filled_again(plan, writer.loaded)
-    if strange := stranger_among(writer.loaded.results.values(), plan):
+    run.plan = plan = filled_again(plan, writer.loaded)
+    if strange := stranger_among(writer.loaded.results, plan):
         raise RecordError(f"{writer.folder}: {strange}; was it edited? It is left alone")
     writer.begin(header)
     if not writer.done:
@@ -70,16 +70,6 @@ def run_lines(run: Run) -> Generator[tuple[TargetRun, Line], None, None]:
     run.complete = not run.lacking
 
 
-def _filled_again(plan: Plan, loaded: LoadedRun) -> Plan:
-    """Return the plan with the random cases that followed. Raise RecordError for a line that is no case."""
-    for target in plan.targets:
-        try:
-            plan = with_filled(plan, target, loaded.filled.get(target.name, ()))
-        except ValueError as error:
-            raise RecordError(f"a case that followed on {target.name} cannot be had again: {error}") from None
-    return plan
-
-
 def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:
     """Return a callback that writes the last line and run.json."""
     clock = time.monotonic()
@@ -102,7 +92,7 @@ def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:
     return write_end
 
 
-def _take_up(run: Run, loaded: LoadedRun, done: Sequence[Result]) -> None:
+def _take_up(run: Run, loaded: RunFolder, done: Sequence[Result]) -> None:
     """Load the results of a folder into a run."""
     cases = {probe.id for probe in run.plan.probes}
     for target_run in run.targets:

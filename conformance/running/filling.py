@@ -19,10 +19,12 @@ from ...cases import Spec
 from ...cases.profiles.random_cases import random_stream, traits_of
 from ...cases.specs.family import drawn_operators
 from ...cases.specs.wrapping import can_wrap
+from ...reference.errors import RecordError
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.naming import CaseError, portable_probes
 from ..probes.probe import Probe, SpecProbe
+from ..results.folder import RunFolder
 from ..results.records import FillingRecord
 from ..results.result import Result
 from ..targets.target import Target
@@ -153,3 +155,13 @@ def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Pla
     ids = {probe.id for probe in present}
     added = (*present, *(probe for probe in probes if probe.id not in ids))
     return replace(plan, filled={**plan.filled, target.name: added}) if added else plan
+
+
+def filled_again(plan: Plan, run: RunFolder) -> Plan:
+    """Return the plan with the random cases that followed in a run. Raise RecordError for a line that is no case."""
+    try:
+        for target in plan.targets:
+            plan = with_filled(plan, target, run.filled.get(target.name, ()))
+    except ValueError as error:
+        raise RecordError(f"{run.path}: a case that followed on {target.name} cannot be had again: {error}") from None
+    return plan

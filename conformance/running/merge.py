@@ -6,12 +6,13 @@ Missing cases can be run in the merged folder, with --resume.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from ...reference.errors import RecordError
 from ..diagnosis.needed_classes import with_needed_classes
@@ -19,21 +20,23 @@ from ..judging.judgement import UNTRIED, Verdict
 from ..probes.selection import Selection, UnknownName
 from ..results import lines
 from ..results.evidence import FOLDER, forget_evidence
-from ..results.expected.entries import applying, expectations_of
-from ..results.folder import DescribedRun, gist, read_described, recorded_in
+from ..results.expected.entries import Entry, applying, expectations_of
+from ..results.folder import RunFolder, gist, read_folder, recorded_in
 from ..results.recorded import MissingBits, Recorder, bits_of
 from ..results.records import EvidenceRecord, MergedRecord, TargetRecord
 from ..results.result import Result
-from ..results.writer import SAME_RUNTIME, SAME_TARGET, RunWriter
+from ..results.writer import RunWriter
 from ..targets.target import Target
 from .conclusion import conclude, looked_up
 from .description import description_of
-from .filling import SHARDS, with_filled
+from .filling import SHARDS, filled_again
 from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, stranger_among
 
-_SAME = ("onnxspec", "profile", "selection", "expected_failures")
-"""Keys of run.json that must be equal in all shards of a run."""
+_SAME = ("onnxspec", "profile", "selection", "expected_failures", "digests")
+"""Keys of a header that must be equal in all shards of a run."""
+
+_ORIGIN = ("command", "started", "shard", "complete", "environment")
 
 
 def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> Run:
@@ -44,184 +47,153 @@ def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> 
     Raise RecordError if the folders have different plans or one cannot be read, OccupiedFolder if `to` holds a run, and
     OSError if it cannot be written.
     """
-    parts = [read_described(folder) for folder in folders]
-    for part in parts[1:]:
-        _compare(parts[0], part)
-    if any(to.resolve() == part.path.resolve() for part in parts):
-        raise RecordError(f"{to} is one of the runs that are to be merged: give a new folder")
-    run = _together(parts, _plan(parts, command), to)
+    parts = [read_folder(folder) for folder in folders]
+    for part in parts:
+        if why := _difference(parts[0], part):
+            raise RecordError(f"{parts[0].path} and {part.path} are not of one run: they differ in {why}")
+        if to.resolve() == part.path.resolve():
+            raise RecordError(f"{to} is one of the runs that are to be merged: give a new folder")
+    run = _joined(parts, to)
+    run.plan = replace(run.plan, command=tuple(command))
     with RunWriter(to) as writer, Recorder(to) as recorder:
         forget_evidence(to)
         writer.begin(lines.header_of(description_of(run)))
-        for target_run in run.targets:
-            _finish(run, target_run, parts)
-            _write_down(run, target_run, parts, writer, recorder)
-        seconds = {target_run.target.name: target_run.seconds for target_run in run.targets}
+        for target in run.targets:
+            _conclude(run, target, parts)
+            name = target.target.name
+            if filled := run.plan.filled.get(name):
+                writer.append(lines.CasesAdded(target=name, cases=[probe.text for probe in filled]))
+            if run.plan.record:
+                _adopt(parts, name, writer, recorder)
+            writer.append(lines.TargetStarted(target=name, description=target.description), *target.results)
+        seconds = {target.target.name: target.seconds for target in run.targets}
         writer.append(lines.RunFinished(complete=run.complete, seconds=run.seconds, target_seconds=seconds))
         record = description_of(run)
-        record["environment"] = parts[0].info["environment"]
-        record["merged"] = _origins(parts)
+        record["environment"] = parts[0].described["environment"]
+        record["merged"] = [
+            cast(MergedRecord, {"folder": str(part.path), **{key: dict(part.described)[key] for key in _ORIGIN}})
+            for part in parts
+        ]
         writer.describe(record)
     return run
 
 
-def _together(parts: Sequence[DescribedRun], plan: Plan, to: Path) -> Run:
+def _difference(first: RunFolder, other: RunFolder) -> str:
+    """Return the first difference between two runs that shards of one plan do not have; empty if there is none."""
+    headers = [lines.header_of(part.described) for part in (first, other)]
+    if why := lines.difference(headers[0], headers[1], _SAME):
+        return why
+    if first.targets.keys() != other.targets.keys():
+        return f"targets: {', '.join(first.targets)} and {', '.join(other.targets)}"
+    for asked, other_asked in zip(*(sorted(header.targets, key=lambda t: t.name) for header in headers), strict=True):
+        described = [part.targets[asked.name]["description"] for part in (first, other)]
+        why = lines.difference(asked, other_asked) or (lines.other_runtime(*described) if all(described) else "")
+        if why:
+            return f"target {asked.name!r}, {why}"
+    return ""
+
+
+def plan_of(run: RunFolder) -> Plan:
+    """Return the plan of a run that was read. Its cases are rebuilt from run.json. Raise RecordError."""
+    info = run.described
+    asked = info["selection"]
+    selection = Selection(
+        info["profile"],
+        tuple(asked["op"]),
+        tuple(asked["since_version"]),
+        tuple(asked["type"]),
+        tuple(asked["case"]),
+        tuple(asked.get("directories", ())),
+    )
+    targets = tuple(
+        Target(t.name, t.adapter, t.options, accuracy=t.accuracy, expected=t.expected_file, wrap=t.wrap)
+        for t in lines.header_of(info).targets
+    )
+    try:
+        probes, digest = chosen_probes(selection, targets)
+    except (UnknownName, OSError, ValueError) as error:
+        raise RecordError(f"{run.path}: its cases cannot be had again: {error}") from None
+    if selection.directories and digest != info["digests"].get("directories"):
+        raise RecordError(f"the directories of {run.path} are not there any more as they were run")
+    plan = Plan(
+        selection,
+        probes,
+        targets,
+        command=tuple(info["command"]),
+        expected=info["expected_failures"],
+        digest=digest,
+        skipped=tuple(info.get("skipped", ())),
+        record=info.get("keeps_outputs", False),
+    )
+    return filled_again(plan, run)
+
+
+def _joined(parts: Sequence[RunFolder], to: Path) -> Run:
     """Return a run with the results of all parts, without conclusions. Raise RecordError for a result outside the
     plan."""
-    results = _joined(parts)
+    plan = plan_of(parts[0])
+    for part in parts:
+        plan = filled_again(plan, part)
+        if not part.described.get("keeps_outputs"):
+            plan = replace(plan, record=False)
     for part in parts:
         if strange := stranger_among(part.results, plan):
             raise RecordError(f"{part.path}: {strange}; was the folder edited?")
-    run = Run(plan, to, min(datetime.fromisoformat(part.info["started"]) for part in parts), [])
+    run = Run(plan, to, min(datetime.fromisoformat(part.described["started"]) for part in parts), [])
     run.problems = [f"{part.path}: {problem}" for part in parts for problem in part.problems]
-    if not plan.record and any(part.info.get("keeps_outputs") for part in parts):
+    if not plan.record and any(part.described.get("keeps_outputs") for part in parts):
         run.problems.append("not all of the runs kept what the targets did, so the merged one does not keep it either")
+    results = _results(parts)
     for target in plan.targets:
-        entry = _entry(parts, target.name)
-        order = {probe.id: number for number, probe in enumerate(plan.probes_of(target))}
-        of_target = [result for (name, _), result in results.items() if name == target.name]
-        of_target.sort(key=lambda r: order[r.case])
+        # Preferably of a run in which the target started.
+        entry = max((part.targets[target.name] for part in parts), key=_started)
+        in_order = [(target.name, probe.id) for probe in plan.probes_of(target)]
+        of_target = [results[key] for key in in_order if key in results]
         run.targets.append(TargetRun(target, dict(entry["description"]), entry["unavailable"], of_target))
         run.targets[-1].seconds = sum(part.targets[target.name]["seconds"] for part in parts)
-    run.seconds = sum(part.info["seconds"] for part in parts)
+    run.seconds = sum(part.described["seconds"] for part in parts)
     run.complete = not run.lacking
     return run
 
 
-def _write_down(
-    run: Run, target_run: TargetRun, parts: Sequence[DescribedRun], writer: RunWriter, recorder: Recorder
-) -> None:
-    """Append the lines of one target, and its recorded outcomes if they are kept."""
-    name = target_run.target.name
-    if filled := [probe.text for probe in run.plan.filled.get(name, ())]:
-        writer.append(lines.CasesAdded(target=name, cases=filled))
-    if run.plan.record:
-        _adopt(parts, name, writer, recorder)
-    writer.append(
-        lines.TargetStarted(target=name, description=target_run.description),
-        *target_run.results,
-    )
+def _started(entry: TargetRecord) -> bool:
+    return bool(entry["description"]) and not entry["unavailable"]
 
 
-def plan_of(run: DescribedRun) -> Plan:
-    """Return the plan of a run that was read. Its cases are rebuilt from run.json. Raise RecordError."""
-    return _plan([run], run.info["command"])
-
-
-def _compare(first: DescribedRun, other: DescribedRun) -> None:
-    """Raise RecordError unless two runs are shards of one plan."""
-    where = f"{first.path} and {other.path} are not of one run"
-    for key in _SAME:
-        if (a := dict(first.info)[key]) != (b := dict(other.info)[key]):
-            raise RecordError(f"{where}: {key.replace('_', ' ')} is {a!r} and {b!r}")
-    digests = [
-        {k: v for k, v in run.info["digests"].items() if not k.startswith(lines.FILLED)} for run in (first, other)
-    ]
-    if changed := sorted({k for k, _ in digests[0].items() ^ digests[1].items()}):
-        raise RecordError(f"{where}: other cases have the same names (digests) for {', '.join(changed)}")
-    if first.targets.keys() != other.targets.keys():
-        raise RecordError(f"{where}: targets are {', '.join(first.targets)} and {', '.join(other.targets)}")
-    for name, entry in first.targets.items():
-        _compare_targets(where, entry, other.targets[name])
-
-
-def _compare_targets(where: str, first: TargetRecord, other: TargetRecord) -> None:
-    """Raise RecordError unless two entries are of one target and the same runtime."""
-    name = first["name"]
-    for key in SAME_TARGET:
-        if dict(first)[key] != dict(other)[key]:
-            raise RecordError(f"{where}: {key} of target {name!r} differs")
-    described = first["description"], other["description"]
-    for key in SAME_RUNTIME if all(described) else ():
-        a, b = described[0].get(key), described[1].get(key)
-        if a != b:
-            raise RecordError(f"{where}: {key} of target {name!r} is {a!r} and {b!r}")
-
-
-def _joined(parts: Sequence[DescribedRun]) -> dict[tuple[str, str], Result]:
+def _results(parts: Sequence[RunFolder]) -> dict[tuple[str, str], Result]:
     """Return the results by target and case. Raise RecordError if two of them differ."""
-    joined: dict[tuple[str, str], tuple[Result, DescribedRun]] = {}
+    joined: dict[tuple[str, str], tuple[Result, Path]] = {}
     for part in parts:
-        for result in part.results:
-            key = result.target, result.case
-            earlier = joined.setdefault(key, (result, part))
-            if earlier[0].verdict in UNTRIED:
-                joined[key] = result, part
-            elif result.verdict not in UNTRIED and gist(earlier[0]) != gist(result):
-                both = f"{earlier[0].verdict.value} in {earlier[1].path}, {result.verdict.value} in {part.path}"
+        for key, result in part.by_case.items():
+            earlier, path = joined.setdefault(key, (result, part.path))
+            if earlier.verdict in UNTRIED:
+                joined[key] = result, part.path
+            elif result.verdict not in UNTRIED and gist(earlier) != gist(result):
+                both = f"{earlier.verdict.value} in {path}, {result.verdict.value} in {part.path}"
                 raise RecordError(f"case {result.case} on {result.target} has two results that differ: {both}")
     return {key: result for key, (result, _) in joined.items()}
 
 
-def _plan(parts: Sequence[DescribedRun], command: Sequence[str]) -> Plan:
-    """Return the plan that all parts share. Raise RecordError."""
-    first, info = parts[0], parts[0].info
-    selection = _selection(first)
-    targets = tuple(_target(_entry(parts, name)) for name in first.targets)
-    try:
-        probes, digest = chosen_probes(selection, targets)
-    except (UnknownName, OSError, ValueError) as error:
-        raise RecordError(f"{first.path}: its cases cannot be had again: {error}") from None
-    if selection.directories and digest != info["digests"].get("directories"):
-        raise RecordError(f"the directories of {first.path} are not there any more as they were run")
-    plan = Plan(selection, probes, targets, tuple(command), frozenset(), bool(info["expected_failures"]))
-    record = all(part.info.get("keeps_outputs", False) for part in parts)
-    try:
-        for part in parts:
-            for target in targets:
-                plan = with_filled(plan, target, part.filled.get(target.name, ()))
-    except ValueError as error:
-        raise RecordError(f"a case that followed in one of the runs cannot be had again: {error}") from None
-    return replace(plan, digest=digest, skipped=tuple(info.get("skipped", ())), record=record)
-
-
-def _selection(part: DescribedRun) -> Selection:
-    selection = part.info["selection"]
-    return Selection(
-        part.info["profile"],
-        tuple(selection["op"]),
-        tuple(selection["since_version"]),
-        tuple(selection["type"]),
-        tuple(selection["case"]),
-        tuple(selection.get("directories", ())),
-    )
-
-
-def _entry(parts: Sequence[DescribedRun], name: str) -> TargetRecord:
-    """Return the entry of a target, preferably from a run in which it started."""
-    entries = [part.targets[name] for part in parts]
-    return next((entry for entry in entries if entry["description"] and not entry["unavailable"]), entries[0])
-
-
-def _target(entry: TargetRecord) -> Target:
-    return Target(
-        entry["name"],
-        entry["adapter"],
-        entry["options"],
-        accuracy=entry["class"],
-        expected=entry["expected_file"],
-        wrap=entry["wrap"],
-    )
-
-
-def _finish(run: Run, target_run: TargetRun, parts: Sequence[DescribedRun]) -> None:
+def _conclude(run: Run, target: TargetRun, parts: Sequence[RunFolder]) -> None:
     """Compute the conclusions on a target from all its results."""
-    probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
-    listed = _listed(target_run.target) if run.plan.expected else ()
-    entries = applying(listed, target_run.description)
-    amended = with_needed_classes(target_run.results)
+    probes = {probe.id: probe for probe in run.plan.probes_of(target.target)}
+    listed: tuple[Entry, ...] = ()
+    if run.plan.expected:
+        # Without the list, which may be on the machine of the run, the reasons in the results remain.
+        with contextlib.suppress(ValueError):
+            listed = expectations_of(target.target)
+    entries = applying(listed, target.description)
+    amended = with_needed_classes(target.results)
     better = {r.case: looked_up(r, probes, entries) if entries else r for r in amended}
-    target_run.results[:] = [better.get(r.case, r) for r in target_run.results]
-    target_run.unavailable = target_run.unavailable and next(
-        (r.message for r in target_run.results if r.verdict is Verdict.UNAVAILABLE), ""
-    )
-    sharded = any(part.info["shard"] for part in parts)
-    conclude(run, target_run, listed, left_out=SHARDS if sharded else "")
-    wanted = {finding["smallest"] for finding in target_run.findings}
-    target_run.evidence = _evidence(run.folder, target_run.target.name, wanted, parts)
+    target.results[:] = [better.get(r.case, r) for r in target.results]
+    gone = (r.message for r in target.results if r.verdict is Verdict.UNAVAILABLE)
+    target.unavailable = target.unavailable and next(gone, "")
+    conclude(run, target, listed, left_out=SHARDS if any(part.described["shard"] for part in parts) else "")
+    wanted = {finding["smallest"] for finding in target.findings}
+    target.evidence = _evidence(run.folder, target.target.name, wanted, parts)
 
 
-def _adopt(parts: Sequence[DescribedRun], name: str, writer: RunWriter, recorder: Recorder) -> None:
+def _adopt(parts: Sequence[RunFolder], name: str, writer: RunWriter, recorder: Recorder) -> None:
     """Copy the recorded outcomes of a target. Raise RecordError if a folder lacks their bits."""
     copied: set[tuple[str, str]] = set()
     for part in parts:
@@ -237,43 +209,21 @@ def _adopt(parts: Sequence[DescribedRun], name: str, writer: RunWriter, recorder
                 writer.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
 
 
-def _listed(target: Target) -> tuple[Any, ...]:
-    try:
-        return expectations_of(target)
-    except ValueError:  # the list is on the machine of the run; its reasons are in the results
-        return ()
-
-
-def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[DescribedRun]) -> EvidenceRecord:
+def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[RunFolder]) -> EvidenceRecord:
     """Copy the evidence of the smallest cases of findings."""
+    records = [(part, part.targets[name]["evidence"]) for part in parts]
+    larger = {small: case for _, record in records for small, case in record["larger"].items() if small in wanted}
     folders: dict[str, str] = {}
-    larger: dict[str, str] = {}
-    for part in parts:
-        evidence = part.targets[name]["evidence"]
-        for small, large in evidence["larger"].items():
-            if small in wanted:
-                larger.setdefault(small, large)
-        for case, path in evidence["folders"].items():
-            if case in folders or case not in wanted | set(larger.values()):
-                continue
+    for part, record in records:
+        for case, path in record["folders"].items():
             source = part.path / path
-            if source.resolve().is_relative_to((part.path / FOLDER).resolve()) and source.is_dir():
+            within = source.resolve().is_relative_to((part.path / FOLDER).resolve())
+            if case not in folders and case in {*wanted, *larger.values()} and within and source.is_dir():
                 shutil.copytree(source, to / path, dirs_exist_ok=True)
                 folders[case] = path
-    missing = dict.fromkeys(sorted(wanted - set(folders)), "no run that was merged has it")
-    larger = {small: large for small, large in larger.items() if large in folders}
-    return {"folders": folders, "larger": larger, "missing": missing}
-
-
-def _origins(parts: Sequence[DescribedRun]) -> list[MergedRecord]:
-    return [
-        {
-            "folder": str(part.path),
-            "command": part.info["command"],
-            "started": part.info["started"],
-            "shard": part.info["shard"],
-            "complete": part.info["complete"],
-            "environment": part.info["environment"],
-        }
-        for part in parts
-    ]
+    missing = dict.fromkeys(sorted(wanted - folders.keys()), "no run that was merged has it")
+    return {
+        "folders": folders,
+        "larger": {s: case for s, case in larger.items() if case in folders},
+        "missing": missing,
+    }

@@ -20,10 +20,9 @@ from ..probes.stream import CaseRun, tried
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of, matching
-from ..results.lines import Line
+from ..results.lines import Line, other_runtime
 from ..results.recorded import CASE, FRESH
 from ..results.result import Result, result_of
-from ..results.writer import SAME_RUNTIME
 from ..targets.target import Target
 from ..workers.forking import Reserve
 from ..workers.process import TargetProcess, TargetUnavailable
@@ -161,10 +160,8 @@ class TargetRunner:
     def _same_runtime(self, description: dict[str, Any]) -> dict[str, Any]:
         """Return the description of a runtime. Raise RecordError if earlier results belong to another one."""
         run = self._run
-        for key in SAME_RUNTIME:
-            was, now = run.description.get(key), description.get(key)
-            if run.results and was != now:
-                raise RecordError(f"the results there are of {run.target.name} with {key} {was}, which now has {now}")
+        if run.results and (why := other_runtime(run.description, description)):
+            raise RecordError(f"the results there are of another runtime than {run.target.name} now is: {why}")
         return description
 
     def _repeated(self) -> Lines:

@@ -111,7 +111,7 @@ def test_runs_of_other_targets_or_cases_are_refused(inside: Inside, tmp_path: Pa
     for name in ("conforming", "jittery"):
         assert inside("run", "--target", f"backend:{name}", *CASES, "--out", name).code == 0
     assert inside("run", "--target", "backend:conforming", *CASES[:2], "--out", "fewer").code == 0
-    for other, named in (("jittery", "targets are backend:conforming and backend:jittery"), ("fewer", "selection is")):
+    for other, named in (("jittery", "targets: backend:conforming and backend:jittery"), ("fewer", "selection (case)")):
         done = inside("merge", "conforming", other, "--out", "both")
         assert (done.code, named in done.complaint) == (2, True)
 
@@ -137,13 +137,13 @@ def test_a_line_that_a_kill_cut_off_is_no_result(inside: Inside, shards: list[Pa
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda info: info.update(profile="smoke"), "profile is 'core' and 'smoke'"),
+        (lambda info: info.update(profile="smoke"), "profile: 'core' and 'smoke'"),
         (lambda info: info.update(onnxspec="0.0.1"), "onnxspec"),
-        (lambda info: info["digests"].update({"LSTM-14": "other"}), r"\(digests\) for LSTM-14"),
-        (lambda info: info.update(expected_failures=False), "expected failures is True and False"),
-        (lambda info: info["targets"][0].update(options={"module": "x"}), "options of target .* differs"),
-        (lambda info: info["targets"][0].update({"class": "tf32"}), "class of target .* differs"),
-        (lambda info: info["targets"][0]["description"].update(version="9"), "version of target .* and '9'"),
+        (lambda info: info["digests"].update({"LSTM-14": "other"}), r"digests \(LSTM-14\)"),
+        (lambda info: info.update(expected_failures=False), "expected failures: True and False"),
+        (lambda info: info["targets"][0].update(options={"module": "x"}), r"target .*, options \(module\)"),
+        (lambda info: info["targets"][0].update({"class": "tf32"}), "target .*, class: 'standard' and 'tf32'"),
+        (lambda info: info["targets"][0]["description"].update(version="9"), "target .*, version: .* and '9'"),
         (lambda info: info.update(schema=7), "in form 7"),
         (lambda info: info.pop("digests"), "missing required field `digests`"),
     ],
@@ -226,7 +226,7 @@ def test_a_merged_wrap_lane_is_one(inside: Inside, tmp_path: Path) -> None:
     described = description(tmp_path / "merged")
     assert (described["complete"], described["targets"][0]["wrap"]) == (True, "neg")
     edit(tmp_path / "w2", lambda info: info["targets"][0].update(wrap="cast"))
-    assert "wrap of target" in inside("merge", "w1", "w2", "--out", "other").complaint
+    assert "wrap: 'neg' and 'cast'" in inside("merge", "w1", "w2", "--out", "other").complaint
 
 
 def test_a_damaged_line_costs_its_result_and_is_named(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
