@@ -23,14 +23,14 @@ from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
 from ..workers.process import TargetProcess
-from .confirm import ENOUGH, FreshCases, confirm
+from .confirm import FreshCases, confirm
+from .error_pattern import error_pattern
 from .experiments import Budget, Shrunk, alike, shrink
 from .explainer import failing_case_of_tried, failing_cases_of
 from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, reraise
 from .findings import alone
 from .match import Matcher, ObservedCases
 from .needs import meeting
-from .places import Region, looks_of, places_of, telling_places
 from .target_evidence import TargetEvidence
 
 __all__ = ["Cause", "DiagnosisContext", "causes_of", "experiments_of", "is_open"]
@@ -126,8 +126,8 @@ class Cause:
         Whether fresh cases contradict the fault that explains the finding's cases.
     passing
         Fresh cases and tries that passed.
-    places
-        For a cause without a fault: the parts of the outputs outside of which nothing was wrong.
+    pattern
+        For a cause without a fault: which parts of the smallest case's outputs are wrong, in words.
     """
 
     finding: Finding
@@ -138,7 +138,7 @@ class Cause:
     searched: bool = False
     refuted: bool = False
     passing: tuple[SpecProbe, ...] = ()
-    places: tuple[Region, ...] = ()
+    pattern: str = ""
 
     @property
     def said(self) -> bool:
@@ -226,14 +226,14 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     expected = fault_named(finding["fault"]) if finding["fault"] else None
-    cause = replace(cause, places=_places(fresh, context)) if expected is None else cause
     matcher = context.matcher(context.others(finding), _EFFORT)
     confirmation = confirm(fresh, matcher, expected, lambda: budget.left <= 0)
     cause = replace(cause, searched=confirmation.searched and expected is None, refuted=confirmation.refuted)
     cause = replace(cause, passing=(*cause.passing, *fresh.passing))
     fault = confirmation.fault
     if fault is None:
-        return cause
+        case = failing_case_of_tried(shrunk.one)
+        return cause if case is None else replace(cause, pattern=error_pattern(case, context.evidence))
     fields = {probe.id: field for field, probe in without.items()}
     failing = (one for one in context.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
     # A feature is no condition if the failure also shows without it.
@@ -248,13 +248,6 @@ def _explains(
 ) -> bool:
     case = failing_case_of_tried(one)
     return case is not None and context.observed[case].explained_by(fault, others, needed=needed)
-
-
-def _places(fresh: FreshCases, context: DiagnosisContext) -> tuple[Region, ...]:
-    """Return the regions in which a smallest case and fresh cases fail."""
-    cases = (failing_case_of_tried(one) for one in (fresh.smallest, *fresh.failing))
-    looks = [masks for case in cases if case is not None and (masks := looks_of(case, context.evidence))]
-    return tuple(telling_places(places_of(looks), looks)) if len(looks) > ENOUGH else ()
 
 
 def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:

@@ -1,4 +1,4 @@
-"""Statements of findings whose causes were searched: conditions, smallest cases and places."""
+"""Statements of findings whose causes were searched: conditions, smallest cases and error patterns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from ..probes.probe import Probe
 from ..results.records import Finding
 from .causes import Cause, DiagnosisContext
 from .conditions import would_show
-from .explainer import failing_cases_of
 from .findings import alone, counted, passing_of, titled
 from .findings import beside_others as words_beside_others
 from .needs import Stated, meeting, stated
-from .places import looks_of, places_in_words
 
 __all__ = ["beside_others", "by_fault", "divided", "stated_finding"]
 
@@ -83,9 +81,9 @@ def stated_finding(finding: Finding, cause: Cause, context: DiagnosisContext) ->
         context.kept.offer(shrunk.one)
         smallest = {"smallest": probe.id, "message": judgement.message, "repeat": context.repeat(probe)}
         finding = cast(Finding, {**finding, **smallest})
-    place = _place(finding, cause, context)
-    if place:
-        finding = cast(Finding, {**finding, "what": f"{finding['what']}, {place}", "place": place})
+    if cause.pattern and fault_named(finding["fault"]) is None:
+        what = f"{finding['what']}, {cause.pattern}"
+        finding = cast(Finding, {**finding, "what": what, "place": cause.pattern})
     if not cause.said:
         return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
     state = _stated(finding, cause, context)
@@ -109,17 +107,6 @@ def stated_finding(finding: Finding, cause: Cause, context: DiagnosisContext) ->
         ],
     }
     return cast(Finding, with_conditions)
-
-
-def _place(finding: Finding, cause: Cause, context: DiagnosisContext) -> str:
-    """Return the words for the regions that contain the errors of all cases of the finding; empty if there are none."""
-    places = list(cause.places) if fault_named(finding["fault"]) is None else []
-    members = {*finding["cases"]}
-    chosen = [r for r in context.results if r.case in members] if places else []
-    for case in failing_cases_of(chosen, context.probes, context.kept):
-        looks = looks_of(case, context.evidence)
-        places = [place for place in places if place.holds(looks)]
-    return places_in_words(places)
 
 
 def _named(finding: Finding, cause: Cause) -> dict[str, Any]:

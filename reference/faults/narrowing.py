@@ -14,7 +14,6 @@ from ..recurrent.cell import Gates, Number, Parameters, States
 from ..recurrent.computation import Computation
 from .alterations import configured, merged, revalued, with_equations, with_functions, with_inputs
 from .fault import Compute, Outputs, Wrong
-from .stretches import left_over
 
 __all__ = ["Narrowing", "of_bias_half", "of_direction", "of_input", "of_output", "of_unit_blocks"]
 
@@ -120,7 +119,7 @@ def of_unit_blocks(block: int) -> Narrowing:
     def narrow(wrong: Wrong) -> Wrong:
         def only(compute: Compute, c: Computation) -> Outputs:
             H = c.configuration.H
-            chosen = left_over(block)(np.arange(H), H)
+            chosen = np.arange(H) >= H - H % block
             if not chosen.any():
                 return compute(c)
             read: set[str] = set()

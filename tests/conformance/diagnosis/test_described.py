@@ -14,77 +14,49 @@ from numpy.typing import NDArray
 from benchmarks.staging import findings_on, of_faults, staged
 from onnxspec.cases import profile
 from onnxspec.conformance.diagnosis.causes import _fails_in
+from onnxspec.conformance.diagnosis.error_pattern import pattern_text
 from onnxspec.conformance.diagnosis.failing_case import failing_case_of
 from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
-from onnxspec.conformance.diagnosis.places import Look, places_in_words, places_of, telling_places
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import tried
 from onnxspec.reference import operator_names
 
 Mask = NDArray[np.bool_]
-SIZES = ((3, 2, 33), (2, 3, 37), (4, 2, 45), (3, 2, 64), (2, 3, 67), (3, 5, 72), (5, 2, 101))
 
 
-def told(wrong: Callable[[Mask, NDArray[np.int64]], Mask], sizes: Any = SIZES, output: str = "Y") -> str:
-    """Return the description of cases with two directions in which some numbers are wrong."""
-    cases = []
-    for T, N, H in sizes:
-        lengths = np.maximum(T - np.arange(N), 1)
-        mask = np.broadcast_to(wrong(np.zeros((T, 2, N, H), bool), lengths), (T, 2, N, H))
-        masks = {"Y": mask} if output == "Y" else {"Y": np.zeros_like(mask), output: mask.any(axis=0)}
-        cases.append([Look(0, T, N, H, lengths, ("forward", "reverse"), ("Y", "Y_h", ""), masks)])
-    return places_in_words(telling_places(places_of(cases), cases))
+def masks(T: int, N: int, H: int, wrong: tuple[Any, ...] = (), output: str = "Y") -> dict[str, Mask]:
+    """Return the error masks of Y and Y_h of a case with two directions; `wrong` indexes the wrong numbers of one."""
+    both = {"Y": np.zeros((T, 2, N, H), bool), "Y_h": np.zeros((2, N, H), bool)}
+    if wrong:
+        both[output][wrong] = True
+    return both
 
 
-def at(**where: Callable[[NDArray[np.int64], int], Any]) -> Callable[[Mask, NDArray[np.int64]], Mask]:
-    """Return a function that marks numbers by their indices along T, D, N and H, each from the indices and the size."""
-
-    def wrong(mask: Mask, lengths: NDArray[np.int64]) -> Mask:
-        chosen = np.ones_like(mask)
-        for axis, name in enumerate("TDNH"):
-            shape = [-1 if a == axis else 1 for a in range(4)]
-            index = np.arange(mask.shape[axis])
-            chosen &= np.asarray(where.get(name, lambda n, size: n >= 0)(index, mask.shape[axis])).reshape(shape)
-        return chosen
-
-    return wrong
-
-
-def test_sizes_tell_apart_what_looks_alike_in_one_case() -> None:
-    """The places "beyond 32 units", "past whole blocks of 32" and "the last unit" are equal with 33 units."""
-    assert told(at(H=lambda n, size: n >= 32)) == "only in units beyond the first 32"
-    tails = told(at(H=lambda n, size: n >= size - size % 8), [s for s in SIZES if s[2] % 8])
-    assert tails == "only in units left over of hidden_size after whole blocks of 8"
-    assert told(at(H=lambda n, size: n == size - 1)) == "only in the last unit"
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (masks(3, 2, 5, (..., 4)), "Y, unit 4 (H = 5)"),
+        (masks(3, 2, 9, (..., 1, 0, slice(4, 8))), "Y, the reverse direction, row 0 (N = 2), units 4 to 7 (H = 9)"),
+        (masks(4, 1, 1, ([0, 2],)), "Y, steps 0 and 2 (T = 4)"),
+        (masks(3, 2, 1, (slice(None),), "Y_h"), "Y_h"),
+    ],
+)  # fmt: skip
+def test_the_pattern_of_a_case_has_what_is_wrong_while_the_rest_is_right(run: Any, words: str) -> None:
+    assert pattern_text([run], ("forward", "reverse")) == f"in the smallest case only in {words}"
 
 
-def test_places_on_several_axes_are_told_together() -> None:
-    cases = [(T, N, H) for T, N, H in SIZES for T in (T, T + 1)]
-    both = told(at(D=lambda n, size: n == 1, N=lambda n, size: n == 0), cases)
-    assert both == "only in the reverse direction, Y, the first row"
-    assert told(at(), cases, output="Y_h") == "only in Y_h"
+def test_the_pattern_of_a_session_has_its_wrong_runs() -> None:
+    wrong = {name: np.ones_like(mask) for name, mask in masks(2, 2, 2).items()}
+    right = masks(3, 2, 2)
+    assert pattern_text([right, wrong], ("forward", "reverse")) == "in the smallest case only in run 2 (of 2)"
+    assert pattern_text([wrong, wrong], ("forward", "reverse")) == ""
 
 
-def test_steps_count_in_the_order_in_which_a_direction_computes_them() -> None:
-    """The last position of a row is the reverse direction's first step."""
-
-    def wrong(mask: Mask, lengths: NDArray[np.int64]) -> Mask:
-        mask = mask.copy()
-        for row, length in enumerate(lengths):
-            mask[0, 0, row] = mask[length - 1, 1, row] = True
-        return mask
-
-    assert told(wrong, [(T, N, 5) for T, N in ((4, 2), (5, 3), (6, 2), (7, 3), (9, 4))]).endswith(
-        "the first step of a row"
-    )
-
-
-def test_of_what_is_wrong_everywhere_or_anywhere_no_place_is_told() -> None:
-    dice = np.random.default_rng(3)
-    assert told(at()) in ("", "only in Y")
-    assert told(lambda mask, lengths: dice.random(mask.shape) < 0.3) in ("", "only in Y")
-    assert told(at(H=lambda n, size: n == 0), SIZES[:2]) in ("", "only in Y")  # two cases are too few
+def test_units_of_states_alone_are_no_pattern() -> None:
+    """Without Y, one wrong unit of an earlier step has spread to all units through R."""
+    run = {"Y_h": masks(3, 1, 4, (0, 0, 2), "Y_h")["Y_h"]}
+    assert pattern_text([run], ("forward", "reverse")) == "in the smallest case only in the forward direction"
 
 
 def off(units: Callable[[int], int]) -> Any:
@@ -115,8 +87,7 @@ def test_a_finding_without_a_name_says_where_it_shows() -> None:
     assert failing
     assert all(not f["fault"] for f in failing)
     places = {f.get("place", "") for f in failing}
-    assert any("units beyond the first 4" in place for place in places), [f["title"] for f in failing]
-    assert not any("tail" in place or "last unit" in place for place in places)
+    assert all("unit 4 (H = 5)" in place for place in places), [f["title"] for f in failing]
 
 
 def ignoring_overrides(names: str) -> Any:
