@@ -22,8 +22,9 @@ from ..specs.case import Case, Course, Feed, Step, Trial
 from ..specs.family import Family, Level
 from ..specs.features import model_features
 from ..specs.illegal import commit
+from ..specs.model import in_places, node_model
+from ..specs.tensor import dtype_named
 from .covering import covering_rows
-from .model import dtype_named, node_model
 from .spec import DIMENSIONS, SESSIONS
 from .violations import form_violations
 
@@ -231,7 +232,21 @@ class SimpleFamily(Family):
         }[spec.dimensions]
         types = {name: _output_type(node, runs[0], name) for name in spec.operator.outputs}
         first = replace(spec, **{self.sequence: self._lengths(spec)[0]}) if self.sequence else spec
-        model = node_model(node, runs[0], constants, symbolic, types, first.sizes)
+        operator = node.operator
+        model = node_model(
+            node,
+            runs[0],
+            in_places(operator.outputs, node.outputs),
+            constants=runs[0],
+            initializers=constants,
+            symbolic=symbolic,
+            sizes=first.sizes,
+            like=operator.outputs[0],
+            layout=int(node.attributes.get(operator.rules.layout) == 1),
+            opset=operator.since_version,
+            types=types,
+            least_ir=8,
+        )
         feeds = tuple(Feed(i, {name: a for name, a in i.items() if name not in constants}) for i in runs)
         steps = tuple(Step("run", 0, number) for number in range(len(feeds)))
         course = Course(frozenset({"weights"}), steps) if spec.session == "other-weights" else None

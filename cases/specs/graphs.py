@@ -79,6 +79,8 @@ def can_join(spec: Spec, name: str) -> bool:
         raise KeyError(name)
     if not isinstance(spec, RecurrentSpec) or spec.illegal or spec.node.domain:
         return False  # the nodes between them need an opset in common with both
+    if any(turn.part for turn in spec.script.turns):
+        return False  # the run before changes a part of one node's inputs
     needed = _MOVES[spec.type] if name in _CHAINS else 0
     # The first node must return the outputs that the second one needs, and its document must have them.
     hands_on = name not in (*_CHAINS, "last-step") or ("Y" in spec.outputs and announced(spec))

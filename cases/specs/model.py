@@ -1,10 +1,9 @@
-"""ONNX models of cases: one recurrent node, its inputs and outputs."""
+"""ONNX models of one node: inputs, initializers, outputs, and dimensions with numbers or names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,20 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ...reference import Node
-from ...reference.documents.tensors import HIDDEN_SIZE
-from ..axes.session import OVERRIDDEN, held
+from ...reference.documents.tensors import HIDDEN_SIZE, Extent
+from ..axes.session import OVERRIDDEN
 from .data import inputs_of
 from .spec import RecurrentSpec
 from .tensor import element_type, tensor_proto
+
+Array = NDArray[Any]
 
 _BESIDE = 17
 """The opset of ONNX's own operators in models of an operator of another domain."""
 
 
-def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[Any]], asked: tuple[str, ...]) -> bytes:
-    """Return the serialized model of a case.
+def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, Array], asked: tuple[str, ...]) -> bytes:
+    """Return the serialized model of a recurrent case.
 
     node
         Its attributes are written unchanged, whatever the operator version defines.
@@ -35,99 +36,128 @@ def build_model(spec: RecurrentSpec, node: Node, inputs: Mapping[str, NDArray[An
         The outputs by position; an empty string is an output that is not requested.
     """
     operator = node.operator
-    given = [name if name in inputs else "" for name in operator.inputs]
-    given += [name for name in inputs if name not in operator.inputs]
-    written = asked
-    if spec.placeholders:
-        written += ("",) * (len(operator.outputs) - len(asked))
-    else:
-        while given and not given[-1]:
-            given.pop()
-    constant = spec.constants.intersection(inputs)
-    form = _Form(
-        node.key,
+    sizes = {"seq_length": spec.T, "batch_size": spec.N, "input_size": spec.I, HIDDEN_SIZE: spec.H}
+    return node_model(
         node,
-        *(spec.called, tuple(given), written, constant, spec.held, spec.static, spec.opset, spec.layout),
-        (spec.T, spec.N, spec.I, spec.H, spec.directions),
-        tuple((name, inputs[name].dtype, inputs[name].shape) for name in given if name),
+        inputs,
+        asked + ("",) * ((len(operator.outputs) - len(asked)) if spec.placeholders else 0),
+        name=spec.called[1].lower(),
+        called=spec.called,
+        placeholders=spec.placeholders,
+        constants={**inputs, **(_others(spec) if spec.held in OVERRIDDEN else {})},
+        initializers=spec.constants,
+        overridable=spec.held != "fixed",
+        symbolic=() if spec.static else ("seq_length", "batch_size"),
+        sizes={**sizes, "num_directions": spec.directions},
+        like="Y_h",
+        layout=spec.layout,
+        opset=operator.since_version if spec.opset == "first" else operator.last_opset,
     )
-    bare = _bare.__wrapped__(form) if node.key is None else _bare(form)
-    if not constant:
-        return bare
-    contents = inputs if spec.held not in OVERRIDDEN else {**inputs, **_others(spec)}
-    model = onnx.ModelProto.FromString(bare)
-    model.graph.initializer.extend(tensor_proto(name, contents[name]) for name in given if name in constant)
-    return bytes(model.SerializeToString(deterministic=True))
 
 
-@dataclass(frozen=True)
-class _Form:
-    """All parts of a model except the numbers of its constants.
+def node_model(
+    node: Node,
+    inputs: Mapping[str, Array],
+    asked: Sequence[str],
+    *,
+    constants: Mapping[str, Array],
+    initializers: Collection[str],
+    symbolic: Collection[str],
+    sizes: Mapping[str, int],
+    like: str,
+    layout: int,
+    opset: int,
+    name: str = "node",
+    called: tuple[str, str] | None = None,
+    types: Mapping[str, np.dtype[Any]] | None = None,
+    placeholders: bool = False,
+    overridable: bool = False,
+    least_ir: int = 4,
+) -> bytes:
+    """Return the serialized model of a node.
 
-    key
-        Identity of the node.
-    sizes
-        Steps, rows, columns of X, units, directions.
+    node
+        Its attributes are written unchanged, whatever its version defines.
     inputs
-        Name, type and shape of each given input.
+        Arrays by formal name; inputs that the operator does not have come after the last one.
+    asked
+        The outputs by position.
+    constants, initializers
+        Values of inputs that are initializers instead of graph inputs, and their names.
+    symbolic, sizes
+        Sizes that shapes have by name, and all sizes.
+    like
+        The output whose shape a surplus output has.
+    called
+        Domain and name in the model, if they are former ones.
+    types
+        Type of each output; default: that of the first input.
+    placeholders
+        Whether absent inputs at the end have an empty name.
+    overridable
+        Whether initializers are graph inputs too.
     """
+    operator = node.operator
+    domain, op_type = called or (node.domain, node.op_type)
 
-    key: object
-    node: Node = field(compare=False)
-    called: tuple[str, str]
-    given: tuple[str, ...]
-    asked: tuple[str, ...]
-    constant: frozenset[str]
-    held: str
-    static: bool
-    opset: str
-    layout: int
-    sizes: tuple[int, ...]
-    inputs: tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
+    def dimension(extent: Extent, actual: int | None) -> int | str:
+        named = bool(extent.names & {*symbolic})
+        return str(extent) if named or actual is None else actual
 
+    def value_of(extent: Extent) -> int | None:
+        known = extent.names <= sizes.keys()
+        return extent.value(sizes) if known else None
 
-@lru_cache(maxsize=2048)  # cases of a profile have a few hundred models, and differ mostly in their numbers
-def _bare(form: _Form) -> bytes:
-    """Return the serialized model without its constants."""
-    node, operator = form.node, form.node.operator
-    domain, op_type = form.called
-    made = helper.make_node(op_type, form.given, form.asked, op_type.lower(), domain=domain or None, **node.attributes)
-    fixed = form.static
-    T, N, I, H, D = form.sizes
-    sizes: dict[str, Any] = {"seq_length": T, "batch_size": N} if fixed else {}
-    sizes |= {"input_size": I, HIDDEN_SIZE: H, "num_directions": D}
-    inputs = {name: (dtype, shape) for name, dtype, shape in form.inputs}
+    def fed(name: str) -> Any:
+        array, form = inputs[name], operator.tensors.get(name)
+        shape: list[int | str] = [*array.shape]
+        if symbolic and form is not None and len(options := form.options(array.ndim, layout)) == array.ndim:
+            # If several extents are possible, take the first one with the same length.
+            pairs = [*zip(options, array.shape, strict=True)]
+            chosen = [next((e for e in extents if value_of(e) == n), None) for extents, n in pairs]
+            shape = [n if e is None else dimension(e, n) for e, (_, n) in zip(chosen, pairs, strict=True)]
+        return helper.make_tensor_value_info(name, element_type(array.dtype), shape)
 
-    def info(name: str) -> onnx.ValueInfoProto:
-        dtype, given_as = inputs.get(name, (inputs["X"][0], None))
-        if given_as is not None and (fixed or held(operator, name)):
-            return helper.make_tensor_value_info(name, element_type(dtype), given_as)
-        tensor = operator.tensors.get(name, operator.tensors["Y_h"])  # a surplus tensor is like a state
-        # An extent with a multiple of a size belongs to weights, so it is a number.
-        shape = [sizes.get(e.size, e.size) * e.times for e in tensor.shape(form.layout)]
+    def shown(name: str) -> Any:
+        form = operator.tensors.get(name) or operator.tensors[like]
+        dtype = (types or {}).get(name) or (types or {}).get(like) or inputs[operator.inputs[0]].dtype
+        shape = [dimension(extent, value_of(extent)) for extent in form.shape(layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
+    given = [name if name in inputs else "" for name in dict.fromkeys((*operator.inputs, *inputs))]
+    while given and not given[-1] and not placeholders:
+        given.pop()
+    held = {*initializers}.intersection(inputs)
     graph = helper.make_graph(
-        [made],
+        [helper.make_node(op_type, given, asked, name, domain=domain or None, **node.attributes)],
         "case",
-        [info(name) for name in form.given if name and (name not in form.constant or form.held != "fixed")],
-        [info(name) for name in form.asked if name],
+        [fed(name) for name in given if name and (overridable or name not in held)],
+        [shown(name) for name in asked if name],
+        [tensor_proto(name, constants[name]) for name in given if name in held],
     )
-    opset = operator.since_version if form.opset == "first" else operator.last_opset
-    opsets = [helper.make_opsetid("", opset)]
+    opsets = [helper.make_opsetid("", _BESIDE if domain else opset)]
     if domain:
-        opsets, opset = [helper.make_opsetid("", _BESIDE), helper.make_opsetid(domain, opset)], _BESIDE
-    # From IR version 4 on, initializers need not be graph inputs; older versions have no advantage for any opset.
-    # (onnx's table has no opsets 2 to 4, which are as old as 5.)
-    ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
-    model = helper.make_model(graph, producer_name="onnxspec", opset_imports=opsets, ir_version=ir_version)
-    return bytes(model.SerializeToString(deterministic=True))
+        opsets.append(helper.make_opsetid(domain, opset))
+    model = helper.make_model(graph, producer_name="onnxspec", opset_imports=opsets, ir_version=least_ir)
+    return finished(model, opsets[0].version)
+
+
+def in_places(formal: Sequence[str], own: Collection[str]) -> list[str]:
+    """Return the names of a node's outputs, empty where an optional one is left out.
+
+    An invalid model may have names that the operator does not define; they come last.
+    """
+    places = [name if name in own else "" for name in dict.fromkeys((*formal, *own))]
+    while places and not places[-1]:
+        places.pop()
+    return places
 
 
 def finished(model: onnx.ModelProto, opset: int) -> bytes:
     """Return a serialized model with this opset of ONNX's own operators, and an IR version that supports it."""
     (onnx_entry,) = (entry for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     onnx_entry.version = opset
+    # onnx's table has no opsets 2 to 4, which are as old as 5.
     model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", max(opset, 5))]))
     return bytes(model.SerializeToString(deterministic=True))
 
@@ -137,7 +167,7 @@ def announced(spec: RecurrentSpec) -> bool:
     return "output_sequence" not in spec.node.operator.attributes or spec.output_sequence == 1
 
 
-def _others(spec: RecurrentSpec) -> Mapping[str, NDArray[Any]]:
+def _others(spec: RecurrentSpec) -> Mapping[str, Array]:
     """Return the values that a model holds for overridden constants: other values of the same shapes, or zeros.
 
     Lengths are T.

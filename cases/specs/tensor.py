@@ -23,6 +23,11 @@ def element_type(dtype: np.dtype[Any]) -> int:
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 
+def dtype_named(type: str) -> np.dtype[Any]:
+    """Return the NumPy type of that name, bfloat16 included."""
+    return FORMATS[type].dtype if type in FORMATS else np.dtype(type)
+
+
 def tensor_proto(name: str, array: NDArray[Any]) -> TensorProto:
     """Return a tensor in ONNX's form with the bytes of an array; bfloat16 included, in every version of onnx."""
     little = np.ascontiguousarray(array)

@@ -51,6 +51,10 @@ def test_what_can_be_joined() -> None:
     assert [name for name in GRAPHS if can_join(silent, name)] == ["side-by-side", "shared", "twins"]
     # In the oldest versions, without output_sequence it is open whether Y exists at all.
     assert not can_join(CaseSpec("GRU", 1, T=3, H=2, outputs=("Y", "Y_h")), "chain")
+    partly_other = CaseSpec(
+        "LSTM", 14, T=3, N=2, I=2, H=2, nearly="X"
+    )  # a run before, of which other nodes know nothing
+    assert not any(can_join(partly_other, name) for name in GRAPHS)
     with pytest.raises(KeyError):
         can_join(asked, "ring")
 
