@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,65 +171,6 @@ def compare(expectation: Expectation, output: NDArray[Any]) -> Agreement:
         size=expectation.number.budget.tensor.unit * size,
         largest=largest,
     )
-
-
-@np.errstate(**_UNALARMED)
-def compare_each(
-    together: Expectation, each: Sequence[Expectation], outputs: Sequence[NDArray[Any]], axis: int
-) -> list[Agreement]:
-    """Compare several outputs of one shape at once, which for small ones costs little more than one :func:`compare`.
-
-    together
-        The expectation of all outputs, side by side along an axis; `each` has the single ones.
-    """
-    if together.number.doubt is not None:
-        return [compare(expectation, output) for expectation, output in zip(each, outputs, strict=True)]
-    weighed = _weighed(together, np.concatenate(outputs, axis).astype(np.float64))
-    one = outputs[0].shape
-
-    def rows(array: NDArray[Any]) -> NDArray[Any]:
-        """Return a row for each output."""
-        apart = array.reshape(*one[:axis], len(outputs), *one[axis:])
-        return np.moveaxis(apart, axis, 0).reshape(len(outputs), -1)
-
-    ratio, error, value = rows(weighed.ratio), rows(weighed.error), rows(weighed.value)
-    size_of_one = ratio.shape[1]
-    steady = np.full(len(outputs), True) if weighed.all_finite else np.isfinite(error).all(axis=1)
-    if weighed.certain is not None:  # which is said of each alike
-        certain = rows(np.broadcast_to(weighed.certain, weighed.ratio.shape))[0]
-        error, value = np.compress(certain, error, axis=1), np.compress(certain, value, axis=1)
-    count = error.shape[1]
-    judged = np.full(len(outputs), count) if weighed.judged is None else rows(weighed.judged).sum(axis=1)
-    worst, place = ratio.max(axis=1, initial=0.0), ratio.argmax(axis=1) if size_of_one else judged
-    failing, largest = (ratio > 1).sum(axis=1), np.abs(error).max(axis=1, initial=0.0)
-    shift, scale = error.sum(axis=1), (error * np.sign(value)).sum(axis=1)
-    square, size = (error * error).sum(axis=1), np.abs(value).sum(axis=1)
-    size *= together.number.budget.tensor.unit
-    index = np.transpose(np.unravel_index(place, one)).tolist() if size_of_one else [[]] * len(outputs)
-    figures = (worst, judged, failing, largest, shift, scale, square, size, steady)
-    agreements = []
-    for number, own in enumerate(zip(*(figure.tolist() for figure in figures), strict=True)):
-        if not own[-1]:  # sums of what is not finite are another matter
-            agreements.append(compare(each[number], outputs[number]))
-            continue
-        agreements.append(
-            Agreement(
-                expectation=each[number],
-                worst=own[0],
-                index=tuple(index[number]) if own[0] > 0 else None,
-                judged=own[1],
-                elements=count,
-                failing=own[2],
-                nonfinite=False,
-                shift=own[4],
-                scale=own[5],
-                square=own[6],
-                size=own[7],
-                vague=count - own[1],
-                largest=own[3],
-            )
-        )
-    return agreements
 
 
 class Expected(Struct, frozen=True):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..numbers.bounding import LEAST_SINGLE
-from .agreement import Agreement, Expected, compare, compare_each
+from .agreement import Expected
 from .configuration import Configuration, configure
 from .expectation import Expectation, Expecting
 from .node import Node
@@ -45,7 +45,7 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
             continue
         stack = _Stack(c, node, inputs, [several[number] for number in numbers])
         for place, number in enumerate(numbers):
-            each[number] = _Stacked(partial(stack.expectations, place), several[number], stack, place)
+            each[number] = Expected(partial(stack.expectations, place), several[number])
     return each
 
 
@@ -53,10 +53,9 @@ class _Stack:
     """Runs side by side in one batch."""
 
     def __init__(self, c: Configuration, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> None:
-        self._N, self._batch_first, self._several = c.N, c.layout == 1, several
+        self._N, self._batch_first = c.N, c.layout == 1
         Y = np.concatenate([outputs["Y"] for outputs in several], self._rows("Y"))
         self._together = cache(Expecting(node, inputs, {"Y": Y}, len(several)))
-        self._agreements: dict[tuple[str, Interpretations | None], list[list[Agreement]]] = {}
 
     def _rows(self, output: str) -> int:
         """Return the batch axis of an output."""
@@ -74,37 +73,3 @@ class _Stack:
             about, weak = (None if mask is None else mask[own] for mask in (each.about, each.weak))
             expectations.append(Expectation(each.output, each.number[own], each.clause, about, weak, each.measure))
         return expectations
-
-    def agreements(self, place: int, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
-        """Return the agreements of the run at a place."""
-        key = accuracy, interpretations
-        if key not in self._agreements:
-            self._agreements[key] = self._compared(*key)
-        return self._agreements[key][place]
-
-    def _compared(self, accuracy: str, interpretations: Interpretations | None) -> list[list[Agreement]]:
-        """Return the agreements of all runs: one comparison for each output."""
-        each = [self.expectations(place, accuracy, interpretations) for place in range(len(self._several))]
-        agreements: list[list[Agreement]] = [[] for _ in each]
-        for number, together in enumerate(self._together(accuracy, interpretations)):
-            places = [place for place, outputs in enumerate(self._several) if together.output in outputs]
-            own = [each[place][number] for place in places]
-            outputs = [self._several[place][together.output] for place in places]
-            if len(places) == len(each):
-                compared = compare_each(together, own, outputs, self._rows(together.output))
-            else:  # some runs returned nothing for it, which may be right
-                compared = [compare(expectation, output) for expectation, output in zip(own, outputs, strict=True)]
-            for place, agreement in zip(places, compared, strict=True):
-                agreements[place].append(agreement)
-        return agreements
-
-
-class _Stacked(Expected, frozen=True):
-    """A run of a stack."""
-
-    stack: _Stack
-    place: int
-
-    def agreements(self, accuracy: str, interpretations: Interpretations | None) -> list[Agreement]:
-        """Return the agreements of this run; all runs are compared at once."""
-        return self.stack.agreements(self.place, accuracy, interpretations)
