@@ -1,43 +1,52 @@
-"""Items of pytest: one for each operator version, type and group of clauses."""
+"""Items of pytest: one for each operator version, type and group of clauses. Failures are diagnosed one by one."""
 
 from __future__ import annotations
 
-import contextlib
 import os
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from msgspec import structs
 
 from ...cases import PROFILES
 from ...cases.specs.features import GROUPS
 from ...reference import fault_named
-from ..judging.judgement import UNTRIED, WITHOUT_RUN
-from ..models.content import ModelError
+from ...reference.errors import UserError
+from ...reference.operators.internal_error import format_internal_error
+from ..diagnosis.explainer import Explainer
+from ..judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
 from ..probes.probe import Probe
-from ..probes.selection import UnknownName, selection_of
+from ..probes.selection import selection_of
+from ..probes.stream import CaseRun, tried
 from ..probes.wrapped import named_target
 from ..results.expected.entries import (
     Entry,
-    ExpectedFailureError,
+    Failure,
     applying,
     decidable_entries,
     expectations_of,
+    matching,
     read_expected,
+    stale,
 )
 from ..results.result import Result
-from ..results.wording import how_to_mend
+from ..results.wording import failure_text, how_to_mend
 from ..running.planning import planned
 from ..running.run import Plan
-from ..targets.target import Target, TargetError
-from ..workers.process import TargetUnavailable
+from ..running.target_runner import judged_result
+from ..targets.target import Target
+from ..workers.process import TargetProcess, TargetUnavailable
 from ..workers.worker import one_line
 from .models import nodes_of_models
 from .options import PACKAGE, Asked, asked_for
-from .session import Judged, Session
+
+_EFFORT = 3000
+"""Hypotheses that are tried on failing cases: some seconds, for a target that fails in ways that nothing explains."""
 
 _REASONS_SHOWN = 3
 _NAMES_SHOWN = 6
@@ -86,9 +95,9 @@ class Suite(pytest.Directory):
             for target in targets:
                 listed = expectations_of(target) if plan.expected else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
-                suite.hold(Session(target, listed if own is None else own, plan.targets_file), plan)
+                suite.hold(target, listed if own is None else own, plan)
                 suites.append(suite)
-        except (UnknownName, TargetError, ExpectedFailureError, ModelError) as error:
+        except UserError as error:
             raise self.CollectError(f"onnxspec: {error}") from None
         yield from suites
 
@@ -96,61 +105,118 @@ class Suite(pytest.Directory):
 class TargetSuite(pytest.Collector):
     """The items of one target, which share its process."""
 
-    running: Session
-
-    def hold(self, running: Session, plan: Plan) -> None:
-        """Register the cases that a plan has for the target."""
-        self.running = running
-        self.down = ""
-        self._probes = plan.probes_of(running.target)
-        self._profile = plan.selection.profile
+    def hold(self, target: Target, entries: Sequence[Entry], plan: Plan) -> None:
+        """Register the cases that a plan has for the target, and its expected failures."""
+        self.target, self.entries, self._plan = target, tuple(entries), plan
+        self.description: dict[str, Any] = {}
+        self._process: TargetProcess | None = None
+        self._down = ""
+        self._failures: dict[str, Failure] = {}
+        self._explainer = Explainer(target.accuracy, _EFFORT, self.entries)
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each operator version, type and group, and one for the list of known failures."""
         groups: dict[str, list[Probe]] = {}
-        for probe in self._probes:
+        probes = self._plan.probes_of(self.target)
+        for probe in probes:
             name = f"{probe.op}-{probe.version}-{probe.type}-{item_group(probe)}"
             groups.setdefault(name, []).append(probe)
-        form = _with_subtests if hasattr(pytest, "Subtests") else _alone
-        for name, probes in groups.items():
-            item: Group = Group.from_parent(self, name=name, callobj=form)
-            item.probes = probes
+        for name, members in groups.items():
+            item: Group = Group.from_parent(self, name=name)
+            item.probes = members
             yield item
-        if self._profile not in PROFILES:  # what is no part of a profile cannot tell whether failures still happen
+        profile = self._plan.selection.profile
+        if profile not in PROFILES:  # what is no part of a profile cannot tell whether failures still happen
             return
-        entries = decidable_entries(self.running.entries, {probe.id for probe in self._probes}, self._profile)
-        covered = [(entry, [p for p in self._probes if entry.covers(p)]) for entry in entries]
-        if any(probes for _, probes in covered):
+        entries = decidable_entries(self.entries, {probe.id for probe in probes}, profile)
+        covered = {entry: [p for p in probes if entry.covers(p)] for entry in entries}
+        if any(covered.values()):
             last: Expectations = Expectations.from_parent(self, name="expected-failures")
-            last.entries = [(entry, probes) for entry, probes in covered if probes]
+            last.entries = {entry: members for entry, members in covered.items() if members}
             yield last
 
     def teardown(self) -> None:
         """After the last item."""
-        self.running.close()
+        if self._process is not None:
+            self._process.close()
+        self._process = None
 
     def start(self) -> None:
         """Start the target. If it does not start, the first item fails with the reason, and the others are skipped."""
-        if not self.down:
+        if self._down:
+            pytest.skip(self._down)
+        if self._process is None:
+            process = TargetProcess(self.target)
             try:
-                self.running.start()
-                return
+                self.description = process.start()
             except TargetUnavailable as error:
                 self.fail(error)
-        pytest.skip(self.down)
+            self._process = process
 
     def fail(self, error: TargetUnavailable) -> NoReturn:
         """End an item whose target does not start, with the reason. The others are skipped."""
-        self.down = f"the target {self.running.target.name} cannot start: see the error of its first item"
-        raise pytest.fail.Exception(how_to_mend(self.running.target, error), pytrace=False) from None
+        self._down = f"the target {self.target.name} cannot start: see the error of its first item"
+        raise pytest.fail.Exception(how_to_mend(self.target, error), pytrace=False) from None
 
+    def results_of(self, probes: Iterable[Probe]) -> Iterator[tuple[Result, str]]:
+        """Run cases. Yield results in order, each as soon as it is there, with a text about an unexpected failure."""
+        assert self._process is not None
+        entries = applying(self.entries, self.description)
+        try:
+            for case_run in tried(self._process, probes, self.target.accuracy):
+                result = judged_result(case_run, self.target, entries, self._repeat(case_run.probe))
+                # An entry that names a fault is about what it explains, whatever else expects it.
+                if not result.expected or any(e.faults and e.covers(case_run.probe) for e in self.entries):
+                    result = self._explained(case_run, result, entries)
+                if result.verdict is Verdict.UNAVAILABLE:
+                    raise TargetUnavailable(result.message)
+                self._failures[result.case] = Failure.of(result)
+                yield result, self._text(case_run, result) if result.failing and not result.expected else ""
+        except TargetUnavailable as error:
+            self.fail(error)
 
-def _with_subtests(subtests: Any) -> None:
-    """Replace a group: for pytest it is a function whose argument is the fixture for subtests."""
+    def still_fails(self, entry: Entry, probes: Sequence[Probe]) -> bool:
+        """Tell whether something fails as an entry expects, or nothing that it covers could be tried.
 
+        probes
+            All that the entry covers. Those that have not run do, as far as needed.
+        """
+        for probe in sorted(probes, key=lambda probe: probe.id not in self._failures):
+            if probe.id not in self._failures:
+                list(self.results_of([probe]))
+            if entry.expects(probe, self._failures[probe.id]):
+                return True
+        return not stale([entry], ((probe, self._failures[probe.id]) for probe in probes))
 
-def _alone() -> None:
-    """Replace a group if pytest has no subtests: before version 9."""
+    def _text(self, case_run: CaseRun, result: Result) -> str:
+        return failure_text(
+            case_run.prepared,
+            case_run.outcomes,
+            case_run.judgement,
+            accuracy=self.target.accuracy,
+            clauses=result.clauses,
+            diagnosis=result.diagnosis,
+            repeat=result.repeat,
+        )
+
+    def _explained(self, case_run: CaseRun, result: Result, entries: Sequence[Entry]) -> Result:
+        """Return the result with its diagnosis, which an entry may name."""
+        try:
+            diagnosis = self._explainer.explain(case_run)
+        except Exception as error:  # whatever it is, it is ours or the operator's, and costs this case its diagnosis
+            broke = f"its diagnosis broke off, by the suite's fault or the operator's: {format_internal_error(error)}"
+            return structs.replace(result, message=f"{result.message}; {broke}")
+        if not diagnosis:
+            return result
+        explained = structs.replace(result, diagnosis=diagnosis)
+        entry = matching(entries, case_run.probe, explained)
+        return structs.replace(explained, expected=entry is not None, why=entry.reason if entry else "")
+
+    def _repeat(self, probe: Probe) -> str:
+        """Return the command that shows a case on the target."""
+        command = self._plan.repeat(probe, self.target)
+        path = self.target.environment.get("PYTHONPATH") if self.target.adapter == "backend" else None
+        return f"PYTHONPATH={shlex.quote(path)} {command}" if path else command
 
 
 class _TargetItem(pytest.Item):
@@ -171,64 +237,45 @@ class _TargetItem(pytest.Item):
         return self.path, None, f"{self.suite.name}: {self.name}"
 
 
-class Group(_TargetItem, pytest.Function):
-    """The cases of one operator version, type and group. A function to pytest, so that it can have subtests."""
+class Group(_TargetItem):
+    """The cases of one operator version, type and group."""
 
     probes: Sequence[Probe]
 
     def runtest(self) -> None:
-        """Report each case as it is judged; then fail, be expected to, be skipped, or pass."""
-        running = self.suite.running
-        self.user_properties.append(("target", running.target.name))
-        described = (str(running.description.get(key) or "") for key in ("runtime", "version"))
-        self.user_properties.append(("runtime", " ".join(described).strip()))
+        """Run the cases; then fail, be expected to, be skipped, or pass."""
+        suite = self.suite
+        described = (str(suite.description.get(key) or "") for key in ("runtime", "version"))
+        self.user_properties += [("target", suite.target.name), ("runtime", " ".join(described).strip())]
         results: list[Result] = []
-        failed: list[str] = []
-        details: list[str] = []
-        verbose = self.config.option.verbose > 0
-        try:
-            for judged in running.results_of(self.probes):
-                results.append(judged.result)
-                self.user_properties += _properties(judged.result)
-                failure = self._failure(judged)
-                reported = verbose and self._tell(judged.result.case, _error(judged.result, failure))
-                if failure:
-                    failed.append(judged.result.case)
-                    self.user_properties += _cause(judged.result, failure)
-                    details += [f"{judged.result.case}\n{failure}"] if verbose and not reported else []
-                if self.session.shouldfail or (failed and self.config.getoption("maxfail") == 1):
+        failures: dict[str, str] = {}
+        for result, text in suite.results_of(self.probes):
+            results.append(result)
+            self.user_properties += _properties(result)
+            if failure := self._failure(result, text):
+                failures[result.case] = failure
+                self.user_properties += _cause(result, failure)
+                if self.config.getoption("maxfail") == 1:
                     break
-        except TargetUnavailable as error:
-            self.suite.fail(error)
-        self._conclude(results, failed, details)
+        self._conclude(results, failures)
 
-    def _tell(self, case: str, error: BaseException | None) -> bool:
-        """Report a case as a subtest, by its exception, and return whether that was possible."""
-        subtests: Any = self.funcargs.get("subtests")
-        if subtests is None:
-            return False
-        # With -x it comes through once it is reported; the item then ends with its own words.
-        with contextlib.suppress(pytest.fail.Exception), subtests.test(msg=case):
-            if error is not None:
-                raise error
-        return True
-
-    def _failure(self, judged: Judged) -> str:
+    def _failure(self, result: Result, text: str) -> str:
         """Return a message about an unexpected failure; empty for other cases."""
-        result = judged.result
         if result.verdict in UNTRIED:
             words = result.verdict.value.replace("-", " ")
             return f"{words}: {result.message.removeprefix(f'{words}: ')}"
         if result.expected and self.config.getoption("runxfail"):
             return f"{result.verdict.value}: {result.message} (expected: {result.why})\n  repeat    {result.repeat}"
-        return judged.text
+        return text
 
-    def _conclude(self, results: Sequence[Result], failed: Sequence[str], details: Sequence[str]) -> None:
-        """End the item: `failed` are the ids of cases that failed, `details` the texts that no subtest has shown."""
-        if failed:
-            names = f"{', '.join(failed[:_NAMES_SHOWN])}{', ...' if len(failed) > _NAMES_SHOWN else ''}"
-            untried = all(result.verdict in UNTRIED for result in results if result.case in failed)
-            heading = f"{len(failed)} of {len(results)} cases {'are not judged' if untried else 'fail'}: {names}"
+    def _conclude(self, results: Sequence[Result], failures: Mapping[str, str]) -> None:
+        """End the item. `failures` are messages on the cases that failed."""
+        if failures:
+            names = f"{', '.join([*failures][:_NAMES_SHOWN])}{', ...' if len(failures) > _NAMES_SHOWN else ''}"
+            untried = all(result.verdict in UNTRIED for result in results if result.case in failures)
+            heading = f"{len(failures)} of {len(results)} cases {'are not judged' if untried else 'fail'}: {names}"
+            verbose = self.config.option.verbose > 0
+            details = [f"{case}\n{failure}" for case, failure in failures.items()] if verbose else []
             pytest.fail("\n\n".join([heading, *details]), pytrace=False)
         failing = [result for result in results if result.failing]
         if failing:
@@ -242,18 +289,14 @@ class Group(_TargetItem, pytest.Function):
 class Expectations(_TargetItem):
     """Test that every expected failure still happens."""
 
-    entries: Sequence[tuple[Entry, Sequence[Probe]]]
+    entries: Mapping[Entry, Sequence[Probe]]
 
     def runtest(self) -> None:
         """Fail if an entry covers cases that ran, and none of them fails as it expects."""
-        try:
-            running = self.suite.running
-            applied = set(applying((entry for entry, _ in self.entries), running.description))
-            stale = [e for e, probes in self.entries if e in applied and not running.still_fails(e, probes)]
-        except TargetUnavailable as error:
-            self.suite.fail(error)
-        if stale:
-            lines = [f"  {entry.op}: {entry.reason}" for entry in stale]
+        applied = set(applying(self.entries, self.suite.description))
+        outdated = [e for e, probes in self.entries.items() if e in applied and not self.suite.still_fails(e, probes)]
+        if outdated:
+            lines = [f"  {entry.op}: {entry.reason}" for entry in outdated]
             heading = "expected failures that no longer happen, to be taken from the list:"
             pytest.fail("\n".join([heading, *lines]), pytrace=False)
 
@@ -277,14 +320,3 @@ def _cause(result: Result, failure: str) -> list[tuple[str, str]]:
     else:
         cause = one_line(headline, _CAUSE)
     return [("cause", cause), ("message", one_line(headline, _MESSAGE)), ("repeat", result.repeat)]
-
-
-def _error(result: Result, failure: str) -> BaseException | None:
-    """Return the exception that a subtest of the case raises."""
-    if failure:
-        return pytest.fail.Exception(failure, pytrace=False)
-    if result.failing:
-        return pytest.xfail.Exception(result.why)
-    if result.verdict in WITHOUT_RUN:
-        return pytest.skip.Exception(f"{result.verdict.value}: {result.message}")
-    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from ..probes.selection import Selection, meant_for
 from ..probes.shard import Shard
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
-from ..results.expected.entries import Entry, ExpectedFailureError
+from ..results.expected.entries import Entry
 from ..results.recorded import Recorder
 from ..results.records import EvidenceRecord, FillingRecord, Finding
 from ..results.result import Result, not_of
@@ -31,7 +32,7 @@ from ..workers.hangs import HangBudget
 from ..workers.pool import Pool
 from ..workers.process import TargetProcess, TargetUnavailable
 
-_SPEAKING = (OSError, RecordError, TargetUnavailable, DirectoryError, ExpectedFailureError)
+_SPEAKING = (OSError, RecordError, TargetUnavailable, DirectoryError)
 """Exceptions that end a run with their own message: from the disk, the target or a file."""
 
 _FILLED = ("core", "full")  # smoke must stay short
@@ -114,6 +115,13 @@ class Plan:
         ids = {probe.id for probe in selected} if self.filled else set()
         probes = (*selected, *(probe for probe in self.filled.get(target.name, ()) if probe.id not in ids))
         return wrapped_probes(probes, target.wrap) if target.wrap else probes
+
+    def repeat(self, probe: Probe, target: Target) -> str:
+        """Return the command that repeats a case on a target; for a function, a line of Python."""
+        if self.function:
+            return f"onnxspec.assert_conforms({probe.text!r}, {self.function})"
+        file = ["--targets-file", str(self.targets_file)] if self.targets_file is not None else []
+        return shlex.join([*probe.repeat(target.name), *file])
 
 
 def stranger_among(results: Iterable[Result], plan: Plan) -> str:

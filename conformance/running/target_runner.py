@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -32,21 +32,19 @@ from .fresh import FreshSample
 from .run import Run, TargetRun
 
 
-def judged_result(
-    case_run: CaseRun, target: Target, entries: Sequence[Entry], repeat: Callable[[Probe], str]
-) -> Result:
+def judged_result(case_run: CaseRun, target: Target, entries: Sequence[Entry], repeat: str) -> Result:
     """Return the result of a case that was run.
 
     entries
         The expected failures that apply to this runtime.
     repeat
-        Returns the command that shows a case on the target.
+        The command that shows the case on the target.
     """
     probe, judgement = case_run.probe, case_run.judgement
     printed = "\n".join(outcome.captured for outcome in case_run.outcomes if outcome.captured)
     entry = matching(entries, probe, judgement)
     why = entry.reason if entry else None
-    return result_of(probe, target.name, judgement, case_run.seconds, why, repeat(probe), printed)
+    return result_of(probe, target.name, judgement, case_run.seconds, why, repeat, printed)
 
 
 Lines = Generator[Line, None, None]
@@ -70,6 +68,7 @@ class TargetRunner:
         self._listed = expectations_of(target) if plan.expected else ()
         self._entries: Sequence[Entry] = ()
         self._reserve = Reserve()
+        self._repeat = partial(plan.repeat, target=target)
 
     def lines(self) -> Lines:
         """Run the target and yield the lines of results.jsonl. Its state is up to date at every line."""
@@ -133,7 +132,8 @@ class TargetRunner:
                     self._kept.offer(case_run)
                     self._sample.offer(case_run)
                     yield from self._recorded(CASE, case_run)
-                    yield self._taken(judged_result(case_run, self._target, self._entries, self._repeat))
+                    repeat = self._repeat(case_run.probe)
+                    yield self._taken(judged_result(case_run, self._target, self._entries, repeat))
 
     def _unavailable(self, why: str) -> Lines:
         """Yield the remaining cases of a target that is not available."""
@@ -232,11 +232,3 @@ class TargetRunner:
         run.evidence = write_evidence(
             folder, self._target, run.findings, self._probes, run.results, self._kept, run.hangs, self._plan.process
         )
-
-    def _repeat(self, probe: Probe) -> str:
-        """Return the command that repeats a case on the target; for a function, a line of Python."""
-        if self._plan.function:
-            return f"onnxspec.assert_conforms({probe.text!r}, {self._plan.function})"
-        file = self._plan.targets_file
-        where = ["--targets-file", str(file)] if file is not None else []
-        return shlex.join([*probe.repeat(self._target.name), *where])

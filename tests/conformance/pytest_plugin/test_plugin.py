@@ -186,30 +186,6 @@ def test_new_failures_are_told_once_a_cause_at_the_end(project: pytest.Pytester)
     assert len(lines) < 12 + 5 * failed
 
 
-needs_subtests = pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="this pytest has no subtests")
-
-
-@needs_subtests
-def test_failing_cases_are_subtests(project: pytest.Pytester) -> None:
-    result = project.runpytest_inprocess(
-        *SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias", "-v"
-    )
-    result.stdout.fnmatch_lines(["SUBFAILED[[]lstm-14.float32.*bias*[]] onnxspec.conformance::backend:faulty::*"])
-    verbose = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "onnxruntime", *FEW, "-vk", "float32-bias")
-    verbose.stdout.fnmatch_lines(["*LSTM-14-float32-bias SUBPASSED[[]lstm-14.float32.*bias*[]]*", "*1 passed*"])
-
-
-def test_without_subtests_the_item_tells_it_all(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(pytest, "Subtests", raising=False)
-    result = project.runpytest_inprocess(
-        *SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-bias", "-v"
-    )
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        ["* of * cases fail: lstm-14.float32.*", "wrong (value): *", "  clause    lstm.equations*"]
-    )
-
-
 def test_what_is_refused_throughout_is_skipped_with_the_reason(project: pytest.Pytester) -> None:
     result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:tiny_runtime", *FEW, "-k", "clip", "-rs")
     result.assert_outcomes(skipped=1)
