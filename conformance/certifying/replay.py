@@ -23,7 +23,7 @@ from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results import lines
 from ..results.folder import read_folder, recorded_in
-from ..results.recorded import FRESH, JobRecord, MissingBits, Recorder, bits_of, outcome_of
+from ..results.recorded import FRESH, JobRecord, Recorder, bits_of, outcome_of
 from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result
 from ..results.writer import RunWriter
@@ -170,7 +170,7 @@ class _Recording:
         else:
             try:
                 outcome = _checked(record, self._bits, job)
-            except MissingBits as error:
+            except RecordError as error:
                 self.damaged[f"case {job.key}{' in a fresh process' if fresh else ''}: {error}"] = None
                 outcome = Outcome(job.key, "not-run", message=str(error))
         self.returned[fresh, job.key] = outcome
@@ -323,24 +323,24 @@ def _flaws(run: Run, claimed: Mapping[str, Result], outcomes: Outcomes, recordin
 
 
 def _checked(record: JobRecord, bits: memoryview | bytes, job: Job) -> Outcome:
-    """Return the outcome of a record. Raise MissingBits for one that no worker can have reported.
+    """Return the outcome of a record. Raise RecordError for one that no worker can have reported.
 
     Without this check, a record without outputs would contain no wrong value.
     """
     outcome = outcome_of(record, bits)
     if outcome.status not in _STATUSES:
-        raise MissingBits(f"{outcome.status[:40]!a} is nothing that becomes of a job")
+        raise RecordError(f"{outcome.status[:40]!a} is nothing that becomes of a job")
     if outcome.status != "ran":
         return outcome
     if len(outcome.outputs) != len(job.feeds):
-        raise MissingBits(f"{len(job.feeds)} runs were due, outputs of {len(outcome.outputs)} are recorded")
+        raise RecordError(f"{len(job.feeds)} runs were due, outputs of {len(outcome.outputs)} are recorded")
     times = [REPEATS * job.runs(feed) for feed in range(len(job.feeds))]
     if not all(1 <= len(distinct) <= most for distinct, most in zip(outcome.outputs, times, strict=True)):
-        raise MissingBits(f"every run is repeated {REPEATS} times, and other outcomes are recorded")
+        raise RecordError(f"every run is repeated {REPEATS} times, and other outcomes are recorded")
     first_places = [(len(indices), list(dict.fromkeys(indices))) for indices in outcome.returned]
     expected_places = [
         (most, list(range(len(distinct)))) for distinct, most in zip(outcome.outputs, times, strict=True)
     ]
     if outcome.returned and first_places != expected_places:
-        raise MissingBits(f"every run is repeated {REPEATS} times, and its record says other things of what came back")
+        raise RecordError(f"every run is repeated {REPEATS} times, and its record says other things of what came back")
     return outcome

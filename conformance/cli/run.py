@@ -222,7 +222,7 @@ def _with_fresh_cases(
 
 
 def _read_lists(plan: Plan) -> None:
-    """Read the lists of known failures before the run begins. Raise ExpectedFailureError."""
+    """Read the lists of known failures before the run begins. Raise UserError."""
     for target in plan.targets if plan.expected else ():
         count = sum(entry.reason == UNWRITTEN for entry in expectations_of(target))
         if count:

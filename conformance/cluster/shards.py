@@ -18,7 +18,7 @@ from ...reference.errors import RecordError, UserError
 from ..probes.selection import Selection
 from ..results.environment import version_of
 from ..results.folder import RESULTS, RUN, read_folder
-from ..results.writer import OccupiedFolder, RunWriter
+from ..results.writer import RunWriter
 from ..running.engine import execute
 from ..running.merge import merge
 from ..running.planning import planned
@@ -67,7 +67,7 @@ def run_shards(
     report
         Called with a line for each shard that comes back.
 
-    Raise UserError for a plan that has no shards, OccupiedFolder or RecordError for a folder with another run,
+    Raise UserError for a plan that has no shards, RecordError for a folder with another run,
     ClusterError where the cluster cannot run it, and OSError.
     """
     tasks = list(_tasks(plan))
@@ -106,14 +106,14 @@ def _tasks(plan: Plan) -> Iterator[ShardTask]:
 
 
 def _folder_of_shards(folder: Path, task: ShardTask, resume: bool) -> Path:
-    """Return the folder for shards. Raise OccupiedFolder or RecordError where it belongs to another run."""
+    """Return the folder for shards. Raise RecordError where it belongs to another run."""
     parts = folder / SHARDS
     description = repr(replace(task, command=()))
     if (folder / RESULTS).exists():
-        raise OccupiedFolder(f"{folder} already holds a run: go on without --scheduler, or name another folder")
+        raise RecordError(f"{folder} already holds a run: go on without --scheduler, or name another folder")
     if (parts / _PLAN).exists():
         if not resume:
-            raise OccupiedFolder(f"{folder} holds shards of a run: go on with --resume, or name another folder")
+            raise RecordError(f"{folder} holds shards of a run: go on with --resume, or name another folder")
         if (parts / _PLAN).read_text(encoding="utf-8") != description:
             raise RecordError(f"{folder} holds shards of another run: go on with its options, or name another folder")
     parts.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...reference import FORMATS
+from ...reference.errors import RecordError
 from ..workers.job import Outcome
 from .evidence import slug
 from .result import Count, Quantity
@@ -41,10 +42,6 @@ _OTHER_TYPES = frozenset(
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-class MissingBits(ValueError):
-    """Error for bits of a record that are missing or differ; the message names them."""
 
 
 class TensorRecord(Struct, frozen=True, kw_only=True):
@@ -130,7 +127,7 @@ class Recorder:
     def adopt(self, target: str, jobs: Sequence[JobRecord], bits: memoryview | bytes) -> tuple[JobRecord, ...]:
         """Copy another run's records: write their outputs to this run's files, then return the new records.
 
-        `bits` is the file to which ``jobs`` refer. Raise MissingBits and OSError.
+        `bits` is the file to which ``jobs`` refer. Raise RecordError and OSError.
         """
         return self.jobs(target, [outcome_of(job, bits) for job in jobs])
 
@@ -167,7 +164,7 @@ class Recorder:
 
 
 def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
-    """Return the outcome of a record; `bits` is the file of its target. Raise MissingBits."""
+    """Return the outcome of a record; `bits` is the file of its target. Raise RecordError."""
     return Outcome(
         **{key: getattr(record, key) for key in _SAME},
         outputs=_each(record.outputs, partial(_array, bits)),
@@ -186,15 +183,15 @@ def _array(bits: memoryview | bytes, record: TensorRecord | None) -> NDArray[np.
         return None
     format = FORMATS.get(record.type)
     if format is None and record.type not in _OTHER_TYPES:
-        raise MissingBits(f"a tensor of type {record.type[:40]!r}, which no operator has")
+        raise RecordError(f"a tensor of type {record.type[:40]!r}, which no operator has")
     dtype = np.dtype(record.type) if format is None else np.dtype(format.dtype)
     count = 1
     for length in record.shape:  # Python's integers: the sizes are untrusted
         count *= length
     if count * dtype.itemsize != record.size or record.offset + record.size > len(bits):
-        raise MissingBits(f"{record.size} bytes at {record.offset} are no {record.type} of shape {list(record.shape)}")
+        raise RecordError(f"{record.size} bytes at {record.offset} are no {record.type} of shape {list(record.shape)}")
     piece = bytes(bits[record.offset : record.offset + record.size])
     if hashlib.sha256(piece).hexdigest() != record.sha256:
-        raise MissingBits(f"the {record.size} bytes at {record.offset} are others than those that were recorded")
+        raise RecordError(f"the {record.size} bytes at {record.offset} are others than those that were recorded")
     array = np.frombuffer(piece, dtype).reshape(record.shape)
     return array if sys.byteorder == "little" else array.byteswap()

@@ -13,7 +13,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from ...reference.errors import RecordError, UserError
+from ...reference.errors import RecordError
 from ..border.strict_json import encode
 from ..judging.judgement import UNTRIED
 from .folder import NODE_CASES, RESULTS, RUN, RunFolder, load_results
@@ -22,10 +22,6 @@ from .records import RunRecord
 from .result import Result
 
 CUT = f"{RESULTS}.cut"
-
-
-class OccupiedFolder(UserError):
-    """Error for an output folder that has other content, or that another run is writing to."""
 
 
 def fresh_folder(parent: Path, started: datetime) -> Path:
@@ -37,7 +33,7 @@ def fresh_folder(parent: Path, started: datetime) -> Path:
         with contextlib.suppress(FileExistsError):
             folder.mkdir()
             return folder
-    raise OccupiedFolder(f"{parent} holds a thousand runs of this second")
+    raise RecordError(f"{parent} holds a thousand runs of this second")
 
 
 class RunWriter:
@@ -52,19 +48,19 @@ class RunWriter:
     def __init__(self, folder: Path, *, resume: bool = False) -> None:
         """Open a folder; its files are not changed yet.
 
-        Raise OccupiedFolder where the folder holds a run that is not to be resumed, where it holds other files and no
-        run, or where another process is writing to it. Raise RecordError for a run that this version cannot continue,
-        and OSError where the folder cannot be made.
+        Raise RecordError where the folder holds a run that is not to be resumed or that this version cannot continue,
+        where it holds other files and no run, or where another process is writing to it. Raise OSError where the
+        folder cannot be made.
         """
         self.folder = folder
         self._path = folder / RESULTS
         existing = [name for name in (RESULTS, RUN) if (folder / name).exists()]
         if existing and not resume:
-            raise OccupiedFolder(f"{folder} already holds a run: go on with --resume, or name another folder")
+            raise RecordError(f"{folder} already holds a run: go on with --resume, or name another folder")
         if resume and existing == [RUN]:
             raise RecordError(f"{folder} holds {RUN} and no {RESULTS}, so it cannot be resumed: give a new folder")
         if not existing and folder.is_dir() and any(path.name != NODE_CASES for path in folder.iterdir()):
-            raise OccupiedFolder(
+            raise RecordError(
                 f"{folder} holds other files and no run, and is left alone: give a new or an empty folder"
             )
         folder.mkdir(parents=True, exist_ok=True)
@@ -170,7 +166,7 @@ def _opened(path: Path) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise OccupiedFolder(f"{path.parent}: another onnxspec is writing to this folder") from None
+            raise RecordError(f"{path.parent}: another onnxspec is writing to this folder") from None
         except OSError:
             pass  # a file system without locks
     return descriptor

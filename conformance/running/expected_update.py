@@ -14,13 +14,13 @@ from typing import Any
 from msgspec import Struct
 
 from ...reference import FORMATS, operator_names
+from ...reference.errors import UserError
 from ..border.typed_toml import table_lines
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
 from ..results.expected.entries import (
     UNWRITTEN,
     Entry,
-    ExpectedFailureError,
     Failure,
     applying,
     matching,
@@ -47,16 +47,16 @@ class Update(Struct, frozen=True):
 def require_lists(targets: Iterable[Target]) -> None:
     """Make sure that every target has a list to write to; make an empty one if needed.
 
-    Raise ExpectedFailureError if a target has no list of its own or shares one, OSError if none can be made.
+    Raise UserError if a target has no list of its own or shares one, OSError if none can be made.
     """
     files: dict[str, str] = {}
     for target in targets:
         if not target.expected:
             problem = f"target {target.name!r} has no list of its own; name one with --expected FILE"
-            raise ExpectedFailureError(f"--update-expected: {problem}")
+            raise UserError(f"--update-expected: {problem}")
         if (other := files.setdefault(target.expected, target.name)) != target.name:
             problem = f"targets {other!r} and {target.name!r} have one list; give each its own"
-            raise ExpectedFailureError(f"--update-expected: {problem}")
+            raise UserError(f"--update-expected: {problem}")
         Path(target.expected).touch()
 
 
@@ -86,7 +86,7 @@ def update_expected(
 ) -> Update:
     """Write the list as :func:`updated_text` has it.
 
-    Raise ExpectedFailureError for a malformed file, OSError if it cannot be read or written.
+    Raise UserError for a malformed file, OSError if it cannot be read or written.
     """
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     new, update = updated_text(text, str(path), results, probes, stale, description)
@@ -143,7 +143,7 @@ def _blocks(text: str, count: int) -> tuple[str, list[str]]:
     lines = text.split("\n")
     begins = [line - 1 for line in table_lines(text, "expected")]
     if len(begins) != count:
-        raise ExpectedFailureError("--update-expected: each entry of the list must begin with a line [[expected]]")
+        raise UserError("--update-expected: each entry of the list must begin with a line [[expected]]")
     for number, line in enumerate(begins):
         while line > 0 and lines[line - 1].lstrip().startswith("#"):
             line -= 1

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from msgspec import structs
 
+from ...reference.errors import RecordError
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.probe import Probe
 from ..probes.stream import CaseRun, tried
 from ..results.folder import recorded_in
-from ..results.recorded import CASE, FRESH, MissingBits, bits_of, outcome_of
+from ..results.recorded import CASE, FRESH, bits_of, outcome_of
 from ..results.result import Result, place_of
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
@@ -76,7 +77,7 @@ class FreshSample:
                     continue
                 try:
                     outcomes = [outcome_of(job, bits) for job in line.jobs]
-                except MissingBits:
+                except RecordError:
                     continue  # reported when the results are derived again
                 if line.purpose == FRESH:
                     self._again[line.case] = _digest(outcomes)

@@ -151,7 +151,7 @@ def run(
     each
         Called with every result as it comes; some are updated at the end, when all failures are explained together.
 
-    Raise UnknownName and TargetError, both ValueErrors, for unknown names; OccupiedFolder for a folder with a run;
+    Raise UnknownName and TargetError, both ValueErrors, for unknown names; RecordError for a folder with a run;
     and TargetUnavailable if the target does not start.
     """
     cases = (str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))

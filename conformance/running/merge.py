@@ -22,7 +22,7 @@ from ..results import lines
 from ..results.evidence import FOLDER, forget_evidence
 from ..results.expected.entries import Entry, applying, expectations_of
 from ..results.folder import RunFolder, gist, read_folder, recorded_in
-from ..results.recorded import MissingBits, Recorder, bits_of
+from ..results.recorded import Recorder, bits_of
 from ..results.records import EvidenceRecord, MergedRecord, TargetRecord
 from ..results.result import Result
 from ..results.writer import RunWriter
@@ -44,8 +44,8 @@ def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> 
 
     ``problems`` of the returned run has a line for each damaged line and each duplicate result.
 
-    Raise RecordError if the folders have different plans or one cannot be read, OccupiedFolder if `to` holds a run, and
-    OSError if it cannot be written.
+    Raise RecordError if the folders have different plans, one cannot be read, or `to` holds a run; OSError if it cannot
+    be written.
     """
     parts = [read_folder(folder) for folder in folders]
     for part in parts:
@@ -204,7 +204,7 @@ def _adopt(parts: Sequence[RunFolder], name: str, writer: RunWriter, recorder: R
                 copied.add((line.purpose, line.case))
                 try:
                     jobs = recorder.adopt(name, line.jobs, bits)
-                except MissingBits as error:
+                except RecordError as error:
                     raise RecordError(f"{part.path}: case {line.case} on {name}: {error}") from None
                 writer.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
 

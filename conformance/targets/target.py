@@ -104,10 +104,6 @@ class TargetError(UserError):
     """A target's name or its table cannot be used; the message says which and why, in one line."""
 
 
-class UnknownTarget(TargetError):
-    """No target has this name; the text gives the nearest ones that exist."""
-
-
 @dataclass(frozen=True)
 class Target:
     """A runtime in one configuration.
@@ -161,7 +157,7 @@ def usual_target(domain: str) -> Target:
 def parse_target(text: str, targets_toml: Path | None = None) -> Target:
     """Return the target called `text`.
 
-    `targets_toml` is the file with the named ones, if there is one; it must then be readable. Raise `UnknownTarget` for
+    `targets_toml` is the file with the named ones, if there is one; it must then be readable. Raise `TargetError` for
     an unknown name, `TargetError` for an invalid file or table.
     """
     named: Collection[str] = ()
@@ -181,7 +177,7 @@ def parse_target(text: str, targets_toml: Path | None = None) -> Target:
         _require_source(text)
         return Target(text, text)
     asked = text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}..."
-    raise UnknownTarget(f"unknown target {asked!r}; nearest: {', '.join(map(shown, _nearest(text, named)))}")
+    raise TargetError(f"unknown target {asked!r}; nearest: {', '.join(map(shown, _nearest(text, named)))}")
 
 
 def _require_source(adapter: str) -> None:

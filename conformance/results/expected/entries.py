@@ -37,10 +37,6 @@ _PATTERNS = ("clauses", "faults")
 _CPU = "CPUExecutionProvider"
 
 
-class ExpectedFailureError(UserError):
-    """Error in a file of expected failures; the message has the file, line, entry and key, in one line."""
-
-
 UNWRITTEN = "not written yet"
 """The reason of a generated entry: a person must replace it with the reason why the failure is accepted."""
 
@@ -152,13 +148,13 @@ def applying(entries: Iterable[Entry], description: Mapping[str, Any]) -> tuple[
 
 
 def parse_expected(text: str, place: str) -> tuple[Entry, ...]:
-    """Return the entries of a TOML file. Raise ExpectedFailureError."""
-    return _entries(TomlDocument(text, place, ExpectedFailureError))[1]
+    """Return the entries of a TOML file. Raise UserError."""
+    return _entries(TomlDocument(text, place, UserError))[1]
 
 
 def read_expected(path: Path) -> tuple[Entry, ...]:
-    """Return the entries of a file. Raise ExpectedFailureError."""
-    return _entries(TomlDocument.read(path, ExpectedFailureError))[1]
+    """Return the entries of a file. Raise UserError."""
+    return _entries(TomlDocument.read(path, UserError))[1]
 
 
 def _entries(document: TomlDocument, *, own: bool = False) -> tuple[_About, tuple[Entry, ...]]:
@@ -259,7 +255,7 @@ def _shipped(adapter: str, provider: str) -> tuple[tuple[_About, tuple[Entry, ..
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     texts = {file.name: file.read_text(encoding="utf-8") for file in files}
     return tuple(
-        _entries(TomlDocument(text, name, ExpectedFailureError), own=True)
+        _entries(TomlDocument(text, name, UserError), own=True)
         for name, text in texts.items()
         if f'"{adapter}"' in text and provider in (_PROVIDERS.findall(text) or (provider,))
     )
@@ -284,7 +280,7 @@ def shipped_for(target: Target) -> tuple[Entry, ...]:
 def expectations_of(target: Target) -> tuple[Entry, ...]:
     """Return the entries for a target: those of its own file if it names one, else the shipped ones.
 
-    Raise ExpectedFailureError.
+    Raise UserError.
     """
     return read_expected(Path(target.expected)) if target.expected else shipped_for(target)
 

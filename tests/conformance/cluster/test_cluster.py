@@ -15,7 +15,7 @@ from msgspec import structs
 from onnxspec.conformance.cluster.connection import Cluster, ClusterError, cluster_at
 from onnxspec.conformance.cluster.shards import ShardTask, run_shard, run_shards
 from onnxspec.conformance.probes.selection import Selection
-from onnxspec.conformance.results.writer import OccupiedFolder, RunWriter
+from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
 from onnxspec.conformance.running.planning import planned
 from onnxspec.conformance.running.run import Plan, Run
@@ -82,7 +82,7 @@ def test_shards_that_are_back_are_not_run_again(plan: Plan, tmp_path: Path) -> N
     folder = tmp_path / "run"
     with pytest.raises(ClusterError):
         run_shards(plan, folder, Here(most=1))
-    with pytest.raises(OccupiedFolder, match="holds shards of a run: go on with --resume"):
+    with pytest.raises(RecordError, match="holds shards of a run: go on with --resume"):
         run_shards(plan, folder, Here())
     with pytest.raises(RecordError, match="holds shards of another run"):
         run_shards(replace(plan, record=True), folder, Here(), resume=True)
@@ -90,7 +90,7 @@ def test_shards_that_are_back_are_not_run_again(plan: Plan, tmp_path: Path) -> N
     run = run_shards(plan, folder, rest, resume=True)
     assert rest.tasks == ["2/2"]
     assert {*results(run)} == {probe.id for probe in plan.probes}
-    with pytest.raises(OccupiedFolder, match="already holds a run: go on without --scheduler"):
+    with pytest.raises(RecordError, match="already holds a run: go on without --scheduler"):
         run_shards(plan, folder, Here(), resume=True)
 
 

@@ -24,7 +24,6 @@ from onnxspec.conformance.probes.wrapped import wrapped_probes
 from onnxspec.conformance.results.expected.entries import (
     UNWRITTEN,
     Entry,
-    ExpectedFailureError,
     Failure,
     applying,
     decidable_entries,
@@ -42,6 +41,7 @@ from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.running.expected_update import updated_text
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.reference import FAULTS
+from onnxspec.reference.errors import UserError
 
 from ..miniatures import Finished, naming, pick
 
@@ -258,7 +258,7 @@ LSTM = "[[expected]]\nreason = 'r'\nop = 'LSTM'\n"
     ],
 )
 def test_a_wrong_file_is_named_with_the_place(text: str, named: str) -> None:
-    with pytest.raises(ExpectedFailureError) as caught:
+    with pytest.raises(UserError) as caught:
         parse_expected(text, "f.toml")
     (line,) = str(caught.value).splitlines()
     assert line.startswith("f.toml")
@@ -347,7 +347,7 @@ def test_a_target_s_own_file_takes_the_place_of_the_shipped_one(tmp_path: Path) 
     path.write_text("[[expected]]\nop = 'LSTM'\nreason = 'mine'\n")
     assert [e.reason for e in expectations_of(Target("t", "onnxruntime", expected=str(path)))] == ["mine"]
     assert expectations_of(Target("t", "onnxruntime")) == shipped_for(Target("t", "onnxruntime")) != ()
-    with pytest.raises(ExpectedFailureError, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         expectations_of(Target("t", "onnxruntime", expected=str(tmp_path / "none.toml")))
 
 

@@ -20,7 +20,7 @@ from onnxspec.conformance.results.folder import read_folder
 from onnxspec.conformance.results.lines import RunFinished, RunStarted, TargetAsked, TargetStarted, update_of
 from onnxspec.conformance.results.records import SCHEMA, RunRecord
 from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.conformance.results.writer import OccupiedFolder, RunWriter, fresh_folder
+from onnxspec.conformance.results.writer import RunWriter, fresh_folder
 from onnxspec.reference.errors import RecordError
 
 TARGET = TargetAsked(name="t", adapter="onnxruntime", options={}, accuracy="standard", wrap="", expected_file="")
@@ -238,7 +238,7 @@ def test_a_result_that_is_there_twice_counts_once(tmp_path: Path, second: Result
 @pytest.mark.parametrize("left", ["results.jsonl", "run.json"])
 def test_a_folder_that_holds_a_run_is_not_touched(tmp_path: Path, left: str) -> None:
     (tmp_path / left).write_text("precious")
-    with pytest.raises(OccupiedFolder, match="--resume"):
+    with pytest.raises(RecordError, match="--resume"):
         RunWriter(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [left]
     assert (tmp_path / left).read_text() == "precious"
@@ -246,7 +246,7 @@ def test_a_folder_that_holds_a_run_is_not_touched(tmp_path: Path, left: str) -> 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs locks")
 def test_only_one_journal_at_a_time(tmp_path: Path) -> None:
-    with RunWriter(tmp_path), pytest.raises(OccupiedFolder, match="another"):
+    with RunWriter(tmp_path), pytest.raises(RecordError, match="another"):
         RunWriter(tmp_path, resume=True)
     RunWriter(tmp_path, resume=True).__exit__(None, None, None)
 

@@ -20,10 +20,10 @@ from onnxspec.conformance.judging.judgement import NO_CLEAN_REFUSAL, Verdict
 from onnxspec.conformance.probes.naming import UnknownName
 from onnxspec.conformance.results.result import Result
 from onnxspec.conformance.results.summary import in_words
-from onnxspec.conformance.results.writer import OccupiedFolder
 from onnxspec.conformance.targets.target import TargetError
 from onnxspec.conformance.workers.job import TargetUnavailable
 from onnxspec.reference import evaluate
+from onnxspec.reference.errors import RecordError
 
 from ..miniatures import needs_cell_output, read_results
 
@@ -88,7 +88,7 @@ def test_a_folder_is_written_where_one_is_asked_for(tmp_path: Path) -> None:
     outcome = run("onnxruntime", case=[PLAIN, RAGGED], out=tmp_path / "o")
     assert outcome.conforms
     assert [r["case"] for r in read_results(tmp_path / "o")] == [r.case for r in outcome.results]
-    with pytest.raises(OccupiedFolder):
+    with pytest.raises(RecordError):
         run("onnxruntime", case=PLAIN, out=tmp_path / "o")
 
 

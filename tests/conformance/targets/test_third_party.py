@@ -17,7 +17,7 @@ from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.running.adapter_kit import AdapterContract
 from onnxspec.conformance.showing.script.script import script_of
 from onnxspec.conformance.targets.adapters import adapter_names, adapter_source
-from onnxspec.conformance.targets.target import Target, TargetError, UnknownTarget, parse_target
+from onnxspec.conformance.targets.target import Target, TargetError, parse_target
 from onnxspec.conformance.targets.third_party import ThirdPartyError, source_of, third_parties
 from onnxspec.conformance.workers.job import TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
@@ -113,7 +113,7 @@ def test_it_is_a_target_by_its_name_and_an_adapter_of_tables(tmp_path: Path) -> 
     file = tmp_path / "targets.toml"
     file.write_text('[far]\nadapter = "sample"\ncommand = ["ssh", "box", "python3", "{stdin}"]\n')
     assert parse_target("far", file).adapter == "sample"
-    with pytest.raises(UnknownTarget, match="nearest: sample"):
+    with pytest.raises(TargetError, match="nearest: sample"):
         parse_target("sampel")
 
 
