@@ -81,10 +81,18 @@ def unit(
 
 
 def case(
-    op: str, name: str, y: Sequence[float] | float | None = None, x: Sequence[float] = (0.0,), *,
-    h: float | None = None, c: float | None = None, other: Other = (None, None), given: Mapping[str, Any] | None = None, lines: bool = True,
+    op: str,
+    name: str,
+    y: Sequence[float] | float | None = None,
+    x: Sequence[float] = (0.0,),
+    *,
+    h: float | None = None,
+    c: float | None = None,
+    other: Other = (None, None),
+    given: Mapping[str, Any] | None = None,
+    lines: bool = True,
     **inputs: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return a row: Y, and Y_h if that is not the last Y, and Y_c; X; attributes beside the straight lines; inputs."""
     attributes = {**(LINES[op] if lines else {}), **(given or {})}
     expected: dict[str, Any] = {} if c is None else {"Y_c": [c]}
