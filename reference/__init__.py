@@ -12,7 +12,6 @@ from .documents.operators import (
     operator_version,
     versions_of,
 )
-from .faults.computing import run_recurrent_fault
 from .faults.fault import FAULTS, Fault, fault, fault_of_run, faults_of
 from .faults.scope import fault_named
 from .numbers.accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
@@ -88,7 +87,6 @@ __all__ = [
     "register",
     "resolve",
     "run_fault",
-    "run_recurrent_fault",
     "topic_of",
     "versions_of",
 ]

@@ -14,8 +14,8 @@ from onnx import numpy_helper
 
 from ...cases import Course, Feed, Trial
 from ...reference import ACCURACY_CLASSES, FORMATS, Fault, open_questions_of, operator_for, resolve
-from ...reference.faults.hypothesis import Run
-from ...reference.operators.observation import Observation
+from ...reference.faults.contexts import Run
+from ...reference.faults.observation import Observation
 from ..judging.judgement import Verdict
 from ..judging.runs import malformed
 from ..workers.process import Outcome

@@ -19,10 +19,9 @@ from functools import cached_property
 from ...reference import Fault, Interpretations, fault_named, faults_of, operator_of, resolve
 from ...reference.documents.interpretations import asked_anew
 from ...reference.faults.fault import variants_of
-from ...reference.faults.hypothesis import Fit
+from ...reference.faults.observation import Fit, Observation
 from ...reference.faults.scope import base_id, merging, scoped_of
 from ...reference.numbers.accuracy import budget
-from ...reference.operators.observation import Observation
 from .failing_case import FailingCase, ReportInternalError, reraise
 from .target_evidence import TargetEvidence
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ...reference import Fault, Interpretations, faults_of, operator_for, resolve
-from ...reference.faults.hypothesis import Run
+from ...reference.faults.contexts import Run
 from .runs import NodeRun
 
 __all__ = ["small_tensor_fault"]

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
-from ..faults.computing import Answering, Computable, answered, certainly_unchanged, expected, output_type
+from ..faults.computed import Computed, require_forms
+from ..faults.computing import Computable, Known, answered, output_type, predicted
+from ..faults.contexts import Run
 from ..faults.fault import FAULTS, Fault
-from ..faults.hypothesis import Run
+from ..faults.observation import Observation
 from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
@@ -30,7 +32,6 @@ from ..recurrent.expectation import Expectation, too_wide
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from ..recurrent.special import SpecialValueMismatch
-from .observation import Observation, Predicted
 from .written import Diagnostic, StatedSize, Written
 
 Array = NDArray[Any]
@@ -128,7 +129,7 @@ class Conforming(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """Minimum evidence, in bits, to name a fault (:class:`..faults.hypothesis.Fit`).
+    """Minimum evidence, in bits, to name a fault (:class:`..faults.observation.Fit`).
 
     new
         For any fault: many are tried, and some match a small case by chance.
@@ -152,6 +153,8 @@ class Operator(ABC):
         Conforming implementations by name.
     evidence
         Minimum evidence for one of its faults.
+    scans
+        Whether nodes are scans around a cell. Faults of other nodes are tried by :meth:`expect`.
     takes_levels
         Whether the operator itself quantizes its float inputs.
     topics
@@ -161,6 +164,7 @@ class Operator(ABC):
     document: Document
     conforming: Mapping[str, Conforming] = {}
     evidence: Evidence = Evidence()
+    scans: bool = False
     takes_levels: bool = False
     topics: Mapping[str, str] = {}
 
@@ -169,7 +173,7 @@ class Operator(ABC):
         """Resolve a node with its inputs. Raise IllegalNode, with the clause, if the document forbids the node."""
 
     def computation(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Computable:
-        """Return the computation of a node, which faults change (:class:`..faults.computing.Computed`).
+        """Return the computation of a node, which faults change (:class:`..faults.computed.Computed`).
 
         By default this is the resolved node. Raise IllegalNode.
         """
@@ -199,10 +203,20 @@ class Operator(ABC):
         Raise IllegalNode; ValueError for an unknown class.
         """
         computation = self.computation(node, inputs, interpretations)
+        allowed = budget("standard", computation.format.name)
         with np.errstate(all="ignore"):
-            numbers = expected(computation, self.together(faults), node, accuracy, observed, inputs)
+            if not faults:
+                numbers = computation.bounded(accuracy, observed)
+                if isinstance(computation, Computed):
+                    require_forms(computation, numbers, node)
+            else:
+                values, radii = predicted(
+                    computation, self.together(faults), lambda c: c.bounded(accuracy, observed), ({}, {}),
+                    observed=observed, fed=inputs, attributes=node.attributes,
+                )  # fmt: skip
+                numbers = {n: Bounded(v, radii[n], allowed, doubt=~np.isfinite(radii[n])) for n, v in values.items()}
         # An output that a fault leaves out has no value.
-        nothing = Bounded(np.full((), np.nan), np.zeros(()), budget("standard", computation.format.name))
+        nothing = Bounded(np.full((), np.nan), np.zeros(()), allowed)
         clauses = {name: f"{self.document.prefix}.{self.topics.get(name, 'equations')}" for name in node.outputs}
         return [
             Expectation(name, numbers[name], clause, weak=too_wide(numbers[name]))
@@ -260,13 +274,13 @@ class Operator(ABC):
 
         The function shares common computations between the implementations; call it without faults first.
         """
-        return Answering(self.computation(node, inputs), node, self.together)
-
-    def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
-        """Return True if these faults certainly change nothing for these inputs, without computing the outputs; False
-        if unknown."""
         computation = self.computation(node, inputs)
-        return certainly_unchanged(computation, self.together(faults), node, fed=inputs, memory=memory)
+        known: Known = []
+
+        def answer(faults: Sequence[Fault] = (), *, fed: Arrays, memory: dict[str, Any] | None = None) -> Outputs:
+            return answered(computation, self.together(faults), node, fed=fed, memory=memory, known=known)
+
+        return answer
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """Return the outputs of the node, in float64 and the node's layout."""
@@ -332,12 +346,7 @@ class Operator(ABC):
 
     def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
         """Return the observed runs of one case, on which faults are tried. Raise IllegalNode."""
-
-        def form(inputs: Arrays, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-            resolved = self.resolve(node, inputs)
-            return resolved.shape_of(name), dtype_of(resolved, name)
-
-        return Predicted(self.expect, self.answer, form, node, runs, accuracy)
+        return Observation(self, node, runs, accuracy)
 
     def remarks(self, node: Node, runs: Sequence[Returned], interpretations: Mapping[str, str]) -> tuple[str, ...]:
         """Return flags of a result: properties of the outputs that do not affect the verdict."""

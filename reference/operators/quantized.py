@@ -246,10 +246,6 @@ class Quantized(Operator):
         """Share nothing: faults of quantization change the node."""
         return partial(self.answer, node, inputs)
 
-    def leaves(self, node: Node, inputs: Arrays, faults: Sequence[Fault], memory: dict[str, Any]) -> bool:
-        """Return False: faults of quantization must be computed."""
-        return False
-
     def steps(
         self, node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
     ) -> tuple[Steps, ...]:

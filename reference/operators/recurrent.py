@@ -8,19 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of
 from ..documents.tensors import recurrent_forms
+from ..faults.contexts import reported_steps
 from ..faults.fault import Fault
-from ..faults.hypothesis import RecurrentObservation, Run
 from ..kernels.kernel import Kernel, run_kernel
 from ..kernels.style import STYLES, Style
-from ..numbers.accuracy import WIDER_PRESETS, any_of, budget
+from ..numbers.accuracy import WIDER_PRESETS, any_of
 from ..numbers.affine import Affine
-from ..numbers.bounded import Bounded
 from ..recurrent.cell import Cell, register_cell
 from ..recurrent.computation import computation_of, evaluate, evaluate_in_order
 from ..recurrent.configuration import configure, open_questions_of
@@ -58,6 +56,7 @@ def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
 class RecurrentOperator(Operator):
     """LSTM, GRU or RNN, or a user-defined operator with a scan around a cell."""
 
+    scans = True
     # Members of the protocol that exist as functions of the scan.
     resolve = staticmethod(configure)
     open_questions = staticmethod(open_questions_of)
@@ -110,12 +109,8 @@ class RecurrentOperator(Operator):
         """Return the expected outputs with their bounds, of a correct target or of one with these faults."""
         if not faults:
             return expect(node, inputs, observed, accuracy, interpretations)
-        allowed = budget(accuracy, self.resolve(node, inputs, interpretations).format.name)
-        clause = f"{self.document.prefix}.equations"
-        with np.errstate(all="ignore"):
-            observation = RecurrentObservation(node, (Run(inputs, observed, inputs),), accuracy)
-            numbers = observation.expected(faults, interpretations)
-        return [Expectation(name, Bounded(value, radius, allowed), clause) for name, value, radius in numbers]
+        Y = reported_steps(self.computation(node, inputs, interpretations), observed)
+        return super().expect(node, inputs, Y, accuracy, interpretations, faults)  # type: ignore[arg-type]
 
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays]:
         """Return a kernel of a style that feeds back the hidden state quantized by `codec`."""
@@ -134,7 +129,3 @@ class RecurrentOperator(Operator):
     def stated_sizes(self, written: Written) -> Mapping[str, StatedSize]:
         """Return the sizes that attributes set."""
         return stated_sizes(written)
-
-    def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> RecurrentObservation:
-        """Return the observation of runs, whose faults are equations and outputs of the scan."""
-        return RecurrentObservation(node, runs, accuracy)

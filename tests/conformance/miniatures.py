@@ -35,7 +35,7 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
-from onnxspec.reference import FAULTS, Node, evaluate, format_of, run_recurrent_fault
+from onnxspec.reference import FAULTS, Node, evaluate, format_of, run_fault
 
 
 class Prepared(BackendRep):
@@ -82,7 +82,7 @@ def faulty(name):
     class Deviating(Conforming):
         @staticmethod
         def compute(prepared, inputs):
-            return run_recurrent_fault(FAULTS[name], prepared.node, inputs)
+            return run_fault(FAULTS[name], prepared.node, inputs)
     return Deviating
 
 

@@ -21,7 +21,7 @@ from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.workers.job import Outcome
-from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, operator_for, run_recurrent_fault
+from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, operator_for, run_fault
 from onnxspec.reference.recurrent.gates import steps_of
 
 Outputs = dict[str, np.ndarray]
@@ -207,7 +207,7 @@ def test_a_case_without_y_is_shown_by_the_y_of_its_companion() -> None:
     chosen = FAULTS["lstm.gates.ifco"]
 
     def implementation(node: Node, inputs: Mapping[str, Any]) -> Outputs:
-        return run_recurrent_fault(chosen, node, inputs)
+        return run_fault(chosen, node, inputs)
 
     text = _explained(spec, implementation)
     assert "The case asks for no Y: this is from a run of the same node with all outputs" in text

@@ -17,7 +17,7 @@ from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.staged import staged_outcome
-from onnxspec.reference import Fault, Node, evaluate, fault_named, run_recurrent_fault
+from onnxspec.reference import Fault, Node, evaluate, fault_named, run_fault
 
 Arrays = Mapping[str, NDArray[Any]]
 SPEC = CaseSpec("LSTM", 14, direction="bidirectional", initial="h")
@@ -69,7 +69,7 @@ def test_a_fault_in_one_place_is_named_with_its_place() -> None:
     assert isinstance(fault, Fault)
 
     def target(node: Node, inputs: Arrays) -> Arrays:
-        return run_recurrent_fault(fault, node, inputs)
+        return run_fault(fault, node, inputs)
 
     confirmation = _confirmed(target, CaseSpec("GRU", 14, direction="bidirectional", bias=True))
     assert confirmation.fault is not None
@@ -106,7 +106,7 @@ def test_a_fault_that_only_looks_the_same_in_small_cases_is_told_apart() -> None
     assert isinstance(fault, Fault)
 
     def target(node: Node, inputs: Arrays) -> Arrays:
-        return run_recurrent_fault(fault, node, inputs)
+        return run_fault(fault, node, inputs)
 
     spec = CaseSpec("LSTM", 14, direction="bidirectional", initial="c")
     confirmation = _confirmed(target, spec, expected=fault_named("initial-states.shared-directions"))
@@ -120,7 +120,7 @@ def test_a_fault_in_one_output_is_known_only_where_others_are_seen() -> None:
 
     def target(node: Node, inputs: Arrays) -> Arrays:
         if node.outputs == ("Y_h",):
-            return run_recurrent_fault(alone, node, inputs)
+            return run_fault(alone, node, inputs)
         return {name: 2 * array for name, array in evaluate(node, inputs).items()}
 
     spec = CaseSpec("RNN", 14, bias=True, outputs=("", "Y_h"))
@@ -132,9 +132,7 @@ def test_a_fault_that_changes_nothing_explains_nothing_beside_another() -> None:
     other = fault_named("clip.ignored")
     assert isinstance(fault, Fault)
     assert isinstance(other, Fault)
-    case_run = _one(
-        SpecProbe(CaseSpec("GRU", 14, bias=True)), lambda node, inputs: run_recurrent_fault(fault, node, inputs)
-    )
+    case_run = _one(SpecProbe(CaseSpec("GRU", 14, bias=True)), lambda node, inputs: run_fault(fault, node, inputs))
     assert _observed(case_run).explained_by(fault, [fault])
     assert not _observed(case_run).explained_by(other, [fault])
 

@@ -21,10 +21,11 @@ from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.reference import FAULTS, Fault, IllegalNode, Interpretations, Node, evaluate, fault_named
+from onnxspec.reference import FAULTS, Fault, IllegalNode, Interpretations, Node, evaluate, fault_named, operator_for
 from onnxspec.reference.faults.alterations import with_functions
+from onnxspec.reference.faults.computing import layered
+from onnxspec.reference.faults.contexts import Run
 from onnxspec.reference.faults.fault import Compute, made_together
-from onnxspec.reference.faults.hypothesis import RecurrentObservation, Run, layered
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import Style
 from onnxspec.reference.numbers.activations import ACTIVATIONS
@@ -314,7 +315,7 @@ def test_faults_that_do_not_go_together_explain_nothing() -> None:
     outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(spec.node, inputs).items()}
     faults = [d for d in FAULTS.values() if d.applies("GRU", 14, "float64") and not d.accepts]
     arithmetic = FAULTS["precision.computed-in-single"]
-    observation = RecurrentObservation(spec.node, (Run(inputs, outputs),), "standard")
+    observation = operator_for(spec.node).observation(spec.node, (Run(inputs, outputs),), "standard")
     for other in faults:
         for pair in ((arithmetic, other), (other, arithmetic)):
             assert observation.fit(pair) is None or other is not arithmetic

@@ -31,7 +31,7 @@ from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.workers.job import Job, Outcome
-from onnxspec.reference import FAULTS, Node, evaluate, operator_for, run_recurrent_fault
+from onnxspec.reference import FAULTS, Node, evaluate, operator_for, run_fault
 
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[[Node, Arrays], Arrays]
@@ -102,7 +102,7 @@ def conforming(node: Node, inputs: Arrays) -> Arrays:
 
 def mirroring(node: Node, inputs: Arrays) -> Arrays:
     """Reverse short rows from the end of the tensor."""
-    return run_recurrent_fault(FAULTS["lengths.reverse-from-end"], node, inputs)
+    return run_fault(FAULTS["lengths.reverse-from-end"], node, inputs)
 
 
 def test_what_remains_is_what_it_takes(on: Any) -> None:
@@ -210,8 +210,8 @@ def test_what_comes_and_goes_has_no_conditions(on: Any) -> None:
 
 
 def test_a_known_fault_stays_the_one_that_is_looked_at() -> None:
-    ignoring = one_of(SpecProbe(RICH), lambda n, i: run_recurrent_fault(FAULTS["bias.ignored"], n, i))
-    other = one_of(SpecProbe(RICH), lambda n, i: run_recurrent_fault(FAULTS["clip.ignored"], n, i))
+    ignoring = one_of(SpecProbe(RICH), lambda n, i: run_fault(FAULTS["bias.ignored"], n, i))
+    other = one_of(SpecProbe(RICH), lambda n, i: run_fault(FAULTS["clip.ignored"], n, i))
 
     def holds(one: CaseRun) -> bool:
         case = failing_case_of_tried(one)
@@ -292,7 +292,7 @@ def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: 
     """Without clip the target still ignores the bias, and that is another finding."""
 
     def target(node: Node, inputs: Arrays) -> Arrays:
-        outputs = run_recurrent_fault(FAULTS["bias.ignored"], node, inputs)
+        outputs = run_fault(FAULTS["bias.ignored"], node, inputs)
         return {n: a + (1 if "clip" in node.attributes else 0) for n, a in outputs.items()}
 
     on(target)

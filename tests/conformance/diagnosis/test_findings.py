@@ -21,7 +21,7 @@ from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.results.signed_errors import biases, grades, passing_grades
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import FAULTS, evaluate, run_recurrent_fault
+from onnxspec.reference import FAULTS, evaluate, run_fault
 
 SPECS = [spec for spec in profile("core", "LSTM", 14) if spec.type == "float32" and not spec.illegal]
 BY_ID = {spec.id: SpecProbe(spec) for spec in SPECS}
@@ -494,7 +494,7 @@ def test_roundings_average_out_and_a_drift_does_not() -> None:
     assert abs(fair["shift"]) < 0.1
     assert abs(fair["scale"]) < 0.1
     assert fair["elements"] >= 100
-    low = bias_of(lambda node, inputs: run_recurrent_fault(FAULTS["drift.one-unit-low"], node, inputs))
+    low = bias_of(lambda node, inputs: run_fault(FAULTS["drift.one-unit-low"], node, inputs))
     assert low["biased"] is True
     assert low["shift"] < -0.5
 

@@ -20,8 +20,8 @@ from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.results.result import result_of
 from onnxspec.reference import FAULTS, Node, evaluate
+from onnxspec.reference.faults.computing import layered
 from onnxspec.reference.faults.fault import Compute
-from onnxspec.reference.faults.hypothesis import layered
 from onnxspec.reference.recurrent.computation import computation_of
 
 SPEC = CaseSpec("GRU", 14, T=3, N=2, direction="reverse", initial="h", outputs=("Y", "Y_h"))

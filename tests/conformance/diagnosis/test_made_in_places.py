@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are not part of
 
 from benchmarks.staging import Opened, findings_on, of_faults
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.reference import Fault, evaluate, fault_named, run_recurrent_fault
+from onnxspec.reference import Fault, evaluate, fault_named, run_fault
 
 Array = NDArray[Any]
 
@@ -76,7 +76,7 @@ def test_units_of_altered_equations_are_computed_from_those_of_all() -> None:
         d for name in ("", "@units-past-4s")
         if isinstance(d := fault_named(f"gru.linear-before-reset.ignored{name}"), Fault)
     )  # fmt: skip
-    wrong, mixed = (run_recurrent_fault(fault, trial.node, inputs)["Y"] for fault in (everywhere, tail))
+    wrong, mixed = (run_fault(fault, trial.node, inputs)["Y"] for fault in (everywhere, tail))
     right = evaluate(trial.node, inputs)["Y"]
     assert (np.abs(wrong - right) > 1e-3).any()
     np.testing.assert_array_equal(mixed[..., 4:], wrong[..., 4:])

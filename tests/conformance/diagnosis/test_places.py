@@ -19,7 +19,7 @@ from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.workers.job import Outcome
-from onnxspec.reference import FAULTS, Node, evaluate, fault_named, run_recurrent_fault
+from onnxspec.reference import FAULTS, Node, evaluate, fault_named, run_fault
 
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[[Node, Arrays], Arrays]
@@ -53,7 +53,7 @@ def in_rows(id: str, first: int) -> Target:
     assert fault is not None
 
     def run(node: Node, inputs: Arrays) -> Arrays:
-        right, wrong = evaluate(node, inputs), run_recurrent_fault(fault, node, inputs)
+        right, wrong = evaluate(node, inputs), run_fault(fault, node, inputs)
         outputs = {}
         for name, array in right.items():
             axis = 0 if node.attributes.get("layout") else array.ndim - 2

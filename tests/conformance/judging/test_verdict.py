@@ -24,7 +24,7 @@ from onnxspec.reference import (
     Node,
     clause_named,
     evaluate,
-    run_recurrent_fault,
+    run_fault,
 )
 from onnxspec.reference.numbers.accuracy import any_of
 from onnxspec.reference.recurrent.expectation import Expecting
@@ -44,7 +44,7 @@ def conforming(node: Node, inputs: Outputs, interpretations: Interpretations | N
 
 
 def faulty(name: str) -> Callable[[Node, Outputs], dict[str, Array]]:
-    return lambda node, inputs: run_recurrent_fault(FAULTS[name], node, inputs)
+    return lambda node, inputs: run_fault(FAULTS[name], node, inputs)
 
 
 def outcome(case: Case, **changes: Any) -> Outcome:
@@ -258,7 +258,7 @@ def test_a_convention_makes_nothing_inconclusive() -> None:
 
 def test_a_fault_beside_unconventional_padding_is_still_a_fault() -> None:
     def spoil(node: Node, inputs: Outputs) -> dict[str, Array]:
-        outputs = run_recurrent_fault(FAULTS["padding.state-repeated"], node, inputs)
+        outputs = run_fault(FAULTS["padding.state-repeated"], node, inputs)
         return {**outputs, "Y_c": outputs["Y_c"] + np.float32(0.1)}
 
     assert judge_staged(build_case(RAGGED), spoil).verdict is Verdict.WRONG

@@ -36,7 +36,7 @@ FAULTY = '''
 import ctypes, json, os, signal, stat, struct, sys, time, zlib
 import numpy as np
 import zoo
-from onnxspec.reference import FAULTS as KNOWN_FAULTS, run_recurrent_fault
+from onnxspec.reference import FAULTS as KNOWN_FAULTS, run_fault
 
 FAULTS = json.loads(os.environ["FAULTS"])
 LAST, EARLIER, PREPARED = {}, {}, [None]
@@ -108,7 +108,7 @@ def spoil(prepared, inputs, outputs):
     if fault == "object arrays":
         return {n: a.astype(object) for n, a in outputs.items()}
     if fault == "gates in another order":
-        return run_recurrent_fault(KNOWN_FAULTS["lstm.gates.ifco"], prepared.node, inputs)
+        return run_fault(KNOWN_FAULTS["lstm.gates.ifco"], prepared.node, inputs)
     if fault == "results of the case before":
         return {n: np.resize(EARLIER.get(n, a * 2), a.shape).astype(a.dtype) for n, a in outputs.items()}
     raise AssertionError(fault)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onnxspec.cases import Case, CaseSpec, build_case
 from onnxspec.cases.specs.space import space_of
-from onnxspec.reference import CELLS, Fault, compare, configure, evaluate, expect, operator_version, run_recurrent_fault
+from onnxspec.reference import CELLS, Fault, compare, configure, evaluate, expect, operator_version, run_fault
 from onnxspec.reference.documents.interpretations import Interpretations
 
 from .activation_sets import activations_of
@@ -202,7 +202,7 @@ def discrimination(fault: Fault, name: str, op: str, kind: str, *, conventions: 
         for feed, right in zip(case.trial.feeds, conforming(name, op, kind), strict=True):
             fed = {n: a.copy() for n, a in feed.fed.items()}
             fresh = not memory
-            outputs = run_recurrent_fault(fault, case.trial.node, feed.inputs, fed=fed, memory=memory)
+            outputs = run_fault(fault, case.trial.node, feed.inputs, fed=fed, memory=memory)
             if fresh and memory:
                 rounds = 1
             if any(array.tobytes() != feed.fed[n].tobytes() for n, array in fed.items()):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import FAULTS, FORMATS, Fault, Node, compare, expect, run_recurrent_fault
+from onnxspec.reference import FAULTS, FORMATS, Fault, Node, compare, expect, run_fault
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import STYLES
 
@@ -88,7 +88,7 @@ def test_what_breaks_a_convention_alone_is_no_fault_but_a_finding(fault: Fault, 
         case = situation("rich", op, kind)
         assert case is not None
         node, inputs = case.trial.node, case.trial.feeds[0].inputs
-        outputs = run_recurrent_fault(fault, node, inputs)
+        outputs = run_fault(fault, node, inputs)
         assert worst_ratio(node, inputs, outputs) <= 1
         broken = [e for e in expect(node, inputs, outputs) if compare(e, outputs[e.output]).worst > 4]
         assert {e.clause for e in broken} == {fault.clause(op)}
@@ -129,7 +129,7 @@ def test_long_sequences_lose_no_power(kind: str) -> None:
     T = 200
     inputs = inputs_for(kind, (T, 1, 5, 33), optional=("B",))
     node = Node("LSTM", 22, {}, OUTPUTS)
-    wrong = run_recurrent_fault(FAULTS["lstm.gates.ifco"], node, inputs)
+    wrong = run_fault(FAULTS["lstm.gates.ifco"], node, inputs)
     (expectation, *_) = expect(node, inputs, wrong)
     number = expectation.number
     late = slice(T - 10, None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import build_case, profile
-from onnxspec.reference import FAULTS, Fault, evaluate, fault_named, operator_for, run_fault, run_recurrent_fault
+from onnxspec.reference import FAULTS, Fault, evaluate, fault_named, operator_for, run_fault
 from onnxspec.reference.faults.scope import scoped_named, scoped_of
 
 from .fault_situations import situation
@@ -23,7 +23,7 @@ def _scoped(id: str) -> Fault:
 def _outputs(fault: Fault, op: str, name: str = "rich") -> dict[str, Any]:
     case = situation(name, op, "float64")
     assert case is not None
-    return run_recurrent_fault(fault, case.trial.node, case.trial.feeds[0].inputs)
+    return run_fault(fault, case.trial.node, case.trial.feeds[0].inputs)
 
 
 def _right(op: str, name: str = "rich") -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.reference import fault_named, operator_for
-from onnxspec.reference.faults.hypothesis import RecurrentObservation, Run
+from onnxspec.reference.faults.contexts import Run
 
 SHAPE: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5, "outputs": ("Y", "Y_h"), "seed": 3}
 LARGE: dict[str, Any] = {**SHAPE, "data": "large"}
@@ -41,7 +41,7 @@ def test_a_fault_beside_the_table_explains_what_it_does(id: str, op: str, fields
         with np.errstate(all="ignore"):
             answer = operator_for(node).answer(node, feed.inputs, (fault,), fed=dict(feed.fed), memory=memory)
         runs.append(Run(feed.inputs, {name: answer[name] for name in node.outputs}, feed.fed))
-    observation = RecurrentObservation(node, tuple(runs))
+    observation = operator_for(node).observation(node, tuple(runs), "standard")
     fit = observation.fit((fault,))
     assert fit is not None
     assert fit.evidence > 20

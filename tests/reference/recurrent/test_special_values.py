@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxspec.reference import FORMATS, Interpretations, Node, compare, expect, run_recurrent_fault
+from onnxspec.reference import FORMATS, Interpretations, Node, compare, expect, run_fault
 from onnxspec.reference.faults.fault import FAULTS
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import INTERPOLATIONS, STYLES, Style
@@ -294,7 +294,7 @@ def test_padding_may_hold_anything(kind: str, op: str) -> None:
     outputs = run_kernel(node, inputs, STYLES["library"])
     assert worst_ratio(node, inputs, outputs) <= 1
     assert judged_share(node, inputs, outputs) == 1
-    wrong = run_recurrent_fault(FAULTS["lengths.reverse-reads-padding"], node, inputs)
+    wrong = run_fault(FAULTS["lengths.reverse-reads-padding"], node, inputs)
     assert worst_ratio(node, inputs, wrong) > 4
 
 

@@ -1,4 +1,4 @@
-"""Tests of hypotheses: every fault can be tried, bugs surface, and faults that exclude each other predict nothing."""
+"""Tests of observations: every fault can be tried, bugs surface, and only judged elements are evidence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,31 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import FAULTS, Fault, evaluate, resolve, run_recurrent_fault
+from onnxspec.reference import (
+    FAULTS,
+    Expectation,
+    Fault,
+    Node,
+    budget,
+    compare,
+    evaluate,
+    operator_for,
+    resolve,
+    run_fault,
+)
+from onnxspec.reference.faults.contexts import Run
 from onnxspec.reference.faults.fault import Compute, made_together
-from onnxspec.reference.faults.hypothesis import RecurrentObservation, Run
+from onnxspec.reference.faults.observation import Observation
+from onnxspec.reference.numbers import Bounded
 
 from .fault_situations import names_of, situation
 
 
-def observed(fault: Fault, op: str, name: str) -> RecurrentObservation | None:
+def observation_of(node: Node, run: Run) -> Observation:
+    return operator_for(node).observation(node, (run,), "standard")
+
+
+def observed(fault: Fault, op: str, name: str) -> Observation | None:
     """Return the outputs of a target with a fault in a situation.
 
     None if the fault cannot occur, or changes nothing.
@@ -28,11 +45,11 @@ def observed(fault: Fault, op: str, name: str) -> RecurrentObservation | None:
         return None
     node, inputs = case.trial.node, case.trial.feeds[-1].inputs
     with np.errstate(all="ignore"):
-        outputs = run_recurrent_fault(fault, node, inputs, memory={})
+        outputs = run_fault(fault, node, inputs, memory={})
         right = evaluate(node, inputs)
     if all(n in outputs and np.array_equal(outputs[n], right[n].astype(np.float32), equal_nan=True) for n in right):
         return None
-    return RecurrentObservation(node, (Run(inputs, outputs, inputs),))
+    return observation_of(node, Run(inputs, outputs, inputs))
 
 
 def tried() -> Iterator[Any]:
@@ -63,25 +80,25 @@ def buggy(error: Exception, late: bool = False) -> Fault:
 
 
 @pytest.fixture
-def negated() -> RecurrentObservation:
+def negated() -> Observation:
     """Return outputs of the wrong sign."""
     case = situation("rich", "GRU", "float32")
     assert case is not None
     node, inputs = case.trial.node, case.trial.feeds[-1].inputs
     outputs = {name: -array.astype(np.float32) for name, array in evaluate(node, inputs).items()}
-    return RecurrentObservation(node, (Run(inputs, outputs, inputs),))
+    return observation_of(node, Run(inputs, outputs, inputs))
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["plain", "bounded"])
 @pytest.mark.parametrize(
     "error", [TypeError("bug"), AttributeError("bug"), KeyError("bug"), ValueError("bug")], ids=repr
 )
-def test_a_bug_in_a_fault_surfaces(negated: RecurrentObservation, error: Exception, late: bool) -> None:
+def test_a_bug_in_a_fault_surfaces(negated: Observation, error: Exception, late: bool) -> None:
     with pytest.raises(type(error), match="bug"):
         negated.fit([buggy(error, late)])
 
 
-def test_faults_that_do_not_go_together_predict_nothing(negated: RecurrentObservation) -> None:
+def test_faults_that_do_not_go_together_predict_nothing(negated: Observation) -> None:
     assert negated.fit([FAULTS["outputs.last-hidden-missing"], FAULTS["padding.state-repeated"]]) is None
 
 
@@ -91,7 +108,7 @@ def test_a_sum_that_owes_its_biases_goes_with_every_other_fault(op: str) -> None
     spec = replace(spec, initial="all", outputs=("Y", "Y_h"), peepholes=op == "LSTM")
     inputs = build_case(spec).trial.feeds[0].inputs
     outputs = {name: -array.astype(np.float32) for name, array in evaluate(spec.node, inputs).items()}
-    observation = RecurrentObservation(spec.node, (Run(inputs, outputs, inputs),))
+    observation = observation_of(spec.node, Run(inputs, outputs, inputs))
     owing = FAULTS["clip.before-bias"]
     for fault in FAULTS.values():
         if fault is owing or fault.accepts or not fault.applies(op, 14, "float32"):
@@ -118,9 +135,7 @@ def test_what_gives_outputs_another_form_says_so(op: str) -> None:
                 continue
             memory: dict[str, Any] = {}
             for feed in trial.feeds:
-                outputs = run_recurrent_fault(
-                    fault, trial.node, {n: a.copy() for n, a in feed.inputs.items()}, memory=memory
-                )
+                outputs = run_fault(fault, trial.node, {n: a.copy() for n, a in feed.inputs.items()}, memory=memory)
                 shapes = {name: resolve(trial.node, feed.inputs).shape_of(name) for name in trial.node.outputs if name}
                 assert {name: array.shape for name, array in outputs.items()} == shapes, fault.id
 
@@ -131,6 +146,55 @@ def test_infinity_speaks_for_no_fault_that_gives_nan(returned: float, speaks: bo
     spec = CaseSpec("RNN", 14, T=1, N=3, I=2, H=5, data="huge")
     inputs = build_case(spec).trial.feeds[0].inputs
     Y = evaluate(spec.node, inputs)["Y"].astype(np.float32)
-    observation = RecurrentObservation(spec.node, (Run(inputs, {"Y": np.where(Y > 0.5, returned, Y)}),))
+    observation = observation_of(spec.node, Run(inputs, {"Y": np.where(Y > 0.5, returned, Y)}))
     fit = observation.fit([FAULTS["tanh.overflow"]])
     assert (fit is not None and fit.evidence > 0) is speaks
+
+
+class _OneElement:
+    """Operator whose only element is 0 by the document and 1 with a fault, according to a clause."""
+
+    scans = False
+
+    def __init__(self, clause: str) -> None:
+        self._clause = clause
+
+    def expect(self, node: Node, inputs: Any, outputs: Any, *rest: Any) -> list[Expectation]:
+        value = np.full(1, float(bool(rest[-1])))
+        return [Expectation("Y", Bounded(value, np.full(1, 2.0**-18), budget("standard", "float32")), self._clause)]
+
+    def answer(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {"Y": np.zeros(1, np.float32)}
+
+
+def one_element(clause: str, returned: float) -> Observation:
+    run = Run({"X": np.zeros((1, 1), np.float32)}, {"Y": np.full(1, returned, np.float32)})
+    return Observation(_OneElement(clause), Node("RNN", 14, {"hidden_size": 1}, ("Y",)), (run,))
+
+
+@pytest.mark.parametrize(("clause", "bits"), [("rnn.equations", 18.0), ("rnn.padding.zero", 0.0)])
+def test_padding_speaks_for_no_fault(clause: str, bits: float) -> None:
+    fit = one_element(clause, 1.0).fit((FAULTS["bias.ignored"],))
+    assert fit is not None
+    assert fit.evidence == pytest.approx(bits, abs=1e-3)
+
+
+def test_padding_speaks_against_no_fault() -> None:
+    assert one_element("rnn.equations", 5.0).fit((FAULTS["bias.ignored"],)) is None
+    assert one_element("rnn.padding.zero", 5.0).fit((FAULTS["bias.ignored"],)) is not None
+
+
+@pytest.mark.parametrize("id", ["gates.interleaved", "lstm.gates.icfo", "lengths.longest"])
+def test_what_an_implementation_with_a_fault_returns_is_expected_of_it(id: str) -> None:
+    random = np.random.default_rng(1)
+    shapes = {"X": (4, 3, 2), "W": (1, 16, 2), "R": (1, 16, 4), "B": (1, 32)}
+    inputs = {name: random.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+    inputs["sequence_lens"] = np.array([4, 2, 3], np.int32)
+    node, fault = Node("LSTM", 14, {"hidden_size": 4}, ("Y", "Y_h", "Y_c")), FAULTS[id]
+    returned = run_fault(fault, node, inputs)
+    expected = operator_for(node).expect(node, inputs, returned, faults=(fault,))
+    assert [expectation.output for expectation in expected] == ["Y", "Y_h", "Y_c"]
+    for expectation in expected:
+        assert compare(expectation, returned[expectation.output]).worst <= 1
+    right = operator_for(node).expect(node, inputs, returned)
+    assert max(compare(expectation, returned[expectation.output]).worst for expectation in right) > 100
