@@ -33,7 +33,7 @@ from ..judging.judgement import FAILING, UNTRIED, Verdict
 from ..probes.probe import SpecProbe
 from ..probes.stream import CaseRun, tried
 from ..probes.wrapped import wrapped_probes
-from ..results.expected.entries import Entry, Failure, matching
+from ..results.expected.entries import Entry, matching
 from ..targets.target import Target
 from ..workers.pool import Pool
 from ..workers.process import BATCH_JOBS, TargetProcess, TargetUnavailable
@@ -151,7 +151,7 @@ class Hunt:
 
     def reason(self, failure: Discovery) -> str:
         """Return the reason for a failure from the target's list of known failures; empty where the list lacks it."""
-        diagnosed = replace(Failure.of(failure.one.judgement), diagnosis=failure.diagnosis)
+        diagnosed = replace(failure.one.judgement, diagnosis=failure.diagnosis)
         entry = matching(self.listed, failure.one.probe, diagnosed)
         return "" if entry is None else entry.reason
 

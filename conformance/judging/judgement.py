@@ -79,6 +79,8 @@ class Judgement:
         u|value|.
     strict
         For an accuracy case: whether it passes by the class ``strict``, too; None for other cases.
+    diagnosis
+        Ids of the faults that explain it, if they are known.
     """
 
     verdict: Verdict
@@ -94,6 +96,7 @@ class Judgement:
     elements: int = 0
     error_sums: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     strict: bool | None = None
+    diagnosis: tuple[str, ...] = ()
 
 
 _STATUS = {

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,14 +22,15 @@ from ...reference import fault_named
 from ...reference.errors import UserError
 from ...reference.operators.internal_error import format_internal_error
 from ..diagnosis.explainer import Explainer
+from ..extraction.cases import cases_of_model
 from ..judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
+from ..models.content import ModelError
 from ..probes.probe import Probe
 from ..probes.selection import selection_of
 from ..probes.stream import CaseRun, tried
 from ..probes.wrapped import named_target
 from ..results.expected.entries import (
     Entry,
-    Failure,
     applying,
     decidable_entries,
     expectations_of,
@@ -42,7 +46,6 @@ from ..running.target_runner import judged_result
 from ..targets.target import Target
 from ..workers.process import TargetProcess, TargetUnavailable
 from ..workers.worker import one_line
-from .models import nodes_of_models
 from .options import PACKAGE, Asked, asked_for
 
 _EFFORT = 3000
@@ -68,6 +71,33 @@ def target_named(name: str, asked: Asked | None) -> Target:
         return target
     path = os.pathsep.join([*asked.pythonpath, *filter(None, [os.environ.get("PYTHONPATH")])])
     return replace(target, environment={"PYTHONPATH": path, **target.environment})
+
+
+def nodes_of_models(models: Sequence[Path], config: pytest.Config) -> list[Path]:
+    """Return folders with a test case for every node that can be run, one folder a model. They are removed at the end.
+
+    Warn of nodes that cannot be run, or only with random weights. Raise ModelError for a model that cannot be read, or
+    that has no node to run.
+    """
+    root = Path(tempfile.mkdtemp(prefix="onnxspec-"))
+    config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))
+    folders = []
+    for number, model in enumerate(models):
+        folders.append(root / f"{number}-{model.stem}")
+        try:
+            nodes = cases_of_model(model, folders[-1])
+        except ModelError as error:
+            raise ModelError(f"{model} {error}") from None
+        for node in nodes:
+            named = f"{model}: {node.node} ({node.operator})"
+            if node.why:
+                warnings.warn(pytest.PytestWarning(f"{named} is not run: {node.why}"), stacklevel=1)
+            elif node.made_up:
+                weights = f"{named} is run with random weights: {', '.join(node.made_up)}"
+                warnings.warn(pytest.PytestWarning(weights), stacklevel=1)
+        if not any(node.case for node in nodes):
+            raise ModelError(f"{model} has no recurrent node that can be run")
+    return folders
 
 
 class Suite(pytest.Directory):
@@ -111,7 +141,7 @@ class TargetSuite(pytest.Collector):
         self.description: dict[str, Any] = {}
         self._process: TargetProcess | None = None
         self._down = ""
-        self._failures: dict[str, Failure] = {}
+        self._results: dict[str, Result] = {}
         self._explainer = Explainer(target.accuracy, _EFFORT, self.entries)
 
     def collect(self) -> Iterator[pytest.Item]:
@@ -170,7 +200,7 @@ class TargetSuite(pytest.Collector):
                     result = self._explained(case_run, result, entries)
                 if result.verdict is Verdict.UNAVAILABLE:
                     raise TargetUnavailable(result.message)
-                self._failures[result.case] = Failure.of(result)
+                self._results[result.case] = result
                 yield result, self._text(case_run, result) if result.failing and not result.expected else ""
         except TargetUnavailable as error:
             self.fail(error)
@@ -181,12 +211,12 @@ class TargetSuite(pytest.Collector):
         probes
             All that the entry covers. Those that have not run do, as far as needed.
         """
-        for probe in sorted(probes, key=lambda probe: probe.id not in self._failures):
-            if probe.id not in self._failures:
+        for probe in sorted(probes, key=lambda probe: probe.id not in self._results):
+            if probe.id not in self._results:
                 list(self.results_of([probe]))
-            if entry.expects(probe, self._failures[probe.id]):
+            if entry.expects(probe, self._results[probe.id]):
                 return True
-        return not stale([entry], ((probe, self._failures[probe.id]) for probe in probes))
+        return not stale([entry], ((probe, self._results[probe.id]) for probe in probes))
 
     def _text(self, case_run: CaseRun, result: Result) -> str:
         return failure_text(

@@ -17,7 +17,7 @@ from msgspec.structs import asdict, replace
 from ..border.strict_json import encode
 from ..judging.judgement import Verdict
 from .recorded import JobRecord
-from .records import RunRecord, SelectionRecord
+from .records import AskedTarget, RunRecord, SelectionRecord
 from .result import Place, Quantity, Result
 
 FILLED = "filled:"
@@ -35,17 +35,6 @@ SAME_RUNTIME = ("runtime", "version", "build", "provider", "device")
 _UPDATABLE = ("verdict", "expected", "reason", "where", "message", "flags", "diagnosis", "clause", "why", "accuracy")
 
 
-class TargetAsked(Struct, frozen=True, kw_only=True, rename={"accuracy": "class"}):
-    """A target as it was asked for."""
-
-    name: str
-    adapter: str
-    options: dict[str, Any]
-    accuracy: str
-    wrap: str
-    expected_file: str
-
-
 class RunStarted(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"):
     """What is run on which targets; the first line, and another one each time that the run is resumed."""
 
@@ -59,7 +48,7 @@ class RunStarted(Struct, frozen=True, kw_only=True, tag_field="record", tag="hea
     expected_failures: bool
     keeps_outputs: bool = False
     digests: dict[str, str]
-    targets: list[TargetAsked]
+    targets: list[AskedTarget]
 
 
 class TargetStarted(Struct, frozen=True, kw_only=True, tag_field="record", tag="target"):
@@ -120,7 +109,7 @@ def header_of(record: RunRecord) -> RunStarted:
     return convert({**record, "digests": digests}, RunStarted)
 
 
-def difference(first: Struct, other: Struct, keys: Iterable[str] = ()) -> str:
+def difference(first: object, other: object, keys: Iterable[str] = ()) -> str:
     """Return the first key, of some or of all, in which two records differ, with the values; empty where none does."""
     a, b = (json.loads(encode(record)) for record in (first, other))
     for key in keys or a:

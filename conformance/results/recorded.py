@@ -124,13 +124,6 @@ class Recorder:
             for outcome in outcomes
         )
 
-    def adopt(self, target: str, jobs: Sequence[JobRecord], bits: memoryview | bytes) -> tuple[JobRecord, ...]:
-        """Copy another run's records: write their outputs to this run's files, then return the new records.
-
-        `bits` is the file to which ``jobs`` refer. Raise RecordError and OSError.
-        """
-        return self.jobs(target, [outcome_of(job, bits) for job in jobs])
-
     def _tensor(self, target: str, array: NDArray[np.generic] | None) -> TensorRecord | None:
         if array is None:
             return None

@@ -104,24 +104,6 @@ class StaleRecord(TypedDict):
     features: list[str]
 
 
-class FollowedRecord(TypedDict):
-    """An option of an open question on which passing results rest."""
-
-    operator: str
-    interpretation: str
-    clause: str
-    option: str
-    cases: Count
-    generous: bool
-
-
-class ShownRecord(TypedDict):
-    """Elements of one type that agree, and how many of them lie within bounds that show something."""
-
-    elements: Count
-    judged: Count
-
-
 class FillingRecord(TypedDict):
     """Random cases that followed a profile on a target.
 
@@ -136,8 +118,8 @@ class FillingRecord(TypedDict):
     left_out: str
 
 
-_AsAsked = TypedDict(  # "class" is a key, and a word of Python
-    "_AsAsked",
+AskedTarget = TypedDict(  # "class" is a key, and a word of Python
+    "AskedTarget",
     {
         "name": str,
         "adapter": str,
@@ -149,7 +131,7 @@ _AsAsked = TypedDict(  # "class" is a key, and a word of Python
 )
 
 
-class _TargetAlways(_AsAsked):
+class _TargetAlways(AskedTarget):
     description: dict[str, Any]
     unavailable: str
     grade: dict[str, str]
@@ -168,8 +150,6 @@ class TargetRecord(_TargetAlways, total=False):
     passing_grade: dict[str, str]
     levels: list[LevelsRecord]
     filling: FillingRecord
-    interpretations: list[FollowedRecord]
-    shown: dict[str, ShownRecord]
     unlisted: list[str]
     mishaps: list[str]
 

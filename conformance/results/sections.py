@@ -1,10 +1,9 @@
-"""Sections of a summary: failures, refusals and notes, item by item, as text and as HTML."""
+"""Sections of a summary: failures, refusals and notes, item by item, as text."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 
 from msgspec import Struct
 
@@ -165,25 +164,3 @@ def summary_text(heading: str, summary: Summary, sections: Iterable[Section]) ->
             message = one_line(item.message, _MESSAGE) if item.label in DECLINED else item.message
             lines += [f"        {line}" for line in (message, item.command) if line]
     return "\n".join(lines)
-
-
-_CELL = "text-align: left; vertical-align: top"
-_NEWS = "color: #d32f2f; font-weight: bold"
-"""Styles that are legible on white and on black."""
-
-
-def summary_html(heading: str, summary: Summary, sections: Iterable[Section]) -> str:
-    """Return the first screen as HTML, for a notebook; all inserted text is escaped."""
-    parts = [f"<p><b>{escape(heading)}</b></p><p>"]
-    parts += [f"{name}: <b>{escape(text)}</b><br>" for name, text in first_lines(summary)]
-    parts.append("</p>")
-    for section in sections:
-        rows = [
-            f"<tr><td style='{_CELL}; {_NEWS if item.label in (NEW, FAILS) else ''}'>{escape(item.label)}</td>"
-            f"<td style='{_CELL}'>{escape(item.text + item.extent)}"
-            f"{''.join(f'<br><small>{escape(line)}</small>' for line in (item.message, item.command) if line)}"
-            "</td></tr>"
-            for item in section.items
-        ]
-        parts += [f"<p>{escape(section.heading)}</p>", f"<table>{''.join(rows)}</table>"]
-    return "".join(parts)

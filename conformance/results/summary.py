@@ -6,15 +6,16 @@ The terminal, a run in Python, Markdown and the report show the same sentences, 
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
 
+from ...reference.documents.interpretations import QUESTIONS
 from ..judging.judgement import DECLINED, FAILING, NO_CLEAN_REFUSAL, OF_FORBIDDEN, RANDOM_WEIGHTS, Verdict
 from ..judging.vocabulary import NO_FAILURE, happening, short_title, word
 from ..text import listed, plural
-from .interpreted import followed_interpretations, followed_line, shown_elements, shown_line
 from .records import Finding
 from .result import Result
 from .support import Lack, support_of, verdict_of
@@ -157,12 +158,38 @@ def summary_of(
         supports,
         lacks,
         groups,
-        followed_line(followed_interpretations(results)),
-        shown_line(shown_elements(results)),
+        _follows(results),
+        _shown(results),
         chosen,
         lists_used,
         sum(group.cases for group in groups) > failed,
     )
+
+
+def _follows(results: Iterable[Result]) -> str:
+    """Return one line on the lenient options that passing results follow, against the letter of a document."""
+    followed = {
+        (r.op, question): QUESTIONS[question].words or f"{question} {option}"
+        for r in results
+        if r.verdict is Verdict.PASS
+        for question, option in r.interpretations.items()
+        if question in QUESTIONS and QUESTIONS[question].generous == option
+    }
+    by_text: dict[str, list[str]] = defaultdict(list)
+    for (op, _), text in sorted(followed.items()):
+        by_text[text].append(op)
+    return "; ".join(f"{text} ({listed(ops)})" for text, ops in by_text.items())
+
+
+def _shown(results: Iterable[Result]) -> str:
+    """Return one line with the share of elements whose bounds are small enough to prove something, by type."""
+    elements, judged = Counter[str](), Counter[str]()
+    for result in results:
+        if result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+            elements[result.type] += result.elements
+            judged[result.type] += result.judged
+    shares = ", ".join(f"{name} {100 * judged[name] // count} %" for name, count in elements.items() if count)
+    return f"share of numbers whose error bound is below 1 % of their size: {shares}" if shares else ""
 
 
 def look_of(profile: str, chosen: Sequence[str]) -> str:

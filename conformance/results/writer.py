@@ -108,12 +108,13 @@ class RunWriter:
         hint = f"go on with the options that it was started with{by}"
         if why := difference(earlier, header, SAME_RUN):
             raise RecordError(f"{self.folder} holds a run with another {why}; {hint}")
-        targets = {target.name: target for target in header.targets}
+        targets = {target["name"]: target for target in header.targets}
         for target in earlier.targets:
-            if target.name not in targets:
-                raise RecordError(f"{self.folder} holds a run of target {target.name!r} too: {hint}")
-            if why := difference(target, targets[target.name]):
-                raise RecordError(f"{self.folder} holds a run of {target.name!r} with another {why}; {hint}")
+            name = target["name"]
+            if name not in targets:
+                raise RecordError(f"{self.folder} holds a run of target {name!r} too: {hint}")
+            if why := difference(target, targets[name]):
+                raise RecordError(f"{self.folder} holds a run of {name!r} with another {why}; {hint}")
 
     def _cut(self) -> None:
         """Move an incomplete last line to a file beside results.jsonl."""

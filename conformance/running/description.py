@@ -11,7 +11,6 @@ from ...reference import clause_named, operator_names
 from ..probes.drawn import fresh_profile, split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results.environment import environment, version_of
-from ..results.interpreted import followed_interpretations, shown_elements
 from ..results.level_grades import level_records
 from ..results.lines import FILLED
 from ..results.records import SCHEMA, RunRecord, SelectionRecord, TargetRecord
@@ -116,8 +115,4 @@ def _target_description(run: TargetRun) -> TargetRecord:
         record["levels"] = levels
     if run.filling is not None:
         record["filling"] = run.filling
-    if shown := shown_elements(run.results):
-        record["shown"] = shown
-    if followed := followed_interpretations(run.results):
-        record["interpretations"] = followed
     return record

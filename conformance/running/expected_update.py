@@ -21,7 +21,6 @@ from ..probes.probe import Probe
 from ..results.expected.entries import (
     UNWRITTEN,
     Entry,
-    Failure,
     applying,
     matching,
     parse_expected,
@@ -123,7 +122,7 @@ def updated_text(
     head, blocks = _blocks(text, len(entries))
     kept = [(entry, block) for entry, block in zip(entries, blocks, strict=True) if entry not in stale]
     left = applying((entry for entry, _ in kept), description)
-    unknown = [r for r in results if r.failing and not matching(left, probes[r.case], Failure.of(r))]
+    unknown = [r for r in results if r.failing and not matching(left, probes[r.case], r)]
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     for result in unknown:
         # Where a fault explains a failure, it does not matter which clause it shows in, nor beside which other fault.

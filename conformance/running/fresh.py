@@ -7,7 +7,7 @@ process of their own, in the opposite order and with other bytes in unwritten me
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +16,12 @@ from msgspec import structs
 from ...reference.errors import RecordError
 from ..judging.judgement import FAILING, UNTRIED, Judgement, Verdict
 from ..probes.probe import Probe
-from ..probes.stream import CaseRun, tried
+from ..probes.stream import CaseRun
 from ..results.folder import recorded_in
 from ..results.recorded import CASE, FRESH, bits_of, outcome_of
 from ..results.result import Result, place_of
 from ..targets.target import Target
-from ..workers.hangs import HangBudget
-from ..workers.job import Outcome, TargetUnavailable
-from ..workers.process import TargetProcess
+from ..workers.job import Outcome
 
 SAMPLE = 16
 """Maximum number of repeated cases: they cost about as much as starting a process with its runtime."""
@@ -84,53 +82,31 @@ class FreshSample:
                 elif line.purpose == CASE and answered(outcomes):
                     self._first[line.case] = probes[line.case], _digest(outcomes)
 
-    def differing(
-        self,
-        target: Target,
-        results: Mapping[str, Result],
-        hangs: HangBudget,
-        observe: Callable[[CaseRun], None],
-        start: Callable[..., TargetProcess] = TargetProcess,
-    ) -> list[Result]:
-        """Run the sample and return the results of cases whose outputs differ. A result becomes ``unstable`` if one of
-        the two is right and the other is not; otherwise it is flagged ``nondeterministic``.
-
-        results
-            The results of the run, by case.
-        hangs
-            The run's budget.
-        observe
-            Called with each case that was tried.
-        start
-            Factory of the target's process. If it does not start, nothing differs.
-        """
-        environment = {**target.environment, "MALLOC_PERTURB_": _OTHER_FILL}
+    def chosen(self) -> list[Probe]:
+        """Return the cases to repeat, in the opposite order."""
         wanted = sample_of(self._profile, self._first) if self._chosen is None else self._chosen
-        chosen = [
+        return [
             probe
             for case, (probe, digest) in reversed(self._first.items())
             if case in wanted and self._again.get(case) != digest
         ]
-        amended: list[Result] = []
-        if not chosen:
-            return amended
-        try:
-            with start(replace(target, environment=environment), hangs=hangs) as process:
-                process.forks = False  # the repeated cases must share no state with the first process
-                for again in tried(process, chosen, target.accuracy):
-                    observe(again)
-                    case = again.probe.id
-                    if case not in results or again.judgement.verdict in UNTRIED:
-                        continue
-                    if _digest(again.outcomes) != self._first[case][1]:
-                        amended.append(amended_by_fresh(results[case], again.judgement))
-        except TargetUnavailable:
-            pass
-        return amended
+
+    def differs(self, again: CaseRun) -> bool:
+        """Tell whether the outputs of a repeated case differ from the first ones."""
+        return again.judgement.verdict not in UNTRIED and _digest(again.outcomes) != self._first[again.probe.id][1]
+
+
+def fresh_target(target: Target) -> Target:
+    """Return a target for a fresh process, with other bytes in unwritten memory."""
+    return replace(target, environment={**target.environment, "MALLOC_PERTURB_": _OTHER_FILL})
 
 
 def amended_by_fresh(result: Result, again: Judgement) -> Result:
-    """Return the amended result of a case whose outputs differ in a fresh process; `again` is the judgement there."""
+    """Return the amended result of a case whose outputs differ in a fresh process; `again` is the judgement there.
+
+    It becomes ``unstable`` if one of the two is right and the other is not; otherwise it is flagged
+    ``nondeterministic``.
+    """
     flags = tuple(dict.fromkeys((*result.flags, "nondeterministic")))
     if result.failing == (again.verdict in FAILING):
         return structs.replace(result, flags=flags)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ..probes.wrapped import named_target
 from ..results.lines import Line
 from ..results.records import Finding
 from ..results.result import Result
-from ..results.sections import sections_of, summary_html, summary_text
+from ..results.sections import sections_of, summary_text
 from ..results.summary import Summary
 from ..results.writer import RunWriter
 from ..targets.target import ACCURACY, Target
@@ -64,7 +65,7 @@ class RunOutcome:
     folder
         The run folder, or None.
 
-    ``print`` shows the first screen of a report, a notebook a table of it; ``repr`` is one line.
+    ``print`` shows the first screen of a report, so does a notebook; ``repr`` is one line.
     """
 
     target: str
@@ -104,7 +105,7 @@ class RunOutcome:
 
     def _repr_html_(self) -> str:
         """Return the first screen, for a notebook."""
-        return summary_html(self._heading, self.answer, sections_of(self.answer, self.findings, self.results))
+        return f"<pre>{escape(str(self))}</pre>"
 
     @property
     def _heading(self) -> str:

@@ -22,7 +22,7 @@ from ..results import lines
 from ..results.evidence import FOLDER, forget_evidence
 from ..results.expected.entries import Entry, applying, expectations_of
 from ..results.folder import RunFolder, gist, read_folder, recorded_in
-from ..results.recorded import Recorder, bits_of
+from ..results.recorded import Recorder, bits_of, outcome_of
 from ..results.records import EvidenceRecord, MergedRecord, TargetRecord
 from ..results.result import Result
 from ..results.writer import RunWriter
@@ -85,11 +85,13 @@ def _difference(first: RunFolder, other: RunFolder) -> str:
         return why
     if first.targets.keys() != other.targets.keys():
         return f"targets: {', '.join(first.targets)} and {', '.join(other.targets)}"
-    for asked, other_asked in zip(*(sorted(header.targets, key=lambda t: t.name) for header in headers), strict=True):
-        described = [part.targets[asked.name]["description"] for part in (first, other)]
-        why = lines.difference(asked, other_asked) or (lines.other_runtime(*described) if all(described) else "")
+    for asked in headers[0].targets:
+        name = asked["name"]
+        others = [target for target in headers[1].targets if target["name"] == name]
+        described = [part.targets[name]["description"] for part in (first, other)]
+        why = lines.difference(asked, others[0]) or (lines.other_runtime(*described) if all(described) else "")
         if why:
-            return f"target {asked.name!r}, {why}"
+            return f"target {name!r}, {why}"
     return ""
 
 
@@ -106,8 +108,8 @@ def plan_of(run: RunFolder) -> Plan:
         tuple(asked.get("directories", ())),
     )
     targets = tuple(
-        Target(t.name, t.adapter, t.options, accuracy=t.accuracy, expected=t.expected_file, wrap=t.wrap)
-        for t in lines.header_of(info).targets
+        Target(t["name"], t["adapter"], t["options"], accuracy=t["class"], expected=t["expected_file"], wrap=t["wrap"])
+        for t in info["targets"]
     )
     try:
         probes, digest = chosen_probes(selection, targets)
@@ -203,7 +205,7 @@ def _adopt(parts: Sequence[RunFolder], name: str, writer: RunWriter, recorder: R
                     continue
                 copied.add((line.purpose, line.case))
                 try:
-                    jobs = recorder.adopt(name, line.jobs, bits)
+                    jobs = recorder.jobs(name, [outcome_of(job, bits) for job in line.jobs])
                 except RecordError as error:
                     raise RecordError(f"{part.path}: case {line.case} on {name}: {error}") from None
                 writer.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))

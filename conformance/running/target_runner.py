@@ -28,7 +28,7 @@ from ..workers.forking import Reserve
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
 from .filling import NOT_ASKED, cases_to_add, with_filled
-from .fresh import FreshSample
+from .fresh import FreshSample, amended_by_fresh, fresh_target
 from .run import Run, TargetRun
 
 
@@ -166,12 +166,17 @@ class TargetRunner:
 
     def _repeated(self) -> Lines:
         """Run a sample of cases again in a fresh process."""
-        run, again = self._run, list[CaseRun]()
-        results = {r.case: r for r in run.results}
-        differing = self._sample.differing(self._target, results, run.hangs, again.append, self._plan.process)
-        for case_run in again:
-            yield from self._recorded(FRESH, case_run)
-        yield from self._amend("fresh-sample", differing)
+        amended: list[Result] = []
+        if probes := self._sample.chosen():
+            results = {r.case: r for r in self._run.results}
+            fresh = self._plan.process(fresh_target(self._target), hangs=self._run.hangs)
+            with contextlib.suppress(TargetUnavailable), fresh as process:
+                process.forks = False  # the repeated cases must share no state with the first process
+                for again in tried(process, probes, self._target.accuracy):
+                    yield from self._recorded(FRESH, again)
+                    if again.probe.id in results and self._sample.differs(again):
+                        amended.append(amended_by_fresh(results[again.probe.id], again.judgement))
+        yield from self._amend("fresh-sample", amended)
 
     def _amend(self, by: str, better: Iterable[Result]) -> Lines:
         """Replace results by amended ones of the same cases."""

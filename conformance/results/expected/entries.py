@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
@@ -41,24 +40,8 @@ UNWRITTEN = "not written yet"
 """The reason of a generated entry: a person must replace it with the reason why the failure is accepted."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A failure, to be compared with entries: verdict, violated clause, diagnosis and flags."""
-
-    verdict: Verdict
-    clause: str | None = None
-    diagnosis: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-
-    @staticmethod
-    def of(of_case: Verdict | Judgement | Result | Failure) -> Failure:
-        """Return the failure of a judgement or a result."""
-        if isinstance(of_case, Failure):
-            return of_case
-        if isinstance(of_case, Verdict):
-            return Failure(of_case)
-        return Failure(of_case.verdict, of_case.clause, tuple(getattr(of_case, "diagnosis", ())), of_case.flags)
-
+Failure = Judgement | Result
+"""A failure, of which entries compare the verdict, the violated clause, the diagnosis and the flags."""
 
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -111,9 +94,8 @@ class Entry(Struct, frozen=True):
             and (not self.cases or any(fnmatchcase(probe.id, pattern) for pattern in self.cases))
         )
 
-    def expects(self, probe: Probe, of_case: Verdict | Judgement | Result | Failure) -> bool:
+    def expects(self, probe: Probe, failure: Failure) -> bool:
         """Return whether the entry covers this failure; :func:`matching` returns whether the failure is known."""
-        failure = Failure.of(of_case)
         return (
             failure.verdict in FAILING
             and (not self.verdicts or failure.verdict.value in self.verdicts)
@@ -290,9 +272,8 @@ def suspects(entries: Iterable[Entry]) -> tuple[str, ...]:
     return tuple(pattern for entry in entries for pattern in entry.faults)
 
 
-def listed_faults(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result | Failure) -> list[Fault]:
+def listed_faults(entries: Iterable[Entry], probe: Probe, failure: Failure) -> list[Fault]:
     """Return the faults that the entries for a failure name, in the order of the table."""
-    failure = Failure.of(of_case)
     covering = [entry for entry in entries if entry.faults and replace(entry, faults=()).expects(probe, failure)]
     by_id: dict[str, Fault] = {}
     for pattern in suspects(covering):
@@ -304,13 +285,12 @@ def listed_faults(entries: Iterable[Entry], probe: Probe, of_case: Judgement | R
     return [fault for fault in ordered if fault.applies(probe.op, probe.version)]
 
 
-def matching(entries: Iterable[Entry], probe: Probe, of_case: Judgement | Result | Failure) -> Entry | None:
+def matching(entries: Iterable[Entry], probe: Probe, failure: Failure) -> Entry | None:
     """Return the first entry by which this failure is known, or None.
 
     Entries that name faults must together name all faults of the diagnosis: an unlisted fault beside a listed one is
     new.
     """
-    failure = Failure.of(of_case)
     expecting = [entry for entry in entries if entry.expects(probe, failure)]
     listed = suspects(expecting)
     if all(any(fnmatchcase(fault, pattern) for pattern in listed) for fault in failure.diagnosis):
@@ -324,10 +304,9 @@ def unlisted_faults(entries: Iterable[Entry], probe: Probe, result: Result) -> l
     return [fault for fault in result.diagnosis if not any(fnmatchcase(fault, pattern) for pattern in listed)]
 
 
-def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[Probe, Verdict | Result | Failure]]) -> list[Entry]:
+def stale(entries: Iterable[Entry], outcomes: Iterable[tuple[Probe, Failure]]) -> list[Entry]:
     """Return the entries that cover cases that ran, none of which fails as expected. Refused cases do not count."""
-    seen = ((probe, Failure.of(outcome)) for probe, outcome in outcomes)
-    ran = [(probe, f) for probe, f in seen if f.verdict not in WITHOUT_RUN | UNTRIED]
+    ran = [(probe, f) for probe, f in outcomes if f.verdict not in WITHOUT_RUN | UNTRIED]
     return [
         entry
         for entry in entries

@@ -24,7 +24,6 @@ from onnxspec.conformance.probes.wrapped import wrapped_probes
 from onnxspec.conformance.results.expected.entries import (
     UNWRITTEN,
     Entry,
-    Failure,
     applying,
     decidable_entries,
     expectations_of,
@@ -47,6 +46,10 @@ from ..miniatures import Finished, naming, pick
 
 CLIPPED = SpecProbe(CaseSpec("LSTM", 14, type="float16", clip=0.5, bias=True))
 PLAIN = SpecProbe(CaseSpec("LSTM", 14))
+
+
+def failed(verdict: Verdict, clause: str | None = None, diagnosis: tuple[str, ...] = ()) -> Judgement:
+    return Judgement(verdict, clause=clause, diagnosis=diagnosis)
 
 
 def test_an_entry_covers_what_matches_all_that_it_says() -> None:
@@ -75,30 +78,30 @@ def test_an_entry_covers_what_matches_all_that_it_says() -> None:
 
 def test_only_failing_verdicts_can_be_expected() -> None:
     entry = Entry("r", "LSTM")
-    assert {verdict for verdict in Verdict if entry.expects(PLAIN, verdict)} == FAILING
+    assert {verdict for verdict in Verdict if entry.expects(PLAIN, failed(verdict))} == FAILING
     narrow = Entry("r", "LSTM", verdicts=("crashed", "wrong"))
-    assert {v for v in Verdict if narrow.expects(PLAIN, v)} == {Verdict.CRASHED, Verdict.WRONG}
+    assert {v for v in Verdict if narrow.expects(PLAIN, failed(v))} == {Verdict.CRASHED, Verdict.WRONG}
 
 
 def test_an_entry_may_be_about_a_broken_clause_or_about_what_explains_the_failure() -> None:
     clause = Entry("r", "LSTM", clauses=("lstm.clip.*",))
-    assert clause.expects(CLIPPED, Failure(Verdict.WRONG, "lstm.clip.gates"))
+    assert clause.expects(CLIPPED, failed(Verdict.WRONG, "lstm.clip.gates"))
     assert clause.expects(CLIPPED, Judgement(Verdict.WRONG, clause="lstm.clip.gates"))
-    assert not clause.expects(CLIPPED, Failure(Verdict.WRONG, "lstm.gates"))
-    assert not clause.expects(CLIPPED, Verdict.WRONG)
-    assert not clause.expects(CLIPPED, Failure(Verdict.PASS, "lstm.clip.gates"))
+    assert not clause.expects(CLIPPED, failed(Verdict.WRONG, "lstm.gates"))
+    assert not clause.expects(CLIPPED, failed(Verdict.WRONG))
+    assert not clause.expects(CLIPPED, failed(Verdict.PASS, "lstm.clip.gates"))
     fault = Entry("r", "LSTM", faults=("lstm.clip.ignored", "lstm.gates.*"))
-    assert fault.expects(CLIPPED, Failure(Verdict.WRONG, None, ("other", "lstm.clip.ignored")))
-    assert not fault.expects(CLIPPED, Failure(Verdict.WRONG, "lstm.clip.ignored", ("other",)))
+    assert fault.expects(CLIPPED, failed(Verdict.WRONG, None, ("other", "lstm.clip.ignored")))
+    assert not fault.expects(CLIPPED, failed(Verdict.WRONG, "lstm.clip.ignored", ("other",)))
     assert not fault.expects(CLIPPED, Judgement(Verdict.WRONG))
-    assert stale([clause], [(CLIPPED, Failure(Verdict.WRONG, "lstm.gates"))]) == [clause]
-    assert stale([clause], [(CLIPPED, Failure(Verdict.WRONG, "lstm.clip.gates"))]) == []
+    assert stale([clause], [(CLIPPED, failed(Verdict.WRONG, "lstm.gates"))]) == [clause]
+    assert stale([clause], [(CLIPPED, failed(Verdict.WRONG, "lstm.clip.gates"))]) == []
 
 
 def test_a_new_fault_beside_a_listed_one_is_new() -> None:
     first = Entry("r", "LSTM", faults=("lstm.clip.ignored",))
     second = Entry("r", "LSTM", faults=("lengths.*",))
-    single, both = (Failure(Verdict.WRONG, None, ("lstm.clip.ignored", "lengths.ignored")[:n]) for n in (1, 2))
+    single, both = (failed(Verdict.WRONG, None, ("lstm.clip.ignored", "lengths.ignored")[:n]) for n in (1, 2))
     assert matching([first], CLIPPED, single) == first
     assert matching([first], CLIPPED, both) is None
     assert matching([second], CLIPPED, both) is None
@@ -172,11 +175,11 @@ def test_the_first_entry_that_fits_gives_the_reason() -> None:
 def test_an_entry_is_stale_when_what_it_covers_ran_and_nothing_failed_as_expected() -> None:
     entry = Entry("r", "LSTM", features=("clip",), verdicts=("wrong",))
     other = SpecProbe(CaseSpec("LSTM", 14, clip=0.25))
-    assert stale([entry], [(CLIPPED, Verdict.PASS)]) == [entry]
-    assert stale([entry], [(CLIPPED, Verdict.CRASHED)]) == [entry]
-    assert stale([entry], [(CLIPPED, Verdict.PASS), (other, Verdict.WRONG)]) == []
-    assert stale([entry], [(PLAIN, Verdict.PASS)]) == []
-    assert stale([entry], [(CLIPPED, Verdict.UNSUPPORTED), (other, Verdict.UNAVAILABLE)]) == []
+    assert stale([entry], [(CLIPPED, failed(Verdict.PASS))]) == [entry]
+    assert stale([entry], [(CLIPPED, failed(Verdict.CRASHED))]) == [entry]
+    assert stale([entry], [(CLIPPED, failed(Verdict.PASS)), (other, failed(Verdict.WRONG))]) == []
+    assert stale([entry], [(PLAIN, failed(Verdict.PASS))]) == []
+    assert stale([entry], [(CLIPPED, failed(Verdict.UNSUPPORTED)), (other, failed(Verdict.UNAVAILABLE))]) == []
     assert stale([entry], []) == []
 
 
@@ -558,4 +561,4 @@ def test_a_fault_that_is_named_no_more_is_warned_of_and_expects_nothing(fault: s
     with pytest.warns(UserWarning, match=f"fault '{fault}' is gone"):
         (entry,) = read_expected(tmp_path / "f.toml")
     probe = probes_of_profile("smoke")[0]
-    assert not entry.expects(probe, Failure(Verdict.WRONG, diagnosis=("bias.ignored",)))
+    assert not entry.expects(probe, failed(Verdict.WRONG, diagnosis=("bias.ignored",)))

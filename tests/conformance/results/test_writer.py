@@ -17,13 +17,20 @@ from onnxspec.conformance.border.strict_json import encode
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.folder import read_folder
-from onnxspec.conformance.results.lines import RunFinished, RunStarted, TargetAsked, TargetStarted, update_of
-from onnxspec.conformance.results.records import SCHEMA, RunRecord
+from onnxspec.conformance.results.lines import RunFinished, RunStarted, TargetStarted, update_of
+from onnxspec.conformance.results.records import SCHEMA, AskedTarget, RunRecord
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.results.writer import RunWriter, fresh_folder
 from onnxspec.reference.errors import RecordError
 
-TARGET = TargetAsked(name="t", adapter="onnxruntime", options={}, accuracy="standard", wrap="", expected_file="")
+TARGET: AskedTarget = {
+    "name": "t",
+    "adapter": "onnxruntime",
+    "options": {},
+    "class": "standard",
+    "wrap": "",
+    "expected_file": "",
+}
 BEGUN = RunStarted(
     schema=SCHEMA,
     onnxspec="0.1.0",
@@ -253,7 +260,7 @@ def test_only_one_journal_at_a_time(tmp_path: Path) -> None:
 
 def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
     started(tmp_path / "o", result(1))
-    more = replace(TARGET, name="other", options={"sizes": (1, 2)})  # JSON returns the tuple as a list
+    more: AskedTarget = {**TARGET, "name": "other", "options": {"sizes": (1, 2)}}  # JSON returns the tuple as a list
     for _ in range(2):
         with RunWriter(tmp_path / "o", resume=True) as writer:
             writer.begin(replace(BEGUN, started="later", targets=[more, TARGET]))
@@ -271,8 +278,8 @@ def test_the_same_run_goes_on_also_with_a_target_more(tmp_path: Path) -> None:
         ({"selection": {"op": ["LSTM"], "since_version": [], "type": [], "case": []}}, "selection"),
         ({"expected_failures": False}, "expected failures"),
         ({"targets": []}, "'t'"),
-        ({"targets": [replace(TARGET, options={"optimize": True})]}, "'t'"),
-        ({"targets": [replace(TARGET, accuracy="tf32")]}, "'t'"),
+        ({"targets": [{**TARGET, "options": {"optimize": True}}]}, "'t'"),
+        ({"targets": [{**TARGET, "class": "tf32"}]}, "'t'"),
     ],
 )
 @pytest.mark.parametrize("cut", [0, 20])

@@ -71,7 +71,7 @@ def test_an_outcome_is_one_line_printed_a_first_screen_and_in_a_notebook_a_table
     assert len(lines) < 40
     assert any(line.startswith("    unsupported float64 (") for line in lines)
     html = outcome._repr_html_()
-    assert ">unsupported</td>" in html
+    assert "\n    unsupported " in html
     assert outcome.answer.conforms in html
 
 
