@@ -27,11 +27,10 @@ import numpy as np
 from onnxspec.cases import Case, build_case, operator_versions, profile
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.conformance import NotConforming, assert_conforms
-from onnxspec.conformance.fuzzing.hunt import Limits
 from onnxspec.conformance.workers.in_process import run_in_process
 
 from .batches import batches
-from .searching import searched
+from .searching import first_failing
 
 Arrays = Sequence[Any]
 _TOGETHER = 2
@@ -134,12 +133,12 @@ def lists(fresh: int, seed: int) -> dict[str, list[Case]]:
     return {name: [build_case(spec) for spec in specs] for name, specs in named.items()}
 
 
-def sought(batch: ModuleType, seed: int, limits: Limits) -> tuple[dict[str, int], list[str]]:
+def sought(batch: ModuleType, seed: int, seconds: float, cases: float) -> tuple[dict[str, int], list[str]]:
     """Return the results of a search, in the form of :func:`caught`.
 
     The values are 1 for faults that the search found, else 0; and a case that the right kernel fails, if any.
     """
-    failing = {fault: searched(batch, fault, seed, limits).failing for fault in (None, *batch.FAULTS)}
+    failing = {fault: first_failing(batch, fault, seed, seconds, cases) for fault in (None, *batch.FAULTS)}
     accused = failing.pop(None)
     return {fault: int(case is not None) for fault, case in failing.items()}, [accused] if accused else []
 
@@ -156,14 +155,14 @@ def main() -> int:
     options = parser.parse_args()
     named, wrong = lists(options.fresh, options.seed), False
     searches = options.fuzz is not None or options.minutes is not None
-    limits = Limits(float("inf") if options.minutes is None else 60 * options.minutes, options.fuzz)
+    seconds = float("inf") if options.minutes is None else 60 * options.minutes
     columns = [*named, *(["fuzz"] if searches else [])]
     print(f"| batch | written | faults | {' | '.join(columns)} | caught by any |\n|{' --- |' * (4 + len(columns))}")
     for batch in batches(options.batch):
         silent = [fault for fault in batch.FAULTS if not shows(batch, fault)]
         results = {name: caught(batch, cases) for name, cases in named.items()}
         if searches:
-            results["fuzz"] = sought(batch, options.seed, limits)
+            results["fuzz"] = sought(batch, options.seed, seconds, options.fuzz or float("inf"))
         hits = {name: {fault for fault, count in counts.items() if count} for name, (counts, _) in results.items()}
         total, union = len(batch.FAULTS), set().union(*hits.values())
         cells = [str(len(hit)) for hit in hits.values()]

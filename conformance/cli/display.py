@@ -115,7 +115,7 @@ class RunDisplay:
                 self._tell(count, run, self._aside)
             elif count % 10 == 0 or count == self._total:
                 self._progress.update(self._task, completed=count, counts=_counts(run))
-            if count == self._total and run.unexpected:  # what follows takes longest where much fails
+            if count == self._total and run.unexpected and self._plan.draws is None:  # diagnosis may take longest
                 self._look_into(run)
 
     def _look_into(self, run: TargetRun) -> None:
@@ -133,7 +133,8 @@ class RunDisplay:
             return
         self._due = passed + max(_PAUSE, passed / 4)
         added = f" ({self._added:,} added within what it supports)" if self._added else ""
-        line = Text(f"{run.target.name[:_NAMED]}: {count:,} of {self._total:,} cases{added} after {passed:.0f} s")
+        cases = f"{count:,} of {self._total:,} cases{added}" if self._plan.draws is None else f"{count:,} random cases"
+        line = Text(f"{run.target.name[:_NAMED]}: {cases} after {passed:.0f} s")
         console.print(single(line + Text(": ") + _counts(run) if count else line))
 
 

@@ -87,7 +87,9 @@ def _finished(
     plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None, *, resume: bool, named: bool
 ) -> tuple[Run, Path]:
     """Return the finished run and its page. End the command if it is interrupted or the disk is full."""
-    obtained = f"what was obtained is in {folder}; go on with: {_again(plan, folder)}"
+    obtained = f"what was obtained is in {folder}"
+    if plan.draws is None:
+        obtained += f"; go on with: {_again(plan, folder)}"
     finished: Run | None = None
     try:
         with _interrupted_by_signals():

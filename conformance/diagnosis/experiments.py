@@ -11,8 +11,6 @@ Tries run in batches, which suits slow devices. A crash or a hang costs only its
 from __future__ import annotations
 
 import contextlib
-import math
-import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,18 +43,13 @@ class Budget:
 
     within
         The budget of which this one is a part.
-    until
-        Deadline on the monotonic clock, for searches with a time limit.
     """
 
     cases: float
     within: Budget | None = None
-    until: float = math.inf
 
     @property
     def left(self) -> float:
-        if time.monotonic() >= self.until:
-            return 0.0
         return max(0.0, self.cases if self.within is None else min(self.cases, self.within.left))
 
     def part(self, share: float) -> Budget:

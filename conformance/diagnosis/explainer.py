@@ -153,11 +153,10 @@ def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:
 class Explainer:
     """Explainer of failing cases, one at a time; it first tries the faults of earlier cases."""
 
-    def __init__(self, accuracy: str, effort: float, entries: Sequence[Entry] = (), each: float = 0) -> None:
-        """`effort` is the total number of hypotheses, `each` the minimum for every case; `entries` are the target's
-        known failures, as for :func:`explained`."""
+    def __init__(self, accuracy: str, effort: float, entries: Sequence[Entry] = ()) -> None:
+        """`effort` is the number of hypotheses; `entries` are the target's known failures, as for :func:`explained`."""
         self._matcher = Matcher(ObservedCases(TargetEvidence(accuracy)), effort, _suspected(suspects(entries)))
-        self._entries, self._each = entries, each
+        self._entries = entries
 
     def explain(self, one: CaseRun) -> tuple[str, ...]:
         """Return the ids of the faults that explain a case together; empty if it passes or has no explanation."""
@@ -172,6 +171,5 @@ class Explainer:
         if listed := listed_faults(self._entries, probe, judgement):
             faults = _by_listed(case, listed, self._matcher.observed)
         if faults is None:
-            self._matcher.effort = max(self._matcher.effort, self._each)
             faults = self._matcher.explain(case)
         return tuple(fault.id for fault in faults or ())

@@ -17,7 +17,7 @@ from ...cases.specs.family import SIZES
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe
 
-__all__ = ["UNSAID", "Need", "Stated", "axis_of", "conditions_of", "needs_in_words", "stated"]
+__all__ = ["UNSAID", "Need", "Stated", "axis_of", "conditions_of", "stated"]
 
 UNSAID = frozenset({"seed", "weights_seed"})
 """Fields that are not reported: that a failure depends on the random numbers does not say when it occurs."""
@@ -56,10 +56,6 @@ class Need:
         """Name of the field, for a reader."""
         return (self.axis is not None and self.axis.called) or self.field
 
-    def met(self, spec: Any) -> bool:
-        """Return whether another case has the feature."""
-        return hasattr(spec, self.field) and conditions_of(self)[0].holds(spec)
-
 
 @dataclass(frozen=True)
 class Stated:
@@ -82,11 +78,6 @@ def axis_of(spec: Any, name: str) -> Axis | None:
     """Return the axis of a field; None if the operator's cases are described without axes."""
     axes = getattr(spec, "axes", ())
     return next((axis for axis in axes if axis.name == name), None)
-
-
-def needs_in_words(needs: Sequence[Need]) -> list[str]:
-    """Return the words for the needs of a case."""
-    return [conditions_of(need)[0].words for need in needs if need.field not in UNSAID]
 
 
 def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] = ()) -> tuple[Condition, ...]:

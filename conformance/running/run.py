@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -58,6 +58,9 @@ class Plan:
         Factory of the target's process.
     fills
         Whether random cases follow on a target that declines some (:mod:`.filling`).
+    draws
+        Function from the results so far to the next random cases, for a search (:mod:`..fuzzing.search`); it returns
+        none at the end.
     filled
         The random cases that follow, by the target's name.
     require_special
@@ -87,6 +90,7 @@ class Plan:
     process: Callable[..., TargetProcess] = field(default=TargetProcess, repr=False, compare=False)
     function: str = ""
     fills: bool = False
+    draws: Callable[[Sequence[Result]], Sequence[Probe]] | None = field(default=None, repr=False, compare=False)
     filled: Mapping[str, tuple[Probe, ...]] = field(default_factory=dict)
     require_special: bool = False
     excuses: bool = True

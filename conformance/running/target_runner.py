@@ -17,6 +17,7 @@ from ..diagnosis.findings import findings_of
 from ..judging.judgement import Judgement, Verdict
 from ..probes.probe import Probe
 from ..probes.stream import CaseRun, tried
+from ..probes.wrapped import wrapped_probes
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of, matching
@@ -106,11 +107,17 @@ class TargetRunner:
     def _batches(self) -> Iterator[Sequence[Probe]]:
         """Yield the remaining cases of the plan, then the random cases."""
         yield self._left
-        if self._plan.fills and self._plan.can_fill:
-            with self._run.guarded("choosing what follows"):
-                added = cases_to_add(self._whole.plan, self._target, self._run.results)
-                self._whole.plan = plan = with_filled(self._whole.plan, self._target, added)
-                if more := [probe for probe in plan.probes_of(self._target) if probe.id not in self._probes]:
+        target, results = self._target, self._run.results
+        with self._run.guarded("choosing what follows"):
+            if self._plan.draws is not None:
+                following = iter(partial(self._plan.draws, results), [])
+            else:
+                fills = self._plan.fills and self._plan.can_fill
+                following = iter([cases_to_add(self._whole.plan, target, results)] if fills else [])
+            for added in following:
+                self._whole.plan = with_filled(self._whole.plan, target, added)
+                more = wrapped_probes(added, target.wrap) if target.wrap else added
+                if more := [probe for probe in more if probe.id not in self._probes]:
                     yield more
 
     def _run_cases(self) -> Lines:

@@ -36,7 +36,8 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         "certify": ("certify", folder / "right", "--out", folder / "package.zip", "--product", "toy",
                     "--vendor", "nobody"),
         "prove": ("prove", "--op", "Leaky", "--out", folder / "proof.csv"),
-        "fuzz": ("fuzz", "--op", "Leaky", "--target", "right", *of, "--examples", "8", "--seed", "1", "--out", folder),
+        "fuzz": ("fuzz", "--op", "Leaky", "--target", "right", *of, "--examples", "8", "--seed", "1",
+                 "--out", folder / "fuzz"),
         "check": ("check", folder / "model.onnx"),
         "generate": ("generate", "--out", folder / "cases", "--op", "Leaky", "--all"),
         "explain": ("explain", "leaky-1.float32.b2-i3-n1-s1.", "--target", "right", *of),
@@ -108,7 +109,7 @@ def test_other_commands_tell_it(became: tuple[Path, dict[str, dict[str, Any]]]) 
     assert codes == dict.fromkeys(failing, 1) | {"explain": 0, "list": 2}
     assert "RuntimeError: no such model " + PLACE in done["prove"]["printed"]
     assert "fault leaky.start.one in leaky-1.float32.b2-i3-n1-s4." in done["prove"]["printed"]
-    assert "by the suite's fault or the operator's: " in done["fuzz"]["printed"]
+    assert "the suite's fault or the operator's" in done["fuzz"]["printed"], done["fuzz"]["printed"]
     assert "IllegalNode: no such clause " + PLACE in done["check"]["printed"]
     assert "not built, which is the suite's fault or the operator's: " in done["generate"]["printed"]
     assert "not-judged (building): " in done["explain"]["printed"]

@@ -80,7 +80,7 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
         "generate": ("generate", "--out", tmp_path / "cases", "--case", case, "--all"),
         "check": ("check", model),
         "model": ("run", "--model", model, "--target", "kept", "--target", "wrong", *of, "--out", tmp_path / "model"),
-        "fuzz": ("fuzz", *OF, "--target", "wrong", *of, "--examples", "8", "--seed", "1", "--out", tmp_path),
+        "fuzz": ("fuzz", *OF, "--target", "wrong", *of, "--examples", "8", "--seed", "1", "--out", tmp_path / "fuzz"),
         "prove": ("prove", *OF, "--out", tmp_path / "proof.csv"),
         "certify": ("certify", lane, "--out", package, "--product", "toy", "--vendor", "nobody"),
         "verify": ("verify", package),
@@ -105,6 +105,6 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
         "kept": "pass",
         "wrong": "wrong",
     }
-    assert "NEW    MaskedLeaky: Goes forward in the reverse direction" in done["fuzz"]["printed"]
+    assert "Goes forward in the reverse direction" in done["fuzz"]["printed"]
     assert "14 cases catch 6 of 6 faults" in done["prove"]["printed"]
     assert "MaskedLeaky-1 float32 standard: complete" in done["certify"]["printed"]

@@ -9,26 +9,18 @@ import pytest
 from onnxspec.conformance.cli.fuzz import _space
 from onnxspec.conformance.probes.selection import UnknownName
 
-from .test_nodes import Done, onnxspec
+from .test_nodes import onnxspec
 
 GRU = ("--op", "GRU", "--type", "float32", "--examples", "4", "--seed", "1")
 
 
-def in_one_line(done: Done) -> str:
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("onnxspec fuzz: ")] or [done.stderr]
-    assert "Traceback" not in done.stderr
-    return line
-
-
-@pytest.mark.parametrize("text", ['{"format": 99, "target": "onnxruntime"}', "no JSON"])
-def test_a_database_that_cannot_be_used_ends_the_command_and_stays(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "fuzz" / "onnxruntime.json"
-    path.parent.mkdir()
-    path.write_text(text)
-    done = onnxspec(tmp_path, "fuzz", *GRU)
+def test_a_folder_that_holds_a_run_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "fuzz").mkdir()
+    (tmp_path / "fuzz" / "results.jsonl").write_text("no JSON")
+    done = onnxspec(tmp_path, "fuzz", *GRU, "--out", "fuzz")
     assert done.returncode == 2
-    assert "onnxruntime.json is" in in_one_line(done)
-    assert path.read_text() == text
+    assert "already holds a run" in done.stderr
+    assert (tmp_path / "fuzz" / "results.jsonl").read_text() == "no JSON"
 
 
 def test_a_target_that_does_not_start_is_said_in_a_line(tmp_path: Path) -> None:
@@ -36,8 +28,8 @@ def test_a_target_that_does_not_start_is_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "dead.py").write_text("raise OSError('the device is away')\n")
     done = onnxspec(tmp_path, "fuzz", "--target", "dead", *GRU)
     assert done.returncode == 3
-    assert "the device is away" in in_one_line(done)
-    assert not (tmp_path / "fuzz").exists()
+    assert "the device is away" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def test_a_regression_file_with_an_unknown_line_names_the_line(tmp_path: Path) -> None:
@@ -51,13 +43,17 @@ def test_a_regression_file_with_an_unknown_line_names_the_line(tmp_path: Path) -
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_the_list_of_known_failures_names_is_said_with_its_reason(tmp_path: Path) -> None:
+def test_a_search_is_a_run_with_findings_that_can_be_repeated(tmp_path: Path) -> None:
     """onnxruntime uses 0 if ThresholdedRelu has no alpha."""
-    done = onnxspec(tmp_path, "fuzz", "--op", "RNN", "--type", "float32", "--examples", "120", "--seed", "2")
+    words = ("--op", "RNN", "--type", "float32", "--examples", "120", "--seed", "2", "--out", "found")
+    done = onnxspec(tmp_path, "fuzz", *words)
     assert done.returncode == 0, done.stderr
-    assert "NEW" not in done.stdout
+    assert "Known failures: every failure is on the list" in done.stdout
     assert "Listed as known: ThresholdedRelu without an alpha" in done.stdout
-    assert "1 new failure, 1 of them on the list of known failures of onnxruntime" in done.stdout
+    scripts = tmp_path.glob("found/evidence/onnxruntime/rnn-*/script.py")
+    assert any("ThresholdedRelu" in script.read_text() for script in scripts)
+    again = onnxspec(tmp_path, "run", "--no-extra", "--case", "found/evidence/onnxruntime")
+    assert "Listed as known: ThresholdedRelu without an alpha" in again.stdout
 
 
 def test_versions_are_chosen_like_those_of_a_run() -> None:

@@ -22,7 +22,7 @@ from onnxspec.conformance.diagnosis.experiments import Budget, Shrunk, alike, sh
 from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.diagnosis.match import ObservedCases
-from onnxspec.conformance.diagnosis.needs import Need, axis_of, needs_in_words, stated
+from onnxspec.conformance.diagnosis.needs import UNSAID, Need, axis_of, conditions_of, stated
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
@@ -85,6 +85,11 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Target], None]:
             monkeypatch.setattr(module, "tried", tried)
 
     return put
+
+
+def needs_in_words(needs: Sequence[Need]) -> list[str]:
+    """Return the words for the needs of a case."""
+    return [conditions_of(need)[0].words for need in needs if need.field not in UNSAID]
 
 
 def shrunk(target: Target, spec: CaseSpec = RICH, cases: float = math.inf) -> Shrunk:
@@ -450,7 +455,11 @@ def test_conditions_have_the_words_of_their_axis_the_narrowest_first() -> None:
     features = experiments._features(spec, replace(spec, held="fixed"), axis_of(spec, "held"))
     need = Need("held", "overridden", ("fixed",), Verdict.PASS, features=features)
     assert needs_in_words([need]) == ["constants that are overridden"]
-    assert [need.met(replace(spec, held=held)) for held in ("fixed", "listed", "overridden")] == [False, False, True]
+    assert [conditions_of(need)[0].holds(replace(spec, held=held)) for held in ("fixed", "listed", "overridden")] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_levels_that_are_off_are_not_shrunk_to_numbers_that_are_off(on: Any) -> None:
