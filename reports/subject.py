@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
 from ..conformance.results.level_grades import graded_line
-from ..conformance.results.records import LevelsRecord, TargetRecord
+from ..conformance.results.records import TargetRecord
 from ..conformance.results.result import Result
 from ..conformance.text import plural
-from ..reference import FORMATS, SPECIAL, topic_of
+from ..reference import FORMATS, topic_of
 from .run import NO_TARGET, Run
 from .tally import Tally
 
@@ -162,7 +162,7 @@ class Subject:
     @property
     def levels(self) -> list[str]:
         """Errors of quantized outputs, one line for each operator and number of bits."""
-        return [f"{record['operator']}, {levels_text(record)}" for record in self.info.get("levels", [])]
+        return [f"{record['operator']}, {graded_line([record], record['bits'])}" for record in self.info.get("levels", [])]
 
     @property
     def version(self) -> str:
@@ -173,58 +173,14 @@ class Subject:
 
     @property
     def diagnosed(self) -> str:
-        """A sentence on the failures with values that known faults explain; empty without such failures."""
+        """The number of failing results with values that known faults explain, as a sentence; empty without such results."""
         failing = [result for result in self.results if word(result.verdict.value).has_numbers]
         if not failing:
             return ""
-        ids = {name for result in failing for name in result.diagnosis}
-        faults = f"{len(ids)} known {'fault explains' if len(ids) == 1 else 'faults together explain'}"
-        results = f"{plural(len(failing), 'failing result')} with values to compare"
-        undiagnosed = Counter(_without_fault(result) for result in failing if not result.diagnosis)
-        if not undiagnosed:
-            return f"{faults} all {results}."
-        explained = len(failing) - undiagnosed.total()
-        start = f"{faults} {explained:,} of the" if explained else "No known fault explains the"
-        rest = "; ".join(f"{undiagnosed[cause]:,} {cause}" for cause in _WITHOUT_FAULT if undiagnosed[cause])
-        without_fault = (
-            f for f in self.info["findings"] if not (f["fault"] or f["expected"]) and word(f["verdict"]).has_numbers
-        )
-        searched = all(f.get("searched", True) for f in without_fault if f["verdict"] != Verdict.INACCURATE.value)
-        return f"{start} {results}; {rest}.{'' if searched else ' Not all known faults were tried.'}"
-
-    @cached_property
-    def holding(self) -> tuple[list[str], list[tuple[str, int, int]]]:
-        """(feature groups where every judged case passed, (group, passing, judged) of the others, best first)."""
-        passed, failed = Counter[str](), Counter[str]()
-        for (group, _), tally in self.by_feature.items():
-            passed[group] += tally.passed
-            failed[group] += tally.failed
-        aside = {self._group_of(flag) for flag in SPECIAL}
-        held = sorted(group for group, count in passed.items() if count and not failed[group] and group not in aside)
-        others = [(group, passed[group], passed[group] + count) for group, count in failed.items() if count]
-        return held, sorted(others, key=lambda row: (-row[1] / row[2], row[0]))
-
-    def _group_of(self, flag: str) -> str:
-        """Return the rarest feature group that all results with a flag share; empty where there is none."""
-        flagged = [result for result in self.results if flag in result.flags]
-        if not flagged:
-            return ""
-        shared = set[str].intersection(*({*groups_of(result)} for result in flagged))
-        sizes = Counter(group for result in self.results for group in groups_of(result) if group in shared)
-        return min(shared, key=lambda group: (sizes[group], group), default="")
-
-
-_WITHOUT_FAULT = (
-    "within a wider accuracy class, which the finding names",
-    "on the list of known failures, with the reason",
-    "without a known cause",
-)
-
-
-def _without_fault(result: Result) -> str:
-    """Return the text for a failing result that no fault explains."""
-    by_class, on_list, unexplained = _WITHOUT_FAULT
-    return by_class if result.verdict is Verdict.INACCURATE else on_list if result.expected else unexplained
+        explained = [result for result in failing if result.diagnosis]
+        faults = {name for result in explained for name in result.diagnosis}
+        by = f", by {plural(len(faults), 'known fault')}" if faults else ""
+        return f"{len(explained):,} of {plural(len(failing), 'failing result')} with values are explained{by}."
 
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:
@@ -239,25 +195,6 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
         Subject(number, name, f"{name} in {run.name}" if name in twice else name, run, info)
         for number, (run, name, info) in enumerate(targets)
     ]
-
-
-_ENDS = (0, 1, 2, 4, 16, 64, 256, 4096, 65535)
-"""Upper ends of the groups of cases by their largest difference in levels."""
-
-
-def levels_text(record: LevelsRecord) -> str:
-    """Return the grade of a record, and the number of cases by difference in levels where there are differences."""
-    groups: Counter[tuple[int, str]] = Counter()
-    for pairs, wrong in ((record["off"], ""), (record["wrong"], " wrong")):
-        for levels, cases in pairs:
-            groups[next((end for end in _ENDS if levels <= end), _ENDS[-1]), wrong] += cases
-    line = graded_line([record], record["bits"])
-    if not any(end for end, _ in groups):
-        return line
-    counts = [
-        f"{'up to ' if end > 2 else ''}{end:,}: {count:,}{wrong}" for (end, wrong), count in sorted(groups.items())
-    ]
-    return f"{line}; cases by difference: {', '.join(counts)}"
 
 
 def _text(value: object) -> str:

@@ -22,15 +22,12 @@ LONGEST_MESSAGES = 2_500_000
 def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> str:
     """Return the JSON text for the page's table, safe inside a ``script`` element.
 
-    A row is an array in the order of ``_row``, without the empty values at its end. Rows refer by number to shared
-    values: labels (feature groups, clauses, as numbers of names) and texts (messages, and commands with ``{}`` for the
-    case).
+    A row is an array, in the order that page.js reads. Rows refer by number to the values that they share: lists of
+    feature groups and of clauses, messages, and commands with ``{}`` for the case.
     """
     lengths = [len(result.message) for run in runs for result in run.results if result.message]
     longest = LONGEST_TEXT if sum(lengths) <= LONGEST_MESSAGES else LONGEST_MESSAGES // len(lengths)
-    labels: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
-    names: dict[str, int] = {}
-    texts = {"": 0}
+    shared: dict[str | tuple[str, ...], int] = {}
     rows = []
     for subject in subjects:
         numbers: dict[str, list[int]] = {}
@@ -40,10 +37,14 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
                     for result in member.results:
                         numbers.setdefault(result.case, []).append(finding.number)
         for result in subject.results:
-            label = labels.setdefault((tuple(groups_of(result)), result.clauses), len(labels))
-            message = texts.setdefault(shortened(result.message, longest), len(texts))
-            command = texts.setdefault(shortened(command_of(result).replace(result.case, "{}")), len(texts))
-            rows.append(_row(result, subject.number, label, message, command, numbers.get(result.case, [])))
+            values = (
+                tuple(map(shortened, groups_of(result))),
+                tuple(map(shortened, result.clauses)),
+                shortened(command_of(result).replace(result.case, "{}")),
+                shortened(result.message, longest),
+            )
+            places = [shared.setdefault(value, len(shared)) for value in values]
+            rows.append(_row(result, subject.number, places, numbers.get(result.case, [])))
     verdicts = {result.verdict.value for run in runs for result in run.results} | set(VERDICTS)
     content = {
         "targets": [shortened(subject.label, 200) for subject in subjects],
@@ -55,9 +56,7 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
             for name, clause in run.info["clauses"].items()
         },
         "findings": [[finding.number, shortened(finding.title, 400)] for finding in findings],
-        "texts": list(texts),
-        "labels": [[[names.setdefault(shortened(t), len(names)) for t in texts] for texts in pair] for pair in labels],
-        "names": list(names),
+        "shared": list(shared),
         "rows": rows,
     }
     text = msgspec.json.encode(content).decode()
@@ -65,26 +64,18 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _row(result: Result, target: int, label: int, message: int, command: int, findings: list[int]) -> list[Any]:
-    remarks = [
-        shortened(text, 200) for text in (result.reason or "", *result.flags[:20], *result.diagnosis[:20]) if text
-    ]
-    row = [
+def _row(result: Result, target: int, shared: list[int], findings: list[int]) -> list[Any]:
+    return [
         shortened(result.case),
         target,
         shortened(version_of(result), 200),
         shortened(result.type, 200),
         result.verdict.value,
-        label,
-        command,
+        result.expected,
+        *shared,
         float(f"{result.seconds * 1000:.3g}"),
-        -1 if result.worst is None else float(f"{result.worst:.3g}"),
-        int(result.expected),
-        message,
+        None if result.worst is None else float(f"{result.worst:.3g}"),
         shortened(place_of(result), 400),
-        [shortened(text, 200) for text in remarks] or "",
-        findings or "",
+        [shortened(text, 200) for text in (result.reason, *result.flags[:20], *result.diagnosis[:20]) if text],
+        findings,
     ]
-    while row[-1] in ("", 0, -1):
-        row.pop()
-    return row

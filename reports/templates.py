@@ -42,8 +42,8 @@ def markdown_of(name: str, **content: Any) -> str:
 
 
 def text_of(name: str, **content: Any) -> str:
-    """Return the text of a template for a terminal, without hidden characters."""
-    return _environment(_text).get_template(name).render(**content)
+    """Return a Markdown page of a template for a terminal: without hidden characters, nothing escaped."""
+    return _environment(_text).get_template(name).render(**content).rstrip() + "\n"
 
 
 def prepare() -> None:
@@ -93,7 +93,7 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "files": sized_files,
         "documents": _documents,
         "basename": lambda path: path.rpartition("/")[2],
-        "code": lambda text: Markup(code(text)),
+        "code": (lambda text: text) if escape is _text else (lambda text: Markup(code(text))),
         "line": lambda text: Markup(" ".join(_fenced(text).split())),
         "fenced": _fenced,
     }

@@ -176,7 +176,7 @@ def diff(
     else:
         from ...reports.templates import text_of
 
-        text = text_of("difference.txt", comparison=comparison)
+        text = text_of("difference.md", comparison=comparison)
     put(text)
     raise typer.Exit(int(comparison.worse))
 

@@ -7,18 +7,15 @@
   if (!source) return;
   const data = JSON.parse(source.textContent);
   const AT_ONCE = 100;
-  const INVALID = "forbidden models";
 
   /* ---- Rows, in the order of table.py ---- */
-  const labels = data.labels.map((pair) => pair.map((places) => places.map((place) => data.names[place])));
-  const rows = data.rows.map(([id, target, op, type, verdict, label, command, ms = 0, worst = -1, expected = 0,
-    message = 0, where = "", remarks, findings]) => {
+  const rows = data.rows.map(([id, target, op, type, verdict, expected, groups, clauses, command, message, ms, worst,
+    where, remarks, findings]) => {
     const [icon, tone, failing, rank] = data.verdicts[verdict];
-    const [groups, clauses] = labels[label];
     return {
-      case: id, target, op, type, verdict, groups, clauses, ms, worst, where, icon, failing,
-      message: data.texts[message], command: data.texts[command].replaceAll("{}", id),
-      remarks: remarks || [], findings: findings || [], known: failing && Boolean(expected),
+      case: id, target, op, type, verdict, ms, worst, where, icon, failing, remarks, findings,
+      groups: data.shared[groups], clauses: data.shared[clauses], message: data.shared[message],
+      command: data.shared[command].replaceAll("{}", id), known: failing && expected,
       tone: failing && expected ? "known" : tone,
       rank: (failing ? (expected ? 1000 : 0) : 2000) + rank, // failures first, those on no list before the others
     };
@@ -50,24 +47,21 @@
   const form = byId("filters"), table = byId("table"), body = table.tBodies[0], more = byId("more");
   const natural = new Intl.Collator("en", { numeric: true }), number = new Intl.NumberFormat("en");
   const distinct = (values) => [...new Set(values)].sort(natural.compare).map((value) => [value, value || "none"]);
-  const groups = distinct(labels.flatMap(([names]) => names)).map(([name]) => [name, data.words[name] ?? name]);
-  const operators = distinct(rows.map((row) => row.op)), types = distinct(rows.map((row) => row.type));
-  const targets = data.targets.map((label, place) => [String(place), label]);
+  const groups = distinct(rows.flatMap((row) => row.groups)).map(([name]) => [name, data.words[name] ?? name]);
   const ranks = new Map(rows.map((row) => [row.verdict, data.verdicts[row.verdict][3]]));
   const verdicts = [...ranks.keys()].sort((one, other) => ranks.get(one) - ranks.get(other));
-
-  function offer(select, pairs, chosen = "") {
-    select.append(...pairs.map(([value, label]) => new Option(label, value, false, value === chosen)));
-    select.closest("label").hidden = pairs.length < 2 + (pairs[0]?.[0] === "");
+  const options = {
+    verdict: [["failing", "failing, all"], ["new", "failing, new"], ["known", "failing, known"],
+      ...verdicts.map((verdict) => [verdict, verdict]), ["unconventional", "pass, unconventional"]],
+    op: distinct(rows.map((row) => row.op)), type: distinct(rows.map((row) => row.type)), group: groups,
+    target: data.targets.map((label, place) => [String(place), label]),
+    finding: data.findings.map(([place, title]) => [String(place), `${place}  ${title}`]),
+  };
+  for (const [name, pairs] of Object.entries(options)) {
+    const select = form.elements[name];
+    select.append(...[["", "all"], ...pairs].map(([value, label]) => new Option(label, value)));
+    select.closest("label").hidden = pairs.length < 2;
   }
-  const all = ["", "all"];
-  offer(form.elements.verdict, [all, ["failing", "failing, all"], ["new", "failing, new"], ["known", "failing, known"],
-    ...verdicts.map((verdict) => [verdict, verdict]), ["unconventional", "pass, unconventional"]]);
-  offer(form.elements.op, [all, ...operators]);
-  offer(form.elements.type, [all, ...types]);
-  offer(form.elements.group, [all, ...groups]);
-  offer(form.elements.target, [all, ...targets]);
-  offer(form.elements.finding, [all, ...data.findings.map(([place, title]) => [String(place), `${place}  ${title}`])]);
 
   const VERDICTS = {
     "": () => true,
@@ -89,7 +83,7 @@
 
   /* ---- The table ---- */
   let sort = "verdict", shown = rows;
-  const KEYS = { verdict: (row) => row.rank, message: said, target: (row) => row.target };
+  const KEYS = { verdict: (row) => row.rank, message: said, worst: (row) => row.worst ?? -1 };
   function apply() {
     const wanted = Object.fromEntries(new FormData(form));
     shown = rows.filter((row) => fits(row, wanted));
@@ -103,7 +97,11 @@
       else heading.ariaSort = null;
     }
     const count = shown.length === rows.length ? "" : `${number.format(shown.length)} of `;
-    byId("shown").textContent = `${count}${number.format(rows.length)} result${rows.length === 1 ? "" : "s"}`;
+    const counts = new Map();
+    for (const row of shown) counts.set(verdictText(row), (counts.get(verdictText(row)) ?? 0) + 1);
+    const verdictCounts = [...counts].map(([verdict, many]) => `${number.format(many)} ${verdict}`).join("; ");
+    byId("shown").textContent = `${count}${number.format(rows.length)} result${rows.length === 1 ? "" : "s"}`
+      + (verdictCounts && `: ${verdictCounts}`);
     body.replaceChildren();
     draw();
   }
@@ -123,7 +121,7 @@
     const cut = said(row).length > 300 ? `${said(row).slice(0, 300)} …` : said(row);
     const title = link(address(row), shortId(row) || "unnamed case");
     title.title = row.case;
-    const worst = row.worst < 0 ? "" : row.worst >= 1e6 ? "> 1e6" : String(row.worst);
+    const worst = row.worst === null ? "" : row.worst >= 1e6 ? "> 1e6" : String(row.worst);
     const cells = { verdict: chip(row), case: title, op: row.op, type: row.type, target: data.targets[row.target],
       worst, message: cut, ms: String(Number(row.ms.toPrecision(2))) };
     const element = make("tr");
@@ -159,7 +157,7 @@
       if (value.some(Boolean)) facts.append(make("div", "", make("dt", "", name), make("dd", "", ...value)));
     };
     fact("First at", row.where);
-    fact("Error/bound", row.worst < 0 ? "" : String(row.worst));
+    fact("Error/bound", row.worst === null ? "" : String(row.worst));
     for (const place of row.findings) {
       const [, title] = data.findings.find(([one]) => one === place);
       const finding = link(`#finding-${place}`, `${place}  ${title}`);
@@ -190,44 +188,6 @@
   detail.addEventListener("click", (event) => { if (event.target === detail) detail.close(); });
   detail.addEventListener("close", () => { if (location.hash.startsWith("#case?")) keep(); });
 
-  /* ---- Is one configuration correct? ---- */
-  const ask = byId("ask"), answer = byId("ask-answer");
-  const judged = new Map(operators.map(([op]) => [op, 0]));
-  for (const row of rows) if (row.failing || row.verdict === "pass") judged.set(row.op, judged.get(row.op) + 1);
-  const most = [...judged].reduce((one, other) => (other[1] > one[1] ? other : one))[0]; // what people mostly have
-  offer(ask.elements.op, operators, most);
-  offer(ask.elements.type, types, "float32");
-  offer(ask.elements.group, [["", "any feature"], ...groups.filter(([name]) => name !== INVALID)]);
-  offer(ask.elements.target, targets);
-  function reply() {
-    const wanted = Object.fromEntries(new FormData(ask));
-    const tried = rows.filter((row) => fits(row, wanted));
-    const valid = tried.filter((row) => !row.groups.includes(INVALID)), count = number.format;
-    const failed = valid.filter((row) => row.failing), passed = valid.filter((row) => row.verdict === "pass");
-    const refused = valid.filter((row) => row.verdict === "unsupported" || row.verdict === "fallback");
-    const total = failed.length + passed.length, few = failed.every((row) => row.known) && failed.length <= 0.1 * total;
-    const correct = `${count(passed.length)} of ${count(total)} cases correct`;
-    const [tone, word, text] =
-      failed.length ? [few ? "known" : "fail", "Partly", `${count(failed.length)} of ${count(total)} cases fail${failed.every((row) => row.known) ? ", all known" : ""}`]
-      : total && refused.length ? ["part", "Where it is supported", `${correct}, ${count(refused.length)} not supported`]
-      : total ? ["pass", "Yes", correct]
-      : refused.length ? ["unsupported", "Not supported", `${count(refused.length)} of ${count(valid.length)} cases refused`]
-      : ["quiet", "Unknown", valid.length ? `${count(valid.length)} cases, none could be judged` : "no such case was run"];
-    const invalid = valid.length && valid.length < tried.length ? " (invalid models not counted)" : "";
-    const see = link(`#results?${new URLSearchParams(Object.entries(wanted).filter(([, value]) => value))}`, "Show them");
-    answer.replaceChildren(make("b", `tone-${tone}`, word), `: ${text}${invalid}. `, ...(valid.length ? [see] : []));
-    for (const [some, heading] of [[failed, "Causes"], [refused, "Refused"]]) {
-      const places = new Set(some.flatMap((row) => row.findings));
-      const items = data.findings.filter(([place]) => places.has(place))
-        .map(([place, title]) => make("li", "", link(`#finding-${place}`, title)));
-      if (items.length) answer.append(make("details", "", make("summary", "", `${heading}: ${items.length}`), make("ul", "", ...items)));
-    }
-    const causes = answer.querySelector("details");
-    if (causes && failed.length) causes.open = true;
-  }
-  ask.addEventListener("input", reply);
-  ask.addEventListener("submit", (event) => event.preventDefault());
-
   /* ---- The address ---- */
   function keep() {
     const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
@@ -257,8 +217,6 @@
   addEventListener("hashchange", follow);
 
   form.hidden = table.hidden = false;
-  ask.hidden = "chosen" in ask.dataset; // nothing can be asked of cases that nobody ran
-  reply();
   apply();
   follow();
 })();

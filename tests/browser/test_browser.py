@@ -116,7 +116,7 @@ def back(browser: Browser) -> None:
 
 def shown(browser: Browser) -> str:
     browser.settle()
-    return str(browser.js("document.getElementById('shown').textContent"))
+    return str(browser.js("document.getElementById('shown').textContent.split(':')[0]"))
 
 
 def choose(browser: Browser, name: str, value: str) -> None:
@@ -151,6 +151,7 @@ def test_the_filters_and_the_search_leave_what_fits(browser: Browser, folder: Pa
     choose(browser, "target", "0")
     assert shown(browser) == "15 of 540 results"
     assert set(column(browser, "c-type")) == {"float32"}
+    assert browser.js("document.getElementById('shown').textContent").endswith(": 3 wrong; 12 wrong, known")
     choose(browser, "q", "input_forget lstm-14")
     assert shown(browser) == "3 of 540 results"
     assert all("input_forget" in name for name in column(browser, "c-case"))
@@ -174,39 +175,6 @@ def test_a_click_on_a_heading_sorts_and_another_turns_it_round(browser: Browser,
     browser.click("#table [data-sort=case]")
     names = column(browser, "c-case")
     assert names == sorted(names)
-
-
-def asked(browser: Browser, **chosen: str) -> str:
-    """Return the page's answer for a configuration."""
-    for name, value in chosen.items():
-        field = f"document.querySelector('#ask [name={name}]')"
-        browser.js(f"{field}.value = {json.dumps(value)}; {field}.dispatchEvent(new Event('input', {{bubbles: true}}))")
-    return str(browser.js("document.getElementById('ask-answer').textContent"))
-
-
-def test_the_answer_on_one_configuration_has_the_colour_of_the_badge(browser: Browser, tmp_path: Path) -> None:
-    passing = [result(f"p{number}") for number in range(20)]
-    for name, expected in (("known", True), ("fail", False)):
-        rows = [*passing, result("w", verdict="wrong", expected=expected)]
-        run = write_run(tmp_path / name, rows, sample_info(rows))
-        browser.open(write_report([run], tmp_path / f"{name}-report").as_uri())
-
-        assert browser.js("document.querySelector('#ask-answer b').className") == f"tone-{name}"
-        assert browser.js("document.querySelector('.subject-head .chip').className") == f"chip tone-{name}"
-
-
-def test_one_configuration_can_be_asked_for(browser: Browser, folder: Path) -> None:
-    browser.open(index(folder))
-    assert "cases fail" in asked(browser, op="LSTM-14", type="float32", group="", target="0")
-    failing = asked(browser, group="input_forget")
-    assert failing.startswith("Partly: ")
-    assert "Causes: 1" in failing
-    link = browser.js("document.querySelector('#ask-answer li a').getAttribute('href')")
-    assert browser.js(f"document.querySelector({json.dumps(link)}).className") == "finding"
-    browser.click("#ask-answer > a")
-    shown(browser)
-    assert set(column(browser, "c-op")) == {"LSTM-14"}
-    assert set(column(browser, "c-type")) == {"float32"}
 
 
 def test_the_first_words_on_a_difference_are_whether_it_got_worse(browser: Browser, difference: str) -> None:

@@ -120,10 +120,10 @@ def test_targets_are_paired_by_name_and_alone_by_being_alone(tmp_path: Path) -> 
     alone = compare(read_run(one), read_run(other))
     assert [changes.same for changes in alone.targets] == [1]
     assert "different names: onnxruntime, then other" in alone.warnings[-1]
-    lines = RUNNER.invoke(app, ["diff", str(one), str(other)]).stdout.splitlines()
     version = alone.targets[0].old.version
     assert version
-    assert [line for line in lines if line.startswith(f"onnxruntime {version}, then other {version}: ")]
+    lines = RUNNER.invoke(app, ["diff", str(one), str(other)]).stdout.splitlines()
+    assert f"## onnxruntime {version}, then other {version}" in lines
     rows = [result("a", target="other"), result("a", target="third")]
     info = sample_info(rows, "other")
     info["targets"].append(dict(info["targets"][0], name="third"))
@@ -141,7 +141,7 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 def test_every_form_tells_the_same(pair: tuple[str, str]) -> None:
     text = RUNNER.invoke(app, ["diff", *pair])
     assert text.exit_code == 1
-    assert "worse: 1 new failure, 1 fixed" in text.stdout
+    assert "**Worse: 1 new failure, 1 fixed.**" in text.stdout
     assert "onnxspec run --target onnxruntime --case a" in text.stdout
     markdown = RUNNER.invoke(app, ["diff", *pair, "--format", "markdown"])
     assert markdown.exit_code == 1
