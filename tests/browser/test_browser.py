@@ -56,7 +56,6 @@ def _window() -> Iterator[Browser]:
 def browser(_window: Browser) -> Browser:
     """Return a window of desktop size with the light theme and empty storage."""
     _window.size(*DESKTOP)
-    _window.system_theme("light")
     return _window
 
 
@@ -107,11 +106,6 @@ def index(folder: Path) -> str:
 
 def pages(folder: Path) -> list[str]:
     return [index(folder), *(path.as_uri() for path in sorted((folder / "findings").glob("*.html")))]
-
-
-def back(browser: Browser) -> None:
-    """Go back, a moment after the command is answered: a closed page answers nothing."""
-    browser.js("setTimeout(() => history.back()); 0")
 
 
 def shown(browser: Browser) -> str:
@@ -211,7 +205,7 @@ def test_a_case_has_an_address_that_opens_it(browser: Browser, folder: Path) -> 
     text = browser.js("document.getElementById('detail-body').innerText")
     assert text.index("Y_c[0, 1, 3] is 0.5") < text.index("Operator") < text.index("Clauses that it tests")
     assert "onnx-reference" in text
-    browser.key("Escape", 27)
+    browser.key("Escape")
     browser.settle("location.hash === '#results'")
     browser.open(pages(folder)[1])
     browser.click("ul.cases a")
@@ -247,11 +241,11 @@ def test_to_a_finding_and_back_and_to_its_results(browser: Browser, folder: Path
     assert "input_forget keeps the input gate" in browser.js("document.querySelector('h1').textContent")
     browser.click("nav a[rel=next]")
     browser.settle("location.pathname.includes('/02-')")
-    back(browser)
+    browser.page.go_back()
     browser.settle("location.pathname.includes('/01-')")
     browser.click("nav a[href*='index.html']")
     browser.settle("location.hash === '#finding-1' && document.querySelector('#finding-1:target') !== null")
-    back(browser)
+    browser.page.go_back()
     browser.settle("location.pathname.includes('/01-')")
     browser.click("a[href*='#results?']")
     browser.settle("location.hash.startsWith('#results?')")
@@ -265,7 +259,7 @@ def test_one_result_opens_and_closes(browser: Browser, folder: Path) -> None:
     assert browser.js("document.getElementById('detail').open")
     text = browser.js("document.getElementById('detail').textContent")
     assert "With input_forget set, the input gate is 1 minus the forget gate." in text
-    browser.key("Escape", 27)
+    browser.key("Escape")
     browser.settle("!document.getElementById('detail').open")
     browser.click("#table tbody a")
     browser.click("#detail-body a[href='#finding-1']")
@@ -274,24 +268,24 @@ def test_one_result_opens_and_closes(browser: Browser, folder: Path) -> None:
 
 def test_all_of_it_by_keyboard(browser: Browser, folder: Path) -> None:
     browser.open(index(folder))
-    browser.key("Tab", 9)
+    browser.key("Tab")
     assert browser.js("document.activeElement.className") == "skip"
-    browser.key("Enter", 13, "\r")
+    browser.key("Enter")
     browser.settle("document.activeElement.id === 'main'")
     browser.js("document.querySelector('#table tbody a').focus()")
-    for key, code, wanted in (("ArrowDown", 40, 2), ("ArrowDown", 40, 3), ("ArrowUp", 38, 2)):
-        browser.key(key, code)
+    for key, wanted in (("ArrowDown", 2), ("ArrowDown", 3), ("ArrowUp", 2)):
+        browser.key(key)
         browser.settle(f"document.activeElement.closest('tr')?.rowIndex === {wanted}")
     place = browser.js(
         "(() => { const b = document.activeElement.getBoundingClientRect(); return [b.top, b.bottom]; })()"
     )
     assert 0 <= place[0] < place[1] <= DESKTOP[1]
-    browser.key("Enter", 13, "\r")
+    browser.key("Enter")
     browser.settle("document.getElementById('detail').open")
-    browser.key("Escape", 27)
+    browser.key("Escape")
     browser.settle("!document.getElementById('detail').open && document.activeElement.closest('tr').rowIndex === 2")
     browser.js("document.getElementById('more').focus()")
-    browser.key("Enter", 13, "\r")
+    browser.key("Enter")
     browser.settle("document.activeElement.closest('tr')?.rowIndex === 101")
 
 
@@ -303,7 +297,7 @@ def test_everything_that_can_be_used_is_reached_by_tab_and_seen(browser: Browser
     )
     seen = set()
     for _ in range(usable + 2):
-        browser.key("Tab", 9)
+        browser.key("Tab")
         outline, place = browser.js(
             "(() => { const e = document.activeElement;"
             " const all = [...document.querySelectorAll('*')];"
@@ -436,9 +430,9 @@ def test_the_search_of_the_site_finds_all_words_and_leads_there_by_keyboard(brow
     browser.open(index(site))
     browser.js("document.getElementById('query').focus()")
     for letter in "coupl":
-        browser.key(letter, text=letter)
+        browser.key(letter)
     assert browser.js("document.getElementById('found').textContent") == "1 page"
-    browser.key("Tab", 9)
+    browser.key("Tab")
     assert browser.js("document.activeElement.closest('#hits') !== null")
     browser.js("document.activeElement.click(); 0")
     browser.settle("location.pathname.includes('/findings/')")
