@@ -162,7 +162,9 @@ class Subject:
     @property
     def levels(self) -> list[str]:
         """Errors of quantized outputs, one line for each operator and number of bits."""
-        return [f"{record['operator']}, {graded_line([record], record['bits'])}" for record in self.info.get("levels", [])]
+        return [
+            f"{record['operator']}, {graded_line([record], record['bits'])}" for record in self.info.get("levels", [])
+        ]
 
     @property
     def version(self) -> str:
@@ -173,7 +175,7 @@ class Subject:
 
     @property
     def diagnosed(self) -> str:
-        """The number of failing results with values that known faults explain, as a sentence; empty without such results."""
+        """A sentence on the failing results with values that known faults explain; empty without such results."""
         failing = [result for result in self.results if word(result.verdict.value).has_numbers]
         if not failing:
             return ""
