@@ -1,17 +1,16 @@
 """The application: its commands and their help.
 
 Only typer is loaded here. A command is loaded when it is used, because that takes a second, and help and completion
-should not wait for it. Help names values in words, the same in every version of typer.
+should not wait for it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -24,149 +23,92 @@ from ..workers.one_thread import one_thread
 _USAGE: Any = typer.BadParameter.__base__
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "run": ("run", "Run the cases on targets, compare, and say what is wrong."),
-    "list": ("directories", "List the cases of a profile, one a line."),
+    "run": ("run:run", "Run the cases on targets, compare, and say what is wrong."),
+    "list": ("directories:list_cases", "List the cases of a profile, one a line."),
     "check": (
-        "check",
+        "check:check",
         "Find the recurrent nodes of models that break their operator's document, without running anything.",
     ),
     "compare": (
-        "compare",
+        "compare:compare",
         "Compare a model with a framework's results, and find the attribute or weight that explains a difference.",
     ),
-    "clauses": ("clauses", "Show the clauses of an operator, or of all."),
-    "diff": ("report", "Say what got worse, better or otherwise different between two runs."),
-    "generate": ("directories", "Write cases as ONNX test-case directories, with a manifest."),
-    "explain": ("explain", "Show one case, step by step."),
-    "fuzz": ("fuzz", "Search for failures beyond the profiles, and make each as small as it can be."),
-    "merge": ("merge", "Put the shards of a run together."),
-    "prove": ("prove", "Prove that the suite catches faults and accuses nobody."),
-    "report": ("report", "Put several runs side by side in one report."),
-    "site": ("report", "Write a static site: which runtime computes what rightly, and since which release."),
+    "clauses": ("clauses:clauses", "Show the clauses of an operator, or of all."),
+    "diff": ("report:diff", "Say what got worse, better or otherwise different between two runs."),
+    "generate": ("directories:generate_cases", "Write cases as ONNX test-case directories, with a manifest."),
+    "explain": ("explain:explain", "Show one case, step by step."),
+    "fuzz": ("fuzz:fuzz", "Search for failures beyond the profiles, and make each as small as it can be."),
+    "merge": ("merge:merge", "Put the shards of a run together."),
+    "prove": ("prove:prove_cases", "Prove that the suite catches faults and accuses nobody."),
+    "report": ("report:report", "Put several runs side by side in one report."),
+    "site": ("report:site", "Write a static site: which runtime computes what rightly, and since which release."),
     "certify": (
-        "certify",
+        "certify:certify",
         "Make a certification package of a runtime, which anybody can verify without the hardware.",
     ),
     "verify": (
-        "certify",
+        "certify:verify_package",
         "Verify a certification package: recompute its claims from the recorded outputs.",
     ),
-    "targets": ("targets", "List the targets, and what installs those that are missing."),
+    "targets": ("targets:list_targets", "List the targets, and what installs those that are missing."),
 }
-"""Each command, in the order of the help: the module that has it, and the first sentence of its help."""
+"""Each command, in the order of the help: its module and function, and the first sentence of its help."""
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class Command(typer.core.TyperCommand):
-    """Command whose help names arguments by their metavars. An exception in an operator of another distribution ends it
-    with one line."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; turn user errors, and exceptions of foreign operators, into one line."""
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            from ...reference.errors import UserError
-            from ...reference.operators.internal_error import format_internal_error
-            from .terminal import fail
-
-            if isinstance(error, UserError):
-                fail(str(error), error.code)
-            if not _theirs(error):
-                raise
-            fail(f"broke off, by the fault of an operator's own code: {format_internal_error(error)}", 1)
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return ``[OPTIONS] RUN...``."""
-        words = (_word(a) if a.required else f"[{_word(a)}]" for a in self._arguments())
-        return ["[OPTIONS]", *words]
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, then options."""
-        arguments = [(_word(argument), argument.help or "") for argument in self._arguments()]
-        if arguments:
-            with formatter.section("Arguments"):
-                formatter.write_dl(arguments)
-        options = (option for option in self.get_params(ctx) if option.param_type_name == "option")
-        with formatter.section("Options"):
-            formatter.write_dl([record for option in options if (record := option.get_help_record(ctx))])
-
-    def _arguments(self) -> Iterator[Any]:
-        return (p for p in self.params if p.param_type_name == "argument" and not getattr(p, "hidden", False))
-
-
-def _theirs(error: Exception) -> bool:
-    """Return whether an exception was raised in, or below, the code of an operator of another distribution."""
-    from ...cases.specs.family import family_of
-    from ...reference import OPERATORS
-    from ...reference.operators.internal_error import packages_of
-
-    kinds: list[type[Any]] = [type(operator) for operator in OPERATORS.values()]
-    for operator in OPERATORS.values():
-        with contextlib.suppress(KeyError):  # it has no cases
-            kinds += [type(family_of(operator.document.name)), family_of(operator.document.name).spec]
-    brought = {kind.__module__.partition(".")[0] for kind in kinds} - {"onnxspec"}
-    return bool(brought & packages_of(error))
-
-
-def _word(argument: Any) -> str:
-    word: str = argument.metavar or argument.name.upper()
-    return word
-
-
-class _Loaded(Mapping[str, Any]):
-    """Commands by name, each loaded when it is looked up."""
-
-    def __getitem__(self, name: str) -> Any:
-        module, _ = COMMANDS[name]
-        with one_thread():
-            importlib.import_module(f".{module}", __package__)
-        (info,) = (i for i in app.registered_commands if (i.name or _name_of(i.callback)) == name)
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        alone.registered_commands = [info]
-        alone.info.context_settings = app.info.context_settings
-        return typer.main.get_command(alone)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
-def _name_of(callback: Any) -> str:
-    name: str = callback.__name__
-    return name
+def load_command(name: str) -> Any:
+    """Return a command, with the module that it is in."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    with one_thread():
+        callback = getattr(importlib.import_module(f".{module}", __package__), function)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
+    single.command(name)(callback)
+    return typer.main.get_command(single)
 
 
 class Commands(typer.core.TyperGroup):
     """The command ``onnxspec``, which loads subcommands lazily."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**settings, "commands": None})
-        self.commands = _Loaded()  # type: ignore[assignment] # nobody adds to it
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load a command; return None if there is none of that name."""
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the summaries of the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; turn user errors, and exceptions of foreign operators, into one line."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            from ...reference import OPERATORS
+            from ...reference.errors import UserError
+            from ...reference.operators.internal_error import format_internal_error, packages_of
+            from .terminal import fail
 
-class App(typer.Typer):
-    """Application whose commands are of class `Command`."""
+            if isinstance(error, UserError):
+                fail(str(error), error.code)
+            packages = {type(operator).__module__.partition(".")[0] for operator in OPERATORS.values()} - {"onnxspec"}
+            if not packages & packages_of(error):
+                raise
+            fail(f"broke off, by the fault of an operator's own code: {format_internal_error(error)}", 1)
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """Register a command."""
-        return super().command(name, **{"cls": Command, **settings})
 
-
-app = App(
+app = typer.Typer(
     name="onnxspec",
     cls=Commands,
     help="Does this runtime compute what the ONNX specification says, on every legal configuration?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=_SETTINGS,
 )
 
 

@@ -30,12 +30,10 @@ from ..certifying.verifying import Verification, verify
 from ..certifying.waivers import LONGEST
 from ..judging.judgement import Verdict
 from ..running.merge import merge
-from .application import app
 from .command import CORES
 from .terminal import fail, say, warn, why
 
 
-@app.command()
 def certify(
     runs: Annotated[
         list[Path],
@@ -160,7 +158,6 @@ def _write_pages(package: Package, out: Path) -> None:
     write_certificate(out, package.folder / RUN_FOLDER, attestation_of(package).predicate, suite, measured)
 
 
-@app.command(name="verify")
 def verify_package(
     package: Annotated[Path, typer.Argument(metavar="PACKAGE", help="File that 'onnxspec certify' has written.")],
     since: Annotated[

@@ -20,14 +20,12 @@ from ..checking.suppression import read_suppressions, suppressed, unused
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
 from ..text import listed
-from .application import app
 from .terminal import console_on, fail, put, say, warn
 
 _FORMS = ("text", "json", "sarif", "github")
 _STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "": ""}
 
 
-@app.command()
 def check(
     models: Annotated[list[Path] | None, typer.Argument(metavar="MODEL...", help="ONNX models.")] = None,
     form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="In which form to say it.")] = "text",

@@ -17,14 +17,12 @@ from ...reference import Clause, clauses_of, document_saying, operator_names, ve
 from ...reference.documents.clauses import STATUSES
 from ...reference.documents.operators import operator_called
 from ..probes.selection import UnknownName
-from .application import app
 from .terminal import console_on, put, warn
 
 _INDENT = 4
 _STYLES = {"stated": "green", "implied": "green", "convention": "yellow", "undefined": "magenta", "arithmetic": "cyan"}
 
 
-@app.command()
 def clauses(
     operator: Annotated[
         str | None, typer.Argument(metavar="OP[-VERSION]", help="An operator or one version of it, e.g. GRU or GRU-3.")

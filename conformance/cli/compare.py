@@ -10,12 +10,10 @@ import typer
 
 from ..comparing.comparison import compare as compare_model
 from ..comparing.comparison import lines_of
-from .application import app
 from .nodes import arrays_of
 from .terminal import console_on
 
 
-@app.command()
 def compare(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX model.")],
     inputs: Annotated[Path, typer.Argument(metavar="INPUTS", help="Inputs of the model by name, as .npz.")],

@@ -18,7 +18,6 @@ from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, all_listed, select_probes, selection_of
 from ..results.environment import version_of
 from ..text import plural
-from .application import app
 from .command import CaseIds, Ops, ProfileName, Types, place_given
 from .terminal import fail, put, say, warn, why
 
@@ -29,7 +28,6 @@ _FLOAT = ("core", "full")
 """Profiles to which dense cases are added that a runner with one tolerance may judge: all of them are float nodes."""
 
 
-@app.command(name="generate")
 def generate_cases(
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="New or empty folder.")] = None,
     profile: ProfileName = "core",
@@ -118,7 +116,6 @@ def _command(chosen: Selection, everything: bool) -> str:
     return shlex.join(["onnxspec", "generate", "--out", "DIR", *options_of(chosen), *(["--all"] if everything else [])])
 
 
-@app.command(name="list")
 def list_cases(
     profile: ProfileName = "core",
     op: Ops = None,

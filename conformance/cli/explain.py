@@ -25,7 +25,6 @@ from ..results.evidence import slug
 from ..results.expected.entries import applying, expectations_of
 from ..targets.target import ACCURACY, Target
 from ..workers.process import TargetProcess, TargetUnavailable
-from .application import app
 from .command import TargetsFile, targets_of
 from .display import could_not_start
 from .terminal import console_on, fail, put, say, why
@@ -33,7 +32,6 @@ from .terminal import console_on, fail, put, say, why
 _NAMED = 10
 
 
-@app.command()
 def explain(
     case: Annotated[
         str,

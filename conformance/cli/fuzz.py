@@ -14,7 +14,6 @@ from ...reference import FORMATS, operator_version, versions_of
 from ..fuzzing.search import Search
 from ..probes.selection import Selection, UnknownName, operator_version_called
 from ..running.run import Plan
-from .application import app
 from .ci import Output
 from .command import CORES, Ops, TargetsFile, Types, command_given, folder_named, targets_of
 from .execution import execute_plan, fresh_run
@@ -23,7 +22,6 @@ from .terminal import warn
 _MINUTES = 1.0
 
 
-@app.command()
 def fuzz(
     target: Annotated[
         str,

@@ -12,14 +12,12 @@ import typer
 
 from ..running.merge import merge as merge_runs
 from ..running.run import Run
-from .application import app
 from .command import Runs, command_given, place_given
 from .directories import options_of
 from .display import summarize
 from .terminal import console_on, fail, say, warn, why
 
 
-@app.command()
 def merge(
     runs: Runs,
     out: Annotated[

@@ -18,15 +18,13 @@ from ...cases import Spec
 from ...reference import FAULTS
 from ..probes.selection import UnknownName, select, selection_of
 from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
-from .application import app
 from .command import CORES, Ops, ProfileName, Types
 from .terminal import console_on, fail, say, warn
 
 _COLUMNS = ("fault", "clause", "operator", "type", "cases", "well", "best", "by")
 
 
-@app.command("prove")
-def prove_command(
+def prove_cases(
     profile: ProfileName = "core",
     op: Ops = None,
     type: Types = None,

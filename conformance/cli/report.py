@@ -12,12 +12,10 @@ from typing import Annotated
 import typer
 
 from ..text import plural
-from .application import app
 from .command import Runs, command_given, place_given
 from .terminal import fail, put, say, warn, why
 
 
-@app.command()
 def report(
     runs: Runs,
     out: Annotated[
@@ -94,7 +92,6 @@ def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
         say(f"issue: {out}")
 
 
-@app.command()
 def site(
     runs: Runs,
     out: Annotated[
@@ -136,7 +133,6 @@ class Form(str, enum.Enum):
     JSON = "json"
 
 
-@app.command()
 def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the earlier run.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the later run.")],

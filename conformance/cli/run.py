@@ -18,7 +18,6 @@ from ..results.folder import NODE_CASES
 from ..running.expected_update import require_lists
 from ..running.planning import planned
 from ..running.run import Plan
-from .application import app
 from .ci import Output
 from .command import (
     CORES,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 _RANDOM = re.compile(r"([0-9]{1,9})(?::(.*))?", re.DOTALL)
 
 
-@app.command()
 def run(
     context: typer.Context,
     model_file: Annotated[

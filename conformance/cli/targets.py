@@ -10,7 +10,6 @@ import typer
 
 from ..targets.adapters import EXTERNAL
 from ..workers.survey import Surveyed, providers_of, survey_targets, way_to_install
-from .application import app
 from .command import TargetsFile
 from .terminal import say
 
@@ -25,8 +24,7 @@ _FORMS = (
 )
 
 
-@app.command("targets")
-def targets_command(
+def list_targets(
     targets_file: TargetsFile = None,
     all: Annotated[
         bool, typer.Option("--all", help="Start what a table has a command for, too: other machines, containers.")

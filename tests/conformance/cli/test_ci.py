@@ -9,12 +9,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from onnxspec.cases import profile
 from onnxspec.conformance.checking.formatters import github_command
-from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.cli.application import app, load_command
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.result import Result as Judged
@@ -156,9 +155,8 @@ def test_a_file_that_cannot_be_written_is_found_out_before_the_work(tmp_path: Pa
 @pytest.mark.parametrize(("file", "names"), [("conformance.yml", ("run", "diff")), ("action.yml", ("run",))])
 def test_a_workflow_in_the_examples_uses_options_that_there_are(file: str, names: tuple[str, ...]) -> None:
     text = (EXAMPLES / file).read_text(encoding="utf-8")
-    commands = {command.name or "": command for command in typer.main.get_command(app).commands.values()}  # type: ignore[attr-defined]
     for name in names:
-        options = {option for parameter in commands[name].params for option in parameter.opts}
+        options = {option for parameter in load_command(name).params for option in parameter.opts}
         # A command of the workflow continues in lines that are indented deeper, until the next step or the next
         # command.
         used = re.findall(rf"onnxspec {name} (.*?)(?:\n\n|\|\|)", text, re.DOTALL)

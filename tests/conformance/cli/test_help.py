@@ -11,33 +11,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer.main
 
-from onnxspec.conformance.cli.application import COMMANDS as TABLE
-from onnxspec.conformance.cli.application import app
+from onnxspec.conformance.cli.application import COMMANDS, load_command
 
 from ..miniatures import Finished
 
 Inside = Callable[..., Finished]
-COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_is_in_words(inside: Inside, command: str) -> None:
-    text = inside(command, "--help").out
-    usage = text.splitlines()[0]
-    assert re.fullmatch(rf"Usage: onnxspec {command} \[OPTIONS\]( \[?[A-Z]+(\[-VERSION\])?(\.\.\.)?\]?)*", usage)
-    for type_name in ("<str>", "<path>", "<list", "<int", "TEXT", "INTEGER", " PATH ", "{"):
-        assert type_name not in text
-    (made,) = (c for name, c in typer.main.get_command(app).commands.items() if name == command)  # type: ignore[attr-defined]
-    flat = " ".join(text.split())
-    for option in (p for p in made.params if p.param_type_name == "option" and not p.hidden):
-        name = re.search(rf"{option.opts[0]}[ ,]", flat)
-        assert name or option.opts[0] == "--help"
-        start = name.start() if name else 0
-        if option.multiple:
-            assert "repeatable" in flat[start:]
-    assert flat.count("repeatable") == sum(p.param_type_name == "option" and p.multiple for p in made.params)
+def test_help_names_every_option(inside: Inside, command: str) -> None:
+    text = " ".join(inside(command, "--help").out.split())
+    assert text.startswith(f"Usage: onnxspec {command} [OPTIONS]")
+    options = [p for p in load_command(command).params if p.param_type_name == "option"]
+    assert [option.opts[0] for option in options if option.opts[0] not in text] == []
+    assert text.count("repeatable") == sum(option.multiple for option in options)
 
 
 def test_the_help_of_run_fits_on_two_screens(monkeypatch: pytest.MonkeyPatch, inside: Inside) -> None:
@@ -47,10 +35,8 @@ def test_the_help_of_run_fits_on_two_screens(monkeypatch: pytest.MonkeyPatch, in
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     """The list is printed without loading the commands."""
-    made = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    assert {name: command.get_short_help_str(1000) for name, command in made.items()} == {
-        name: summary for name, (_, summary) in TABLE.items()
-    }
+    loaded = {name: load_command(name).get_short_help_str(1000) for name in COMMANDS}
+    assert loaded == {name: summary for name, (_, summary) in COMMANDS.items()}
 
 
 def test_help_loads_no_command() -> None:
@@ -71,8 +57,7 @@ print({"numpy", "onnx"} & set(sys.modules))"""
 
 @pytest.mark.parametrize("command", ["certify", "generate", "merge", "prove", "report", "run"])
 def test_what_writes_writes_to_out(command: str) -> None:
-    made = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
-    shown = {name for p in made.params if not getattr(p, "hidden", False) for name in p.opts}
+    shown = {name for parameter in load_command(command).params for name in parameter.opts}
     assert "--out" in shown
     assert not {"--to", "--output"} & shown
 
