@@ -271,7 +271,7 @@ def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: Measure
             f"python -m pip install .    # in a clone of onnxspec {suite.onnxspec}: it is on no package index yet",
             f"onnxspec run {targets_option}--target {shlex.quote(target)} {ops} {profile}--nonce NUMBER --out mine",
             f"onnxspec certify mine --product {shlex.quote(statement.product)} --vendor me --out mine.zip",
-            "onnxspec verify mine.zip --nonce NUMBER --since PACKAGE.zip",
+            "onnxspec verify mine.zip --nonce NUMBER",
         ),
     )
 

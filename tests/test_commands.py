@@ -101,7 +101,7 @@ def shortened(words: list[str]) -> list[str]:
 def narrowed(words: list[str]) -> list[str]:
     words = shortened(words)
     present = {word.split("=")[0] for word in words}
-    if present & {"--case", "--model"} or any(word.endswith(".onnx") for word in words):
+    if "--case" in present or any(word.endswith(".onnx") for word in words):
         return words
     options = {o: v for o, v in NARROWED.get(words[1], {}).items() if o not in present}
     if "--require" in present:

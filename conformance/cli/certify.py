@@ -12,7 +12,6 @@ from typing import Annotated, NoReturn
 import typer
 
 from ...reference.errors import RecordError
-from ..certifying.comparing import changes_since
 from ..certifying.package import (
     ENVELOPE,
     STATEMENT,
@@ -160,10 +159,6 @@ def _write_pages(package: Package, out: Path) -> None:
 
 def verify_package(
     package: Annotated[Path, typer.Argument(metavar="PACKAGE", help="File that 'onnxspec certify' has written.")],
-    since: Annotated[
-        Path | None,
-        typer.Option("--since", metavar="FILE", help="List changes since an earlier package, too."),
-    ] = None,
     nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="Number that you have asked for.")] = "",
     signer: Annotated[
         Path | None, typer.Option("--signer", metavar="FILE", help="Public key of the signer, as PEM.")
@@ -191,10 +186,6 @@ def verify_package(
             if out is not None and not verification.differs:
                 _write_pages(unpacked, out)
                 say(f"page: {out / 'certificate.html'}")
-            if since is not None:
-                with tempfile.TemporaryDirectory(prefix="onnxspec-") as other:
-                    for line in changes_since(read_package(since, Path(other)), unpacked):
-                        say(line)
     except OSError as error:
         fail(f"{error.filename or package}: {error.strerror or error}")
     raise typer.Exit(int(verification.differs))

@@ -1,4 +1,4 @@
-"""``onnxspec run --model``: the recurrent nodes of a model as cases, and their results."""
+"""``onnxspec run MODEL``: the recurrent nodes of a model as cases, and their results."""
 
 from __future__ import annotations
 

@@ -43,8 +43,9 @@ _RANDOM = re.compile(r"([0-9]{1,9})(?::(.*))?", re.DOTALL)
 
 def run(
     context: typer.Context,
-    model_file: Annotated[
-        Path | None, typer.Argument(metavar="MODEL", help="Same as --model.", show_default=False)
+    model: Annotated[
+        Path | None,
+        typer.Argument(metavar="MODEL", help="Run the recurrent nodes of this ONNX model.", show_default=False),
     ] = None,
     target: Targets = None,
     profile: ProfileName = "core",
@@ -57,9 +58,6 @@ def run(
     nonce: Annotated[
         str | None,
         typer.Option("--nonce", metavar="NONCE", help="Add the cases of an auditor's nonce; implies --record."),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", metavar="FILE", help="Run the recurrent nodes of an ONNX model.")
     ] = None,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE", help="Input data of the model, as .npz.")
@@ -113,15 +111,16 @@ def run(
         fail(output.unwritable)
     if resume and out is None:
         fail("--resume needs --out: which run is to go on?")
-    model = _one_model(model, model_file)
+    if model is not None and model.is_dir():
+        fail(f"{model} is a folder: --case {model}/ runs the test-case directories in it")
     if model is None and (inputs or keep):
-        fail("--inputs and --keep belong to --model: leave them out, or name the model")
+        fail("--inputs and --keep belong to a model: leave them out, or name the model")
     given = getattr(context.get_parameter_source("profile"), "name", "") == "COMMANDLINE"
     chosen = selection_of(profile, op, None, type, case)
     if model is not None and chosen.chosen:
-        fail("--model and --case name what to run in place of a profile: which is it?")
+        fail("MODEL and --case name what to run in place of a profile: which is it?")
     if given and (model is not None or chosen.directories):
-        fail(f"{'--model' if model else '--case DIR'} runs in place of a profile: leave --profile out")
+        fail(f"{'MODEL' if model else '--case DIR'} runs in place of a profile: leave --profile out")
     if random is not None or nonce is not None:
         chosen = _with_fresh_cases(chosen, random, nonce, resume, clash=given or model is not None)
     targets = targets_of(target or ["onnxruntime"], targets_file)
@@ -180,16 +179,6 @@ def run(
         )
 
 
-def _one_model(option: Path | None, argument: Path | None) -> Path | None:
-    """Return the model that is named, by the option or the argument."""
-    if option is not None and argument is not None:
-        fail(f"--model {option} and {argument}: run one model at a time")
-    model = argument or option
-    if model is not None and model.is_dir():
-        fail(f"{model} is a folder: --case {model}/ runs the test-case directories in it")
-    return model
-
-
 def _with_fresh_cases(
     chosen: Selection, random: str | None, nonce: str | None, resume: bool, *, clash: bool
 ) -> Selection:
@@ -201,10 +190,10 @@ def _with_fresh_cases(
     """
     if nonce is not None:
         if random is not None or chosen.chosen:
-            fail("--nonce adds cases to a profile: leave out --random, --case and --model")
+            fail("--nonce adds cases to a profile: leave out --random, --case and MODEL")
         return replace(chosen, profile=nonce_profile_name(chosen.profile, nonce))
     if clash or chosen.chosen:
-        fail("--random runs random cases in place of a profile: leave out --profile, --case and --model")
+        fail("--random runs random cases in place of a profile: leave out --profile, --case and MODEL")
     found = _RANDOM.fullmatch(random or "")
     count, seed = (int(found[1]), found[2]) if found is not None else (0, None)
     if not 1 <= count <= MOST:

@@ -45,7 +45,7 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
                      "--out", folder / "unlisted"),
         "nonce": ("run", "--op", "Leaky", "--profile", "smoke", "--target", "right", *of, "--nonce", "4",
                   "--out", folder / "nonce"),
-        "model": ("run", "--model", folder / "model.onnx", "--target", "right", *of, "--out", folder / "of-model"),
+        "model": ("run", folder / "model.onnx", "--target", "right", *of, "--out", folder / "of-model"),
         "script": ("explain", "leaky-1.float32.b2-i3-n1-s1.", "--emit", "script"),
         "list": ("list", "--op", "Leaky", "--profile", "full"),
     }  # fmt: skip

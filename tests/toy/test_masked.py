@@ -79,7 +79,7 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
         "lane": ("run", *OF, "--target", "kept+neg", *of, "--out", lane, "--nonce", "abc"),
         "generate": ("generate", "--out", tmp_path / "cases", "--case", case, "--all"),
         "check": ("check", model),
-        "model": ("run", "--model", model, "--target", "kept", "--target", "wrong", *of, "--out", tmp_path / "model"),
+        "model": ("run", model, "--target", "kept", "--target", "wrong", *of, "--out", tmp_path / "model"),
         "fuzz": ("fuzz", *OF, "--target", "wrong", *of, "--examples", "8", "--seed", "1", "--out", tmp_path / "fuzz"),
         "prove": ("prove", *OF, "--out", tmp_path / "proof.csv"),
         "certify": ("certify", lane, "--out", package, "--product", "toy", "--vendor", "nobody"),

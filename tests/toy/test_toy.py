@@ -96,7 +96,7 @@ def test_its_nodes_are_checked_and_taken_out_of_models(targets: Path, tmp_path: 
     model = sorted((tmp_path / "cases").glob("*/model.onnx"))[0]
     assert "1 recurrent node: nothing wrong" in command("check", model)
     both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
-    printed = command("run", "--model", model, *both, "--out", tmp_path / "run", code=1)
+    printed = command("run", model, *both, "--out", tmp_path / "run", code=1)
     assert "toy.example::Leaky-1" in printed
     assert {target: row["verdict"] for (target, _), row in results(tmp_path / "run").items()} == {
         "right": "pass",

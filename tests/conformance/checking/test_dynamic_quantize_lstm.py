@@ -1,4 +1,4 @@
-"""``check`` and ``run --model`` on com.microsoft::DynamicQuantizeLSTM, on models that onnxruntime's own tool makes."""
+"""``check`` and ``run MODEL`` on com.microsoft::DynamicQuantizeLSTM, on models that onnxruntime's own tool makes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``onnxspec run --model``: every node by its path, on several targets, and exit codes."""
+"""``onnxspec run MODEL``: every node by its path, on several targets, and exit codes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
 def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -> None:
     # The list of known failures excuses no node of a model.
     targets = ("--target", "onnxruntime", "--target", "onnx-reference")
-    done = onnxspec(folder, "run", "--model", "model.onnx", "--inputs", "data.npz", "--out", "run", *targets)
+    done = onnxspec(folder, "run", "model.onnx", "--inputs", "data.npz", "--out", "run", *targets)
     assert complaints(done.stderr) == []
     lines = done.stdout.splitlines()
     nodes = lines[lines.index("nodes of the model") + 1 :]
@@ -134,7 +134,7 @@ def test_nodes_that_are_right_alone_and_wrong_together(tmp_path: Path) -> None:
         nodes.append(helper.make_node("Squeeze", [f"y{k}", "axis"], [last]))
         constants |= {f"R{k}": GRU["R"] * (k + 1) / 3, f"W{k + 1}": GRU["R"]}
     onnx.save(model_of(nodes, {"X": (T, N, I)}, constants, outputs=[last]), tmp_path / "model.onnx")
-    done = onnxspec(tmp_path, "run", "--model", "model.onnx", "--out", "run", "--target", "backend:fusing")
+    done = onnxspec(tmp_path, "run", "model.onnx", "--out", "run", "--target", "backend:fusing")
     assert done.returncode == 1, done.stdout
     lines = done.stdout.splitlines()
     assert lines.count("    backend:fusing: pass") == 3
@@ -154,7 +154,7 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     lstm = weights_of("LSTM")
     constants = {"W": lstm["W"], "R": lstm["R"], "axis": np.array([1], np.int64), "W2": GRU["R"], "R2": GRU["R"]}
     onnx.save(model_of([first, squeeze, second], {"X": (T, N, I)}, constants, outputs=("y",)), tmp_path / "model.onnx")
-    done = onnxspec(tmp_path, "run", "--model", "model.onnx", "--out", "run")
+    done = onnxspec(tmp_path, "run", "model.onnx", "--out", "run")
     assert done.returncode == 1, done.stdout
     lines = done.stdout.splitlines()
     assert "  Of these cases: 2 of 3 not supported, the one checked case is correct" in lines
@@ -182,16 +182,16 @@ def test_an_illegal_node_is_an_answer_no_and_a_target_that_is_not_there_judges_n
     right = recurrent("GRU", name="right")
     wrong.output[0], constants = "y", {name: GRU[name] for name in ("W", "R")}
     onnx.save(model_of([wrong, right], {"X": (T, N, I)}, constants, outputs=("y", "Y")), tmp_path / "model.onnx")
-    done = onnxspec(tmp_path, "run", "--model", "model.onnx", "--out", "run")
+    done = onnxspec(tmp_path, "run", "model.onnx", "--out", "run")
     assert done.returncode == 1
     assert "  not run: /wrong" in done.stdout.splitlines()
-    gone = onnxspec(tmp_path, "run", "--model", "model.onnx", "--target", "backend:no.such.module", "--out", "gone")
+    gone = onnxspec(tmp_path, "run", "model.onnx", "--target", "backend:no.such.module", "--out", "gone")
     assert gone.returncode == 3
     assert "were tested" not in gone.stdout
 
 
 def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
-    done = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run")
+    done = onnxspec(folder, "run", "model.onnx", "--keep", "kept", "--out", "run")
     assert done.returncode == 0, done.stderr
     assert f"(random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model)" in done.stdout
     assert sorted(path.name for path in (folder / "kept").iterdir()) == [
@@ -202,13 +202,13 @@ def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
     ]
     for name in ("encoder.first", "encoder.first+encoder.second"):
         assert (folder / "kept" / name / "test_data_set_2" / "output_0.pb").is_file()
-    resumed = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run", "--resume")
+    resumed = onnxspec(folder, "run", "model.onnx", "--keep", "kept", "--out", "run", "--resume")
     assert resumed.returncode == 0, resumed.stderr
 
 
 def test_outputs_are_computed_for_those_who_keep_the_cases_alone(folder: Path) -> None:
     """Computing outputs takes most of the time, and the judgement does not use them."""
-    done = onnxspec(folder, "run", "--model", "model.onnx", "--out", "run")
+    done = onnxspec(folder, "run", "model.onnx", "--out", "run")
     assert done.returncode == 0, done.stderr
     assert len([*(folder / "run" / "cases").glob("*/test_data_set_*/input_0.pb")]) == 9
     assert not [*(folder / "run" / "cases").glob("*/test_data_set_*/output_*.pb")]
@@ -219,13 +219,13 @@ def test_outputs_are_computed_for_those_who_keep_the_cases_alone(folder: Path) -
 
 def test_steps_that_take_long_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxspec.conformance.cli.terminal.PATIENCE", 0.0)
-    done = onnxspec(folder, "run", "--model", "model.onnx", "--keep", "kept", "--out", "run")
+    done = onnxspec(folder, "run", "model.onnx", "--keep", "kept", "--out", "run")
     assert done.returncode == 0
     lines = done.stderr.splitlines()
     assert "writing the case of /encoder/second, with outputs ..." in lines
     assert lines[-1] == "running and judging 3 cases on onnxruntime ..."
     for option in ("--quiet", "--json"):
-        silent = onnxspec(folder, "run", "--model", "model.onnx", option, "--out", f"run{option}")
+        silent = onnxspec(folder, "run", "model.onnx", option, "--out", f"run{option}")
         assert silent.returncode == 0
         assert silent.stderr == ""
 
@@ -256,18 +256,15 @@ def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(folder:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--model", "plain.onnx"], "onnxspec: plain.onnx has no recurrent node"),
-        (["--model", "none.onnx"], "onnxspec: none.onnx does not exist"),
-        (["--model", "data.npz"], "onnxspec: data.npz is no ONNX model"),
-        (["--model", "model.onnx", "--inputs", "model.onnx"], "onnxspec: model.onnx holds no arrays of numbers"),
-        (["--model", "model.onnx", "--inputs", "none.npz"], "onnxspec: none.npz cannot be read"),
-        (["--model", "model.onnx", "--profile", "core"], "onnxspec: --model runs in place of a profile"),
-        (["--model", "model.onnx", "--case", "."], "onnxspec: --model and --case name"),
-        (["model.onnx", "--model", "model.onnx"], "onnxspec: --model model.onnx and model.onnx: run one model"),
-        (["model.onnx", "--case", "."], "onnxspec: --model and --case name"),
+        (["plain.onnx"], "onnxspec: plain.onnx has no recurrent node"),
+        (["data.npz"], "onnxspec: data.npz is no ONNX model"),
+        (["model.onnx", "--inputs", "model.onnx"], "onnxspec: model.onnx holds no arrays of numbers"),
+        (["model.onnx", "--inputs", "none.npz"], "onnxspec: none.npz cannot be read"),
+        (["model.onnx", "--profile", "core"], "onnxspec: MODEL runs in place of a profile"),
+        (["model.onnx", "--case", "."], "onnxspec: MODEL and --case name"),
         (["none.onnx"], "onnxspec: none.onnx does not exist"),
         (["."], "onnxspec: . is a folder: --case ./ runs"),
-        (["--keep", "kept"], "onnxspec: --inputs and --keep belong to --model"),
+        (["--keep", "kept"], "onnxspec: --inputs and --keep belong to a model"),
     ],
 )
 def test_what_cannot_be_run_is_one_line(folder: Path, words: list[str], line: str) -> None:

@@ -1,4 +1,4 @@
-"""Missing weights that a model refers to: ``run --model``, pytest and ``check`` end with one line.
+"""Missing weights that a model refers to: ``run MODEL``, pytest and ``check`` end with one line.
 
 Unknowable weights are random, and every answer says so.
 """
@@ -94,7 +94,7 @@ def test_weights_that_are_not_there_end_the_command(
     inside: Inside, tmp_path: Path, broken: Callable[[Path], str]
 ) -> None:
     reason = broken(tmp_path / "broken")
-    run = inside("run", "--model", "broken/model.onnx", "--out", "run")
+    run = inside("run", "broken/model.onnx", "--out", "run")
     assert run.code == 2, run.out
     assert run.err.startswith("onnxspec: broken/model.onnx ")
     assert reason in run.err
@@ -116,7 +116,7 @@ def test_weights_beside_the_model_are_read_through_links(inside: Inside, tmp_pat
     for name, kept in (("model.onnx", "0f3a"), ("w.bin", "77c1")):
         (store / name).rename(store / kept)
         (snapshot / name).symlink_to(store / kept)
-    done = inside("run", "--model", "snapshot/model.onnx", "--out", "run", "--target", "onnx-reference")
+    done = inside("run", "snapshot/model.onnx", "--out", "run", "--target", "onnx-reference")
     assert done.code == 0, done.err
     assert "W, R and B from the model)" in done.out
 
@@ -151,7 +151,7 @@ def test_weights_that_are_made_up_are_named(
     inside: Inside, tmp_path: Path, made: Callable[[], onnx.ModelProto]
 ) -> None:
     (tmp_path / "model.onnx").write_bytes(made().SerializeToString())
-    done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
+    done = inside("run", "model.onnx", "--out", "run", "--target", "onnx-reference")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; R and B from the model, W made up"
@@ -167,7 +167,7 @@ def test_weights_that_are_made_up_are_named(
 
 def test_weights_of_the_model_are_named_too(inside: Inside, tmp_path: Path) -> None:
     onnx.save(gru(), tmp_path / "model.onnx")
-    done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
+    done = inside("run", "model.onnx", "--out", "run", "--target", "onnx-reference")
     data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
     assert f"  /gru  GRU-14  ({data})" in done.out.splitlines()
     assert "random weights" not in done.out
@@ -177,7 +177,7 @@ def test_weights_of_the_model_are_named_too(inside: Inside, tmp_path: Path) -> N
 def test_weights_that_are_captured_are_not_made_up(inside: Inside, tmp_path: Path) -> None:
     onnx.save(computed(), tmp_path / "model.onnx")
     np.savez(tmp_path / "data.npz", X=np.zeros((T, N, I), np.float32))
-    done = inside("run", "--model", "model.onnx", "--inputs", "data.npz", "--out", "run", "--target", "onnx-reference")
+    done = inside("run", "model.onnx", "--inputs", "data.npz", "--out", "run", "--target", "onnx-reference")
     assert "  /gru  GRU-14  (your data, one run; W, R and B from the model)" in done.out.splitlines()
     assert "random weights" not in done.out
 
@@ -185,7 +185,7 @@ def test_weights_that_are_captured_are_not_made_up(inside: Inside, tmp_path: Pat
 def test_weights_that_are_defaults_of_inputs_are_the_models(inside: Inside, tmp_path: Path) -> None:
     """Exporters list initializers as inputs too: they are used if no value is fed."""
     onnx.save(gru(**{name: GRU[name].shape for name in NAMES}), tmp_path / "model.onnx")
-    done = inside("run", "--model", "model.onnx", "--out", "run", "--target", "onnx-reference")
+    done = inside("run", "model.onnx", "--out", "run", "--target", "onnx-reference")
     data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
     assert f"  /gru  GRU-14  ({data})" in done.out.splitlines()
     case = tmp_path / "run" / "cases" / "gru"
@@ -197,6 +197,6 @@ def test_a_tensor_that_does_not_fill_its_shape_is_not_replaced(inside: Inside, t
     model = gru()
     model.graph.initializer[0].raw_data = model.graph.initializer[0].raw_data[:-4]
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
-    done = inside("run", "--model", "model.onnx", "--out", "run")
+    done = inside("run", "model.onnx", "--out", "run")
     assert done.code == 2
     assert "/gru  GRU: W cannot be read" in done.err

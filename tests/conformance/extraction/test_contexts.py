@@ -109,7 +109,7 @@ def test_layers_with_something_else_in_between_are_none(tmp_path: Path) -> None:
 def test_run_judges_them(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     for name, model in {"chain": chained(), "qdq": quantized_model()}.items():
         onnx.save(model, tmp_path / f"{name}.onnx")
-        arguments = ["run", "--model", str(tmp_path / f"{name}.onnx"), "--target", "onnxruntime"]
+        arguments = ["run", str(tmp_path / f"{name}.onnx"), "--target", "onnxruntime"]
         monkeypatch.setattr("sys.argv", ["onnxspec", *arguments, "--out", str(tmp_path / name)])
         with pytest.raises(SystemExit) as caught:
             main()

@@ -34,7 +34,7 @@ SCALES = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 def seen(folder: Path, H: int, scale: float, kernel: Kernel) -> CaseRun:
-    """Return the results of a kernel in a one-node model, and the verdict on it, as ``run --model`` gives it."""
+    """Return the results of a kernel in a one-node model, and the verdict on it, as ``run MODEL`` gives it."""
     rng = np.random.default_rng(0)
     weights = {"W": (1, 4 * H, H), "R": (1, 4 * H, H), "B": (1, 8 * H)}
     largest = {"W": H**-0.5, "R": H**-0.5, "B": scale}

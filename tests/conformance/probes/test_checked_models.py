@@ -85,7 +85,7 @@ def test_a_backend_that_checks_what_it_prepares_runs_the_nodes_of_a_model(
     weights = weights_of("LSTM")
     model = model_of(nodes, {"X": (T, N, I)}, {name: weights[name] for name in ("W", "R", "B")})
     onnx.save_model(model, tmp_path / "model.onnx")
-    arguments = ["run", "--target", "backend:checking_backend", "--model", tmp_path / "model.onnx"]
+    arguments = ["run", "--target", "backend:checking_backend", tmp_path / "model.onnx"]
     monkeypatch.setattr("sys.argv", ["onnxspec", *map(str, arguments), "--out", str(tmp_path / "run")])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -114,7 +114,7 @@ def test_a_model_with_its_own_quantizing_operators_runs_and_is_right(
     tables = tmp_path / "targets.toml"
     tables.write_text(f'[amd]\nadapter = "quark"\noptions.library = {json.dumps(library.path)}\n')
     chosen = ("--targets-file", tables, "--target", "amd", "--out", tmp_path / "run")
-    assert command("run", "--model", tmp_path / "model.onnx", *chosen) == 0
+    assert command("run", tmp_path / "model.onnx", *chosen) == 0
     verdicts = {row["case"]: row["verdict"] for row in read_results(tmp_path / "run")}
     assert verdicts == {"rnn": "pass", "rnn~qdq": "pass"}
 
