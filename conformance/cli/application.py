@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "diff": ("report:diff", "Say what got worse, better or otherwise different between two runs."),
     "generate": ("directories:generate_cases", "Write cases as ONNX test-case directories, with a manifest."),
     "explain": ("explain:explain", "Show one case, step by step."),
-    "fuzz": ("fuzz:fuzz", "Search for failures beyond the profiles, and make each as small as it can be."),
+    "fuzz": ("fuzz:fuzz", "Run random cases beyond the profiles, and report failures as run does."),
     "merge": ("merge:merge", "Put the shards of a run together."),
     "prove": ("prove:prove_cases", "Prove that the suite catches faults and accuses nobody."),
     "report": ("report:report", "Put several runs side by side in one report."),
