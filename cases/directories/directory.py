@@ -22,8 +22,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from ...reference.errors import UserError
 from ..specs.tensor import array_of, tensor_proto
-from .external_data import OutsideData, is_pointer, take_in
-from .room import CASE_BYTES, DEPTH, Room, TooLarge
+from .external_data import CASE_BYTES, DEPTH, OutsideData, Room, TooLarge, is_pointer, take_in
 
 Array = NDArray[Any]
 Proto = TypeVar("Proto", ModelProto, TensorProto)

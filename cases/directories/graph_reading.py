@@ -14,8 +14,7 @@ from onnx import NodeProto
 
 from ...reference import IllegalNode, Node
 from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizes
-from ...reference.numbers.affine import Affine
-from ...reference.numbers.channels import Channels, Codec
+from ...reference.numbers.affine import Affine, Channels, Codec
 from ..specs.subject import MOVES, Bound, Move, Source, Subject
 from .reading import NotOneNode, attributes_of, by_position, operator_meant, read_graph
 

@@ -28,8 +28,7 @@ from onnx import TensorProto, helper
 
 from ...reference import Node, evaluate_in_order
 from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizer_in
-from ...reference.numbers.affine import Affine
-from ...reference.numbers.channels import Channels, Codec, product_codec
+from ...reference.numbers.affine import Affine, Channels, Codec, product_codec
 from ..axes.quantized import BLOCK, INTEGERS
 from ..axes.session import CONSTANTS
 from .case import Case, Feed, Spec, Trial

@@ -9,8 +9,7 @@ from ...cases.directories.graph_reading import codec_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.quantizing import quantized_model
 from ...reference import IllegalNode, Node
-from ...reference.numbers.affine import Affine
-from ...reference.numbers.channels import Codec
+from ...reference.numbers.affine import Affine, Codec
 from ..checking.codec import codecs_before, codecs_behind
 from ..checking.subject import NodeSubject
 from ..models.folding import constants_of

@@ -19,10 +19,10 @@ import onnx
 from ...cases import family_of
 from ...cases.axes.quantized import features_of_levels
 from ...cases.directories.directory import CaseDirectory, DirectoryError, find_directories, read_directory
+from ...cases.directories.external_data import CASE_BYTES, DEPTH, multiply_adds_in, steps_in
 from ...cases.directories.foreign import alone, trials_of
 from ...cases.directories.graph_reading import NodeGraph, read_node_graph
 from ...cases.directories.reading import NotOneNode
-from ...cases.directories.room import CASE_BYTES, DEPTH, multiply_adds_in, steps_in
 from ...cases.specs.features import groups_with, model_features
 from ...reference import IllegalNode, clauses_of, resolve
 from ...reference.operators.operator import Resolved

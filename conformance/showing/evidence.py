@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...cases import Trial
 from ...reference import Interpretations, Node, fault_named
-from ...reference.numbers.channels import Channels, Codec
+from ...reference.numbers.affine import Channels, Codec
 from ..judging.judgement import Judgement
 from ..judging.runs import NodeView, view_of
 from ..workers.process import Outcome

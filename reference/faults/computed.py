@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.operators import OperatorVersion
-from ..documents.sizes import shape_of, sizes_of_shapes
+from ..documents.tensors import shape_of, sizes_of_shapes
 from ..numbers.bounded import Bounded
 from ..numbers.formats import FORMATS, Format
 from ..recurrent.node import Node

@@ -14,8 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ..numbers.affine import Affine
-from ..numbers.channels import Channels, Codec
+from ..numbers.affine import Affine, Channels, Codec
 from ..recurrent.computation import Computation
 from ..recurrent.node import Node
 from ..recurrent.rnn import CELLS

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Needed, OperatorVersion, UnknownOperator
-from ..documents.sizes import ShapeError, sizes_of_shapes
+from ..documents.tensors import ShapeError, sizes_of_shapes
 from ..faults.computed import Computed
 from ..faults.derived import await_derived, topic_of_name
 from ..numbers.accuracy import budget

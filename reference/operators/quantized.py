@@ -21,10 +21,9 @@ from ..documents.interpretations import USUAL, Interpretations, Question, ask
 from ..faults.fault import Fault
 from ..faults.levels import STATE_CODEC, AtLevels
 from ..numbers.accuracy import ACCURACY_CLASSES, QDQ_STEPS, accuracy_class, budget
-from ..numbers.affine import Affine
+from ..numbers.affine import Affine, Codec
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
-from ..numbers.channels import Codec
 from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
 from ..recurrent.gates import Steps
 from ..recurrent.node import Node

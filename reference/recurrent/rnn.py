@@ -18,8 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cell import ZERO, Cell, Gates, Number, Parameters, States, blocks_of, register_cell
-from .operands import held, later, multiplied, steps_had
+from .cell import (
+    ZERO,
+    Cell,
+    Gates,
+    Number,
+    Parameters,
+    States,
+    blocks_of,
+    held,
+    later,
+    multiplied,
+    register_cell,
+    steps_had,
+)
 
 if TYPE_CHECKING:
     from .configuration import Configuration

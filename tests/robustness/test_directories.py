@@ -19,7 +19,7 @@ from onnx import TensorProto
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.directories.directory import DataSet, DirectoryError, read_directory, write_directory
-from onnxspec.cases.directories.room import CASE_BYTES, DEPTH, Room, TooLarge
+from onnxspec.cases.directories.external_data import CASE_BYTES, DEPTH, Room, TooLarge
 from onnxspec.conformance.probes.directory import probe_directories
 
 from ..conformance.miniatures import Command, command_line, read_results

@@ -20,8 +20,7 @@ from ...axes.session import RERUNS, WEIGHTS
 from ...axes.tensors import BIAS, SEED, size_axis
 from ...axes.violation import Draft, changed, set_to, without_input
 from ...specs.data import TensorDraft
-from .codec import OUTPUT_CODEC, B, R, W, X, codec_axis, fill_levels
-from .violations import broken, cast, each, one_direction, without
+from .codec import OUTPUT_CODEC, B, R, W, X, broken, cast, codec_axis, each, fill_levels, one_direction, without
 
 # The subject of a case, as part of its id: realistic, x-scale-power-of-two
 _ABOUT = Axis(

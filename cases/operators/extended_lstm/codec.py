@@ -11,9 +11,40 @@ import numpy as np
 from ...axes.activations import finite_float32
 from ...axes.axis import Axis, Changes, Condition, Feature, of_values
 from ...axes.generator import uniform
-from ...axes.violation import Violation, set_to
+from ...axes.violation import Draft, Violation, changed, set_to
 from ...specs.data import TensorDraft
-from .violations import broken, without
+
+Change = Callable[[Draft], None]
+
+
+def broken(id: str, topic: str, feature: str, summary: str, change: Change, spoils: bool = False) -> Violation:
+    """Return a violation of the clause of a topic, due when the model is loaded."""
+    return Violation(id, "load", summary, change, breaks=topic, feature=feature, spoils=spoils)
+
+
+def each(*changes: Change) -> Change:
+    """Return a change that makes several changes in order."""
+
+    def change(draft: Draft) -> None:
+        for one in changes:
+            one(draft)
+
+    return change
+
+
+def without(name: str) -> Change:
+    """Return a change that removes an attribute."""
+    return lambda draft: draft.attributes.__delitem__(name)
+
+
+def cast(dtype: Any) -> Change:
+    """Return a change that converts all inputs to another type."""
+    return each(*(changed(name, lambda array: array.astype(dtype)) for name in ("X", "W", "R", "B")))
+
+
+one_direction: Change = each(*(changed(name, lambda array: array[:1]) for name in ("W", "R", "B")))
+"""Change that keeps only the weights of the first direction."""
+
 
 HIGHEST, MIDDLE = 65535, 32768
 """The highest and the middle level of uint16."""

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numbers.affine import Affine
-from ...numbers.channels import Channels, Codec, product_codec
+from ...numbers.affine import Affine, Channels, Codec, product_codec
 from ...recurrent.node import Node, cell_named
 from ...recurrent.rnn import CELLS
 from ..levels import STATE_CODEC, HalfAway, Truncating, Wrapping, each_channel, level_fault, recoded

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from ...documents.operators import Document, NodeRules, OperatorVersion
 from ...documents.tensors import ONE, Extent, TensorForm, by_name
 from ..described import Described, DescribedOperator, Outputs
-from .bounds import radii
-from .recurrence import convolved
+from .recurrence import convolved, radii
 
 _N, _C, _L = Extent("batch_size"), Extent("channels"), Extent("length")
 _POSITIONS = ("row", "channel", "position")

@@ -15,7 +15,7 @@ from ...documents.interpretations import Interpretations, Question
 from ...documents.operators import Document, OperatorVersion, operator_version
 from ...documents.tensors import HIDDEN_SIZE, LENGTHS, Dynamic, Extent, Levels, TensorForm, by_name
 from ...numbers.bounded import Bounded, either
-from ...recurrent.questions import RECURRENT_QUESTIONS
+from ...recurrent.configuration import RECURRENT_QUESTIONS
 from ...recurrent.rnn import LSTM, in_order
 from ..recurrent import RecurrentOperator
 

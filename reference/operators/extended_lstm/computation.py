@@ -23,9 +23,8 @@ from ...numbers.formats import Format
 from ...recurrent.cell import Gates, Parameters, States
 from ...recurrent.configuration import Configuration
 from ...recurrent.rnn import LSTM, in_order, processing_order, run, states_of
-from .arithmetic import Leveled, Requantized
+from .arithmetic import Leveled, Operand, Requantized, Stages, Sums
 from .document import OP_TYPE, ExtendedLSTM
-from .stages import Operand, Stages, Sums
 
 Array = NDArray[np.float64]
 

@@ -21,9 +21,8 @@ from ...recurrent.node import Node
 from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of
 from ..written import Diagnostic, StatedSize, Written
 from .arithmetic import ARITHMETICS
-from .attributes import diagnostics
 from .computation import ExtendedComputation, evaluate_extended
-from .document import DOCUMENT, PLAIN, ExtendedLSTM, resolve
+from .document import DOCUMENT, PLAIN, ExtendedLSTM, diagnostics, resolve
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

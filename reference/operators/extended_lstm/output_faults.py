@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ...faults.fault import Compute, Outputs
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
+from .arithmetic import Operand, Stages, Sums
 from .computation import of, of_run
 from .faults import shift_too
-from .stages import Operand, Stages, Sums
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off

@@ -17,8 +17,7 @@ from onnxspec.cases.directories.graph_reading import read_node_graph
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.workers.in_process import run_in_process
-from onnxspec.reference.numbers.affine import Affine
-from onnxspec.reference.numbers.channels import Channels
+from onnxspec.reference.numbers.affine import Affine, Channels
 
 RICH: dict[str, Any] = {
     **{"T": 5, "N": 3, "I": 4, "H": 3, "bias": True, "initial": "all", "direction": "bidirectional"},

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import build_case, profile
-from onnxspec.cases.specs.exact import EXACT_CASES
+from onnxspec.cases.specs.recurrent import EXACT_CASES
 from onnxspec.reference import CELLS, Interpretations, compare, expect, operator_for
 from onnxspec.reference.operators.quantized import as_numbers
 from onnxspec.reference.recurrent.computation import computation_of

@@ -17,7 +17,7 @@ from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.reference import CELLS, Node
-from onnxspec.reference.numbers.channels import Channels
+from onnxspec.reference.numbers.affine import Channels
 
 from ...recurrent import recurrent_versions
 from . import integer_kernels

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxspec.reference.documents import Extent, TensorForm
-from onnxspec.reference.documents.sizes import ShapeError, shape_of, sizes_of_shapes
-from onnxspec.reference.documents.tensors import ONE, by_name
+from onnxspec.reference.documents.tensors import ONE, ShapeError, by_name, shape_of, sizes_of_shapes
 
 B, T, KEY = Extent("batch_size"), Extent("seq_length"), Extent("d_k", factor="heads")
 FORMS = by_name([
