@@ -204,6 +204,8 @@ class _Confirming:
             if fitting and len(self._fresh.failing) < ENOUGH:
                 break
             right = self._predicting(fitting)
+            if len({base_id(fault.id) for fault in right}) > 1:
+                right = [fault for fault in right if not self._counterexamples(fault)] or right
             bases = {base_id(fault.id): fault for fault in reversed(right)}
             alternatives = [fault for id, fault in bases.items() if id != base_id(right[0].id)]
             if not all(_same_thing(right[0], fault, self._fresh.probe.op) for fault in alternatives):
@@ -255,12 +257,15 @@ class _Confirming:
         observed = self._observed(one)
         return observed is not None and observed.affected_by(fault) and observed.fit((fault,)) is None
 
+    def _counterexamples(self, fault: Fault) -> int:
+        """Return the number of passing cases of the run that would show a fault."""
+        return self._matcher.observed.evidence.counterexamples(fault, self._fresh.probe.op)
+
     def _contradicted_arithmetic(self, fault: Fault) -> bool:
         """Return whether a passing case contradicts an arithmetic fault: a kernel has its arithmetic in every case."""
         if not fault.within:
             return False
-        against = self._matcher.observed.evidence.counterexamples(fault, self._fresh.probe.op)
-        return against > 0 or any(would_show(fault, probe) for probe in self._fresh.passing)
+        return self._counterexamples(fault) > 0 or any(would_show(fault, probe) for probe in self._fresh.passing)
 
     def _refuted(self, fault: Fault) -> bool:
         """Return whether fresh cases contradict a fault. A fault that holds at one size only is the wrong one."""

@@ -14,9 +14,11 @@ from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.diagnosis.findings import titled
 from onnxspec.conformance.diagnosis.match import Matcher, ObservedCase, ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
+from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.result import result_of
 from onnxspec.reference import Fault, Node, evaluate, fault_named, run_fault
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -36,13 +38,18 @@ def _observed(one: CaseRun) -> ObservedCase:
 
 
 def _confirmed(
-    target: Any, spec: CaseSpec = SPEC, fixed: Sequence[str] = (), expected: Fault | None = None
+    target: Any,
+    spec: CaseSpec = SPEC,
+    fixed: Sequence[str] = (),
+    expected: Fault | None = None,
+    evidence: TargetEvidence | None = None,
 ) -> Confirmation:
     def run(probes: Sequence[SpecProbe]) -> Iterator[CaseRun]:
         return (_one(probe, target) for probe in probes)
 
     fresh = FreshCases(_one(SpecProbe(spec), target), run, fixed)
-    return confirm(fresh, Matcher(ObservedCases(TargetEvidence("standard")), 3000), expected, lambda: False)
+    observed = ObservedCases(evidence or TargetEvidence("standard"))
+    return confirm(fresh, Matcher(observed, 3000), expected, lambda: False)
 
 
 def test_fresh_cases_are_legal_and_have_other_numbers() -> None:
@@ -62,6 +69,19 @@ def test_a_fault_of_the_table_is_named() -> None:
     confirmation = _confirmed(fault, CaseSpec("GRU", 14, bias=True))
     assert confirmation.fault is not None
     assert confirmation.fault.id == "bias.ignored"
+
+
+def test_a_fault_that_passing_cases_contradict_is_no_alternative() -> None:
+    """Both faults give ThresholdedRelu the alpha 0; one of them gives it to other functions too."""
+    fault = fault_named("coefficients.default-thresholded-relu")
+    assert isinstance(fault, Fault)
+    spec = CaseSpec("RNN", 14, T=2, N=2, I=3, H=5, activations=("ThresholdedRelu",))
+    assert _confirmed(fault, spec).fault is None
+    passing = SpecProbe(CaseSpec("RNN", 14, T=2, N=2, I=3, H=5, activations=("LeakyRelu",)))
+    result = result_of(passing, "target", _one(passing, fault).judgement, 0.0, None, "")
+    assert result.verdict is Verdict.PASS
+    evidence = TargetEvidence("standard", [result], {passing.id: passing})
+    assert _confirmed(fault, spec, evidence=evidence).fault is fault
 
 
 def test_a_fault_in_one_place_is_named_with_its_place() -> None:
